@@ -112,6 +112,7 @@ async def test_children_end_with_the_program(sandbox: Sandbox) -> None:
         assert len(tree) > 1
     await asyncio.sleep(0.05)
     assert [pid for pid in tree if is_running(pid)] == []
+    assert list(tree_of(tree[0])) == [], "a process that has ended has no children"
 
 
 async def test_a_child_left_behind_does_not_hold_up_the_result(sandbox: Sandbox) -> None:
