@@ -4,9 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models tests
+SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models benchmarks tests examples
 
-.PHONY: demo test chaos check format test-vllm clean
+.PHONY: demo test chaos check format test-vllm test-train example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -35,6 +35,19 @@ format: .venv/.dev
 
 test-vllm: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/vllm/run.sh
+
+# TRL's trainers on exports and rollouts, and what other trainers' loaders make of exports: four minutes to install.
+test-train:
+	PYTHON=$(PYTHON) bash tests/train/run.sh
+
+# They build their environment by themselves, as above.
+example-grpo example-offline:
+	PYTHON=$(PYTHON) bash tests/train/install.sh
+	.venvs/train/bin/python examples/$(@:example-%=%)_trl.py
+
+# All benchmarks, in about ten minutes. Results are kept by commit under benchmarks/results and shown in docs/performance.md.
+bench: .venv/.dev
+	$(BIN)/ng_bench all +keep=true; status=$$?; $(BIN)/python -m benchmarks.page && exit $$status
 
 clean:
 	rm -rf .venv .venvs build dist *.egg-info

@@ -1,7 +1,9 @@
-"""Python function calls of one tool-calling rollout, inline: work counted, the same on every machine.
+"""The work of one tool-calling rollout, counted: Python calls and bytecode instructions, the same on every machine.
 
-Every call and every resumption of a coroutine counts, ours and the libraries'; what the engine stub does is left out.
-A test compares the number with a committed one (`tests/benchmarks/test_call_count.py`).
+Inline, and over sockets: the same servers, with uvicorn and our client between them as with a process a server, but all
+in this process, where they can be counted. Every call, every resumption of a coroutine and every instruction counts,
+ours and the libraries'; what the engine stub does is left out. A test compares the numbers with committed ones
+(`tests/benchmarks/test_counts.py`).
 """
 
 from __future__ import annotations
@@ -9,86 +11,174 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvloop
 
-from nemo_gym import PARENT_DIR
+from benchmarks.episodes import EPISODES
+from benchmarks.measure import Figures
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
+from nemo_gym.servers.server_client import process_transport
 from nemo_gym.testing import engine
-from nemo_gym.transport import Call
+from nemo_gym.testing.engine import EngineOptions
+from nemo_gym.testing.engine.process import EngineProcess
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.directory import Directory
+from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
+from responses_api_agents.simple_agent.app import SimpleAgent
+from responses_api_models.vllm_model.app import VLLMModel
 
-ENVIRONMENT = "example_single_tool_call"
-AGENT = f"{ENVIRONMENT}_simple_agent"
-CONFIGS = (
-    f"resources_servers/{ENVIRONMENT}/configs/{ENVIRONMENT}.yaml,"
-    "responses_api_models/scripted_model/configs/scripted_model.yaml"
+EPISODE = EPISODES["tool-calling"]
+_SCRIPTED = (
+    f"+config_paths=[resources_servers/{EPISODE.environment}/configs/{EPISODE.environment}.yaml,"
+    "responses_api_models/scripted_model/configs/scripted_model.yaml]"
 )
-_WARM_UP, _COUNTED = 3, 10
+_WARM_UP, _COUNTED = 12, 5
 _STUB = str(Path(engine.__file__).parent)
-_MOST_SHOWN = 25
+_MOST_SHOWN = 15
+
+Send: TypeAlias = Callable[[Call], Awaitable[Reply]]
+"""Makes a call to the agent."""
 
 
-class CallCount:
-    """Counts the calls of the thread that turns it on, but those that the engine stub makes."""
+@dataclass(slots=True)
+class Work:
+    """What was executed, by function."""
+
+    calls: Counter[CodeType] = field(default_factory=Counter)
+    instructions: Counter[CodeType] = field(default_factory=Counter)
+
+    def most(self, count: int = _MOST_SHOWN) -> dict[str, dict[str, float]]:
+        """The functions that execute most instructions: what each takes of a rollout."""
+        return {
+            f"{Path(code.co_filename).name}: {code.co_qualname}": {
+                "calls": self.calls[code] / _COUNTED,
+                "instructions": instructions / _COUNTED,
+            }
+            for code, instructions in self.instructions.most_common(count)
+        }
+
+    @property
+    def calls_per_rollout(self) -> float:
+        return self.calls.total() / _COUNTED
+
+    @property
+    def instructions_per_rollout(self) -> float:
+        return self.instructions.total() / _COUNTED
+
+
+class Counting:
+    """Counts the work of the thread that turns it on, but for what the engine stub does."""
 
     def __init__(self) -> None:
-        self.calls: Counter[CodeType] = Counter()
+        self.work = Work()
         self._depth_in_stub = 0
 
-    def __enter__(self) -> CallCount:
-        sys.setprofile(self._note)
-        return self
+    def __enter__(self) -> Work:
+        sys.settrace(self._enter)
+        return self.work
 
     def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
+        sys.settrace(None)
 
-    def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            if self._depth_in_stub or frame.f_code.co_filename.startswith(_STUB):
-                self._depth_in_stub += 1
-            else:
-                self.calls[frame.f_code] += 1
-        elif event == "return" and self._depth_in_stub:
+    def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
+        frame.f_trace_lines = False
+        if self._depth_in_stub or frame.f_code.co_filename.startswith(_STUB):
+            self._depth_in_stub += 1
+            frame.f_trace_opcodes = False
+            return self._leave_stub
+        self.work.calls[frame.f_code] += 1
+        frame.f_trace_opcodes = True
+        return self._execute
+
+    def _execute(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "opcode":
+            self.work.instructions[frame.f_code] += 1
+        return self._execute
+
+    def _leave_stub(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "return":
             self._depth_in_stub -= 1
+        return self._leave_stub
 
 
-async def _count_calls() -> Counter[CodeType]:
-    """The calls of ten rollouts, one after the other, after some that fill the caches."""
-    row = (PARENT_DIR / f"resources_servers/{ENVIRONMENT}/data/example.jsonl").read_bytes().splitlines()[0]
-    async with inline(load([f"+config_paths=[{CONFIGS}]"], env_path=None)) as gym:
-        url = Directory.of_config(gym.config).choose(AGENT, None)
+def work_inline(wrap: Callable[[Any], Any] = lambda app: app) -> Work:
+    """The work of some rollouts with all servers in one event loop. `wrap` may put something around the agent's app."""
+    return _run(_work_of(_inline_gym(wrap)))
+
+
+def work_over_sockets() -> Work:
+    """The work of some rollouts that go through sockets, of servers and clients together."""
+    with EngineProcess(EngineOptions()) as stub:
+        return _run(_work_of(_gym_over_sockets(stub.base_url)))
+
+
+def run(runs: int) -> Figures:
+    """The work of a rollout, in all and of the functions that take most of it. More runs would say the same."""
+    counted = {"inline": work_inline(), "over sockets": work_over_sockets()}
+    return {
+        name: {
+            "calls_per_rollout": work.calls_per_rollout,
+            "instructions_per_rollout": work.instructions_per_rollout,
+            "most": work.most(),
+        }
+        for name, work in counted.items()
+    }
+
+
+def _run(counting: Any) -> Work:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # its own work is no Python
+        work: Work = runner.run(counting)
+        return work
+
+
+async def _work_of(gym: Any) -> Work:
+    """The work of a few rollouts, one after the other, after some that fill the caches."""
+    async with gym as send:
 
         async def attempt() -> None:
-            reply = await gym.transport.send(
-                url, Call("POST", "/run", row, {"content-type": "application/json"})
-            )
+            reply = await send(Call("POST", "/run", EPISODE.body(), {"content-type": "application/json"}))
             if not reply.ok or reply.json()["reward"] != 1.0:
                 raise RuntimeError(f"the attempt was not scored 1: HTTP {reply.status} {reply.body[:500]!r}")
 
         for _ in range(_WARM_UP):
             await attempt()
-        with CallCount() as count:
+        with Counting() as work:
             for _ in range(_COUNTED):
                 await attempt()
-        return count.calls
+        return work
 
 
-def calls_per_rollout() -> dict[CodeType, float]:
-    """Function → its calls in a rollout. On uvloop, whose own work is no Python call."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return {code: count / _COUNTED for code, count in runner.run(_count_calls()).most_common()}
+@asynccontextmanager
+async def _inline_gym(wrap: Callable[[Any], Any]) -> AsyncIterator[Send]:
+    async with inline(load([_SCRIPTED], env_path=None)) as gym:
+        url = Directory.of_config(gym.config).choose(EPISODE.agent, None)
+        gym.transport.apps[url] = wrap(gym.transport.apps[url])
+        yield lambda call: gym.transport.send(url, call)
 
 
-def run(runs: int = 1) -> dict[str, Any]:
-    """The calls of a rollout, in all and of the functions that are called most. More runs would say the same."""
-    calls = calls_per_rollout()
-    most = list(calls.items())[:_MOST_SHOWN]
-    return {
-        "calls_per_rollout": sum(calls.values()),
-        "most_called": {f"{Path(code.co_filename).name}: {code.co_qualname}": count for code, count in most},
+@asynccontextmanager
+async def _gym_over_sockets(engine_url: str) -> AsyncIterator[Send]:
+    gym = InProcessGym()
+    gym.add(ExampleSingleToolCallResourcesServer, EPISODE.environment)
+    gym.add(VLLMModel, "policy_model", base_url=engine_url, api_key="none", model="mock")
+    references = {
+        "resources_server": {"type": "resources_servers", "name": EPISODE.environment},
+        "model_server": {"type": "responses_api_models", "name": "policy_model"},
     }
+    gym.add(SimpleAgent, EPISODE.agent, **references)
+    transport = HttpTransport()
+    async with gym.running(over_http=True):
+        url = Directory.of_config(gym.config).choose(EPISODE.agent, None)
+        try:
+            yield lambda call: transport.send(url, call)
+        finally:
+            await transport.close()
+            await process_transport().close()  # the model server's

@@ -3,44 +3,29 @@
 Both get the same requests from the same client, 64 at once, and answer with the body that they got. The bare app is
 the floor. In the gym's server a request passes the gate to a route that passes the bytes on, or to one that parses them
 as JSON and dumps them again. 1 KB is a short task row, 30 KB a long conversation, 2 MB an answer with 65,536 token ids.
+
+Beside these an answer of 2 MB with 65,536 token ids and log-probabilities passes a model server on its way from the
+engine: passed on without looking for ids, or with their record kept, packed. Its floor is what any reader of such an
+answer spends: to parse it and dump it once.
 """
 
 from __future__ import annotations
 
-import asyncio
-import multiprocessing
-import socket
-import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
-import psutil
-import uvicorn
-import uvloop
 from fastapi import FastAPI, Request, Response
 
-from benchmarks.measure import cpu_s
+from benchmarks.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
+from benchmarks.measure import Figures, medians
 from nemo_gym.servers.base import SimpleServer
-from nemo_gym.transport import Call, HttpTransport
+from responses_api_models.vllm_model.app import VLLMModel
 
 SIZES = {"1 KB": 1_000, "30 KB": 30_000, "2 MB": 2_000_000}
+IDS = 65_536
+TEXT_BYTES = 4 * IDS
 BYTES, JSON = "/bytes", "/json"
-_IN_FLIGHT = 64
-_BYTES_A_RUN = 60_000_000
-_MOST_REQUESTS = 3_000
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """What one request costs."""
-
-    requests_per_s: float
-    server_cpu_ms: float
-    client_cpu_ms: float
 
 
 class EchoServer(SimpleServer):
@@ -60,119 +45,104 @@ class EchoServer(SimpleServer):
         return Response(orjson.dumps(value), media_type="application/json")
 
 
-def run(runs: int = 5) -> dict[str, Any]:
-    """For each size the bare app's figures, and the gym's with their ratios to them; medians of the runs."""
-    with _served("bare") as bare, _served("gym") as gym:
-        return {size: _compared(count, bare, gym, runs) for size, count in SIZES.items()}
+def run(runs: int) -> Figures:
+    """For each size the bare app's figures, and the gym's with their ratios to them; then the model server's."""
+    with (
+        served(lambda: bare_app) as bare,
+        served(lambda: EchoServer.standalone(name="echo").setup_webserver()) as gym,
+    ):
+        echoed = {
+            size: medians([_compared(count, bare, gym) for _ in range(runs)]) for size, count in SIZES.items()
+        }
+    return {**echoed, f"2 MB answer, {IDS:,} ids": medians([through_a_model_server() for _ in range(runs)])}
 
 
-def _compared(size: int, bare: _Peer, gym: _Peer, runs: int) -> dict[str, dict[str, float]]:
-    body = body_of(size)
-    rounds = [
-        (measure(bare, BYTES, body), measure(gym, BYTES, body), measure(gym, JSON, body)) for _ in range(runs)
-    ]
-    floors = [floor for floor, _, _ in rounds]
+def _compared(size: int, bare: Peer, gym: Peer) -> Figures:
+    body = json_of(size)
+    floor = measure_hop(bare, BYTES, body)
     return {
-        "bare ASGI app": _medians(floors, floors),
-        "gym, bytes passed on": _medians([passed for _, passed, _ in rounds], floors),
-        "gym, parsed and dumped": _medians([parsed for _, _, parsed in rounds], floors),
+        "bare ASGI app": _figures(floor, floor),
+        "gym, bytes passed on": _figures(measure_hop(gym, BYTES, body), floor),
+        "gym, parsed and dumped": _figures(measure_hop(gym, JSON, body), floor),
     }
 
 
-def _medians(hops: Sequence[Hop], floors: Sequence[Hop]) -> dict[str, float]:
-    pairs = list(zip(hops, floors, strict=True))
-    figures = {
-        "requests_per_s": statistics.median(hop.requests_per_s for hop in hops),
-        "of_the_floor": statistics.median(hop.requests_per_s / floor.requests_per_s for hop, floor in pairs),
-        "server_cpu_ms": statistics.median(hop.server_cpu_ms for hop in hops),
-        "more_than_the_floor_cpu_ms": statistics.median(
-            hop.server_cpu_ms - floor.server_cpu_ms for hop, floor in pairs
-        ),
-        "client_cpu_ms": statistics.median(hop.client_cpu_ms for hop in hops),
+def _figures(hop: Hop, floor: Hop) -> Figures:
+    return {
+        "requests_per_s": hop.requests_per_s,
+        "of_the_floor": hop.requests_per_s / floor.requests_per_s,
+        "server_cpu_ms": hop.server_cpu_ms,
+        "more_than_the_floor_cpu_ms": hop.server_cpu_ms - floor.server_cpu_ms,
+        "client_cpu_ms": hop.client_cpu_ms,
     }
-    return {name: round(value, 4) for name, value in figures.items()}
 
 
-def body_of(size: int) -> bytes:
+def json_of(size: int) -> bytes:
     """A JSON object of about so many bytes: text as in a conversation, or token ids where it is long."""
     if size <= SIZES["30 KB"]:
         return orjson.dumps({"input": [{"role": "user", "content": "x" * 200}] * (size // 240)})
-    return orjson.dumps({"ids": list(range(100_000, 165_536)), "logprobs": [-1.2345678901234567] * 65_536})
+    return orjson.dumps({"ids": list(range(100_000, 100_000 + IDS)), "logprobs": [-1.2345678901234567] * IDS})
 
 
-def measure(peer: _Peer, path: str, body: bytes) -> Hop:
-    """Send `body` in a closed loop; every answer must be one."""
-    requests = min(_MOST_REQUESTS, max(_IN_FLIGHT, _BYTES_A_RUN // len(body)))
-
-    async def drive() -> Hop:
-        transport = HttpTransport()
-        call = Call("POST", path, body, {"content-type": "application/json"})
-
-        async def work(count: int) -> None:
-            for _ in range(count):
-                reply = await transport.send(peer.url, call)
-                if not reply.ok or len(reply.body) != len(body):
-                    raise RuntimeError(
-                        f"{peer.url} answered HTTP {reply.status} with {len(reply.body)} bytes"
-                    )
-
-        await asyncio.gather(*(work(1) for _ in range(_IN_FLIGHT)))  # connections, caches
-        server, client = [psutil.Process(peer.pid)], [psutil.Process()]
-        before = cpu_s(server), cpu_s(client)
-        began = time.perf_counter()
-        await asyncio.gather(*(work(requests // _IN_FLIGHT) for _ in range(_IN_FLIGHT)))
-        seconds = time.perf_counter() - began
-        made = requests // _IN_FLIGHT * _IN_FLIGHT
-        spent = cpu_s(server) - before[0], cpu_s(client) - before[1]
-        await transport.close()
-        return Hop(made / seconds, 1e3 * spent[0] / made, 1e3 * spent[1] / made)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(drive())
+# --- A long answer through a model server ------------------------------------------------------------------------
 
 
-# --- The servers ------------------------------------------------------------------------------------------------
+def through_a_model_server() -> Figures:
+    """What a model server spends on an answer with ids, and what it takes to parse and dump one once."""
+    request = orjson.dumps({"input": "Write a book."})
+    chat = long_answer()
+    floor_ms = _ms_to_parse_and_dump(chat)
+    figures: Figures = {"parsed and dumped once": {"server_cpu_ms": floor_ms}}
+    with served(lambda: _engine_with(chat)) as engine:
+        for name, ids, least in (
+            ("ids not asked for", False, TEXT_BYTES),
+            ("ids recorded, packed", True, 2 * TEXT_BYTES),
+        ):
+            with served(lambda ids=ids: _model_server(engine.url, ids=ids)) as model:  # type: ignore[misc]
+                hop = measure_hop(model, "/v1/responses", request, answer_bytes=least, requests=IN_FLIGHT)
+            figures[name] = {
+                "requests_per_s": hop.requests_per_s,
+                "server_cpu_ms": hop.server_cpu_ms,
+                "times_the_floor": hop.server_cpu_ms / floor_ms,
+            }
+    return figures
 
 
-@dataclass(frozen=True, slots=True)
-class _Peer:
-    url: str
-    pid: int
+def long_answer() -> bytes:
+    """A chat completion of 2 MB: a text of 65,536 tokens, their ids and log-probabilities as NeMo RL's server gives."""
+    message = {
+        "role": "assistant",
+        "content": "x" * TEXT_BYTES,
+        "prompt_token_ids": list(range(1_000, 1_010)),
+        "generation_token_ids": list(range(100_000, 100_000 + IDS)),
+        "generation_log_probs": [-1.2345678901234567 - number / 1e6 for number in range(IDS)],
+    }
+    usage = {"prompt_tokens": 10, "completion_tokens": IDS, "total_tokens": IDS + 10}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return orjson.dumps({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "mock",
+        "choices": [choice], "usage": usage,
+    })  # fmt: skip
 
 
-@contextmanager
-def _served(kind: str) -> Iterator[_Peer]:
-    """A server in a process of its own, on a loopback socket held by this one."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
-        process = multiprocessing.get_context("fork").Process(
-            target=_serve, args=(kind, listening), daemon=True
-        )
-        process.start()
-        try:
-            yield _Peer(f"http://127.0.0.1:{listening.getsockname()[1]}", process.pid or 0)
-        finally:
-            process.terminate()
-            process.join(10)
+def _ms_to_parse_and_dump(body: bytes, times: int = 10) -> float:
+    began = time.process_time()
+    for _ in range(times):
+        orjson.dumps(orjson.loads(body))
+    return 1e3 * (time.process_time() - began) / times
 
 
-def _serve(kind: str, listening: socket.socket) -> None:
-    app: Any = _bare_app if kind == "bare" else EchoServer.standalone(name="echo").setup_webserver()
-    config = uvicorn.Config(
-        app, loop="uvloop", http="httptools", access_log=False, log_level="warning", lifespan="off",
-        server_header=False, date_header=False, proxy_headers=False,
-    )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listening])
+def _engine_with(chat: bytes) -> Any:
+    """An engine that always gives the same answer."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await body_of(receive)
+        await answer(send, chat)
+
+    return app
 
 
-async def _bare_app(scope: Any, receive: Any, send: Any) -> None:
-    """The floor: read the body, answer as many bytes."""
-    chunks = []
-    while True:
-        message = await receive()
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            break
-    body = b"".join(chunks)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _model_server(engine_url: str, *, ids: bool) -> FastAPI:
+    model = {"base_url": f"{engine_url}/v1", "api_key": "none", "model": "mock"}
+    options = {**model, "return_token_id_information": ids, "token_fields": "packed", "exact_prompts": False}
+    return VLLMModel.standalone(name="policy_model", **options).setup_webserver()

@@ -1,169 +1,222 @@
-"""Rollouts per second, and the CPU that the gym spends on each, in each placement and with an instant engine.
+"""Rollouts per second, and what the gym spends on each: by episode, placement, number in flight and engine latency.
 
-The tool-calling episode: open the session, two model calls, one tool call, verify, close. A closed loop keeps so many
-attempts in flight at the agent's `/run`. The engine stub has a process of its own, whose CPU is measured apart. So is
-this client's with a process a server; inline it shares the gym's process and counts as the gym's.
+The engine stub, and with a process a server the client too, have processes of their own on the same cores: their CPU is
+not the gym's, and is told apart, but the cores are shared, so rates are those of all of them together. Inline, the
+client is in the gym's process and counts as the gym's. `engine_core_share` says how busy the stub's one core is: near 1
+the stub would be what limits. `cores_busy` is what gym, stub and client used together: well below the machine's cores
+with an instant engine, somebody else used the rest.
+
+The floor: as many requests as the gym's servers answer and make in such an attempt, between bare ASGI apps and with the
+same client, measured in the same run. `of_the_ideal`: the rate, of the number in flight by the time that the engine
+alone takes, or of the rate with an instant engine in the same run where that is less.
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import statistics
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
-import orjson
 import psutil
-import uvloop
+from pydantic import Field
 
-from benchmarks.measure import cpu_s, memory_mb
+from benchmarks.episodes import EPISODES, Episode
+from benchmarks.floor import Hop, floor_of_a_hop
+from benchmarks.load import ClosedLoop, Groups, Measured, Send, Window, Windows
+from benchmarks.measure import Figures, in_fast_loop, tell
 from benchmarks.running_gym import running_gym
-from nemo_gym import PARENT_DIR
+from nemo_gym.cli.command import Keys
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.distributions import parse_distribution
+from nemo_gym.rollouts.discovery import find_gym
 from nemo_gym.testing.engine.process import EngineProcess
-from nemo_gym.transport import Call, HttpTransport, Reply
+from nemo_gym.transport import Call
 from nemo_gym.transport.directory import Directory
 
-ENVIRONMENT = "example_single_tool_call"
-AGENT = f"{ENVIRONMENT}_simple_agent"
-CONFIGS = (
-    f"resources_servers/{ENVIRONMENT}/configs/{ENVIRONMENT}.yaml,"
-    "responses_api_models/vllm_model/configs/vllm_model.yaml"
-)
-SETTINGS = (
-    # in flight, engine latency in seconds, rollouts
-    (1, 0.0, 200),
-    (64, 0.0, 2000),
-    (1024, 0.0, 4000),
-    (4096, 2.0, 8192),
-)
-
-Send = Callable[[], Awaitable[Reply]]
-"""Makes one attempt."""
+Placement: TypeAlias = Literal["process", "inline"]
+PLACEMENTS: tuple[Placement, ...] = ("process", "inline")
+IN_FLIGHT = (1, 64, 1_024, 4_096)
+LATENCIES_S = (0.0, 2.0)
+_JSON = {"content-type": "application/json"}
 
 
-def run(runs: int = 1) -> dict[str, Any]:
-    """Every placement in every setting; the median run of each."""
-    return {
-        placement: {
-            f"{in_flight} in flight, engine {latency_s:g} s": _median(
-                [measure(in_flight, latency_s, rollouts) for _ in range(runs)]
+class Setting(NamedTuple):
+    """What a gym is measured with."""
+
+    placement: Placement
+    episode: str
+    latency_s: float
+
+
+class BenchKeys(Keys):
+    episodes: list[str] | None = Field(None, description="Of: single-step, tool-calling, 20-turn.")
+    placements: list[Placement] | None = Field(None, description="Of: process, inline.")
+    in_flight: list[int] | None = Field(None, description="Numbers of attempts in flight.")
+    latencies_s: list[float] | None = Field(None, description="Seconds that the engine takes for an answer.")
+    seconds: float = Field(1.0, gt=0, description="How long a measurement lasts at least.")
+
+    def settings(self) -> dict[Setting, Sequence[int]]:
+        """What to measure with how many in flight. Without a key, what takes minutes is left out of the product."""
+        chosen = (self.episodes, self.placements, self.in_flight, self.latencies_s)
+        if all(choice is None for choice in chosen):
+            return {
+                Setting(placement, episode, latency_s): in_flight
+                for placement in PLACEMENTS
+                for (episode, latency_s), in_flight in _STANDARD.items()
+            }
+        return {
+            Setting(placement, episode, latency_s): self.in_flight or IN_FLIGHT
+            for placement, episode, latency_s in product(
+                self.placements or PLACEMENTS, self.episodes or EPISODES, self.latencies_s or LATENCIES_S
             )
-            for in_flight, latency_s, rollouts in SETTINGS
         }
-        for placement, measure in (("process", measure_processes), ("inline", measure_inline))
-    }
 
 
-def _median(results: list[dict[str, float]]) -> dict[str, float]:
-    return sorted(results, key=lambda result: result["rollouts_per_s"])[len(results) // 2]
+_STANDARD = {
+    ("single-step", 0.0): IN_FLIGHT,
+    ("tool-calling", 0.0): IN_FLIGHT,
+    ("20-turn", 0.0): (1, 64, 1_024),
+    ("tool-calling", 2.0): (1_024, 4_096, 10_000),
+}
 
 
-def measure_processes(in_flight: int, latency_s: float, rollouts: int) -> dict[str, float]:
-    """With a process a server, as `ng_run` starts them."""
-
-    async def drive() -> dict[str, float]:
-        transport = HttpTransport()
-        url = gym.urls[AGENT][0]
-        processes = gym.processes()
-        each_before = {process.pid: cpu_s([process]) for process in processes}
-        groups = {"gym": processes, "engine": [psutil.Process(engine.pid)], "client": [psutil.Process()]}
-        attempts = _Load(lambda: transport.send(url, _attempt()), in_flight, rollouts)
-        figures = await attempts.measured(groups)
-        await transport.close()
-        for process in processes:
-            spent_ms = 1e3 * (cpu_s([process]) - each_before[process.pid]) / rollouts
-            figures[f"cpu_ms of {process.name()} ({process.pid})"] = round(spent_ms, 4)
-        return figures
-
-    with _engine(latency_s) as engine, running_gym(_overrides(engine)) as gym:
-        return _in_a_fast_loop(drive())
+def run(runs: int, keys: BenchKeys) -> Figures:
+    """Placement → episode → load → figures, each the median of `runs` windows of a steady load."""
+    floor = floor_of_a_hop()
+    figures: Figures = {"floor": {"server_cpu_ms": floor.server_cpu_ms, "client_cpu_ms": floor.client_cpu_ms}}
+    instant: dict[tuple[str, str], float] = {}
+    for setting, in_flight in keys.settings().items():
+        tell(f"{setting.placement}, {setting.episode}, engine {setting.latency_s:g} s")
+        loads = _measured_loads(setting, in_flight, Windows(runs, keys.seconds))
+        for number, measured in zip(in_flight, loads, strict=True):
+            cell = _figures_of(setting, number, measured, floor, instant)
+            name = f"{number} in flight, engine {setting.latency_s:g} s"
+            figures.setdefault(setting.placement, {}).setdefault(setting.episode, {})[name] = cell
+    return figures
 
 
-def measure_inline(in_flight: int, latency_s: float, rollouts: int) -> dict[str, float]:
-    """With all servers and this client in this process."""
+def _measured_loads(setting: Setting, in_flight: Sequence[int], how: Windows) -> list[Measured]:
+    """One gym and one engine, under one load after the other."""
+    episode = EPISODES[setting.episode]
+    spread_s = episode.model_calls * setting.latency_s
 
-    async def drive() -> dict[str, float]:
-        async with inline(load(_overrides(engine), env_path=None)) as gym:
-            url = Directory.of_config(gym.config).choose(AGENT, None)
-            groups = {"gym": [psutil.Process()], "engine": [psutil.Process(engine.pid)]}
-            attempts = _Load(lambda: gym.transport.send(url, _attempt()), in_flight, rollouts)
-            return await attempts.measured(groups)
+    async def measure() -> Figures:
+        async with gym_of(setting.placement, episode, engine) as (send, groups):
+            loads = [ClosedLoop(send, number, spread_s=spread_s) for number in in_flight]
+            return {"loads": [await each.measured(groups, how) for each in loads]}
 
-    with _engine(latency_s) as engine:
-        return _in_a_fast_loop(drive())
-
-
-def _engine(latency_s: float) -> EngineProcess:
-    return EngineProcess(EngineOptions(latency_s=parse_distribution(latency_s)))
+    with engine_of(episode, setting.latency_s) as engine:
+        loads: list[Measured] = in_fast_loop(measure())["loads"]
+    return loads
 
 
-def _overrides(engine: EngineProcess) -> list[str]:
+# --- The gym and what is around it ------------------------------------------------------------------------------
+
+
+@contextmanager
+def engine_of(episode: Episode, latency_s: float) -> Iterator[EngineProcess]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EngineProcess(episode.engine_options(latency_s, Path(folder))) as engine,
+    ):
+        yield engine
+
+
+@asynccontextmanager
+async def gym_of(
+    placement: Placement, episode: Episode, engine: EngineProcess
+) -> AsyncIterator[tuple[Send, Groups]]:
+    """How an attempt is made, as a collector makes it, and the processes that take part."""
+    body = episode.body()
+    around = {"engine": [psutil.Process(engine.pid)]}
+    if placement == "inline":
+        async with inline(load(overrides(episode, engine), env_path=None)) as gym:
+            url = Directory.of_config(gym.config).choose(episode.agent, None)
+            call = Call("POST", "/run", body, dict(_JSON))
+            yield (lambda: gym.transport.send(url, call)), {"gym": [psutil.Process()], **around}
+        return
+    with running_gym(overrides(episode, engine)) as running:
+        caller = (await find_gym(Path(running.folder))).caller()
+        servers = {f"server {name}": [psutil.Process(pid)] for name, pid in running.pids.items()}
+        groups = {"gym": running.processes(), **around, "client": [psutil.Process()], **servers}
+        try:
+            yield (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(_JSON))), groups
+        finally:
+            await caller.transport.close()
+
+
+def overrides(episode: Episode, engine: EngineProcess) -> list[str]:
+    """The command line of a gym that plays `episode` with `engine`."""
     policy = [f"+policy_base_url={engine.base_url}", "+policy_api_key=none", "+policy_model_name=mock"]
-    return [f"+config_paths=[{CONFIGS}]", *policy]
+    return [episode.configs, *policy]
 
 
-@functools.cache
-def _row() -> bytes:
-    return (PARENT_DIR / f"resources_servers/{ENVIRONMENT}/data/example.jsonl").read_bytes().splitlines()[0]
-
-
-def _attempt() -> Call:
-    return Call("POST", "/run", _row(), {"content-type": "application/json"})
-
-
-def _in_a_fast_loop(work: Any) -> dict[str, float]:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        figures: dict[str, float] = runner.run(work)
-        return figures
+# --- Figures ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
-    """A closed loop of attempts."""
+class _Spent:
+    """Medians over the windows of a load."""
 
-    send: Send
-    in_flight: int
-    rollouts: int
+    windows: list[Window]
 
-    async def measured(self, groups: Mapping[str, Sequence[psutil.Process]]) -> dict[str, float]:
-        """What the attempts took, and the CPU that each group of processes spent on them."""
-        await self._make(min(self.in_flight, 64), min(self.in_flight, 64))  # connections, caches
-        before = {name: cpu_s(processes) for name, processes in groups.items()}
-        began = time.perf_counter()
-        latencies, failed = await self._make(self.in_flight, self.rollouts)
-        seconds = time.perf_counter() - began
-        figures = {
-            "rollouts_per_s": self.rollouts / seconds,
-            **{
-                f"{name}_cpu_ms": 1e3 * (cpu_s(processes) - before[name]) / self.rollouts
-                for name, processes in groups.items()
-            },
-            "p50_s": latencies[len(latencies) // 2],
-            "p99_s": latencies[int(len(latencies) * 0.99)],
-            "memory_mb": memory_mb(groups["gym"]),
-            "failed": failed,
-        }
-        return {name: round(value, 4) for name, value in figures.items()}
+    def rate(self) -> float:
+        return statistics.median(window.attempts / window.seconds for window in self.windows)
 
-    async def _make(self, in_flight: int, rollouts: int) -> tuple[list[float], int]:
-        """The seconds of each attempt, sorted, and how many were not scored 1."""
-        latencies: list[float] = []
-        failed = 0
+    def cpu_ms(self, group: str) -> float:
+        return statistics.median(1e3 * window.cpu_s[group] / window.attempts for window in self.windows)
 
-        async def work(count: int) -> None:
-            nonlocal failed
-            for _ in range(count):
-                began = time.perf_counter()
-                reply = await self.send()
-                latencies.append(time.perf_counter() - began)
-                failed += not reply.ok or orjson.loads(reply.body)["reward"] != 1.0
+    def latency_s(self, share: float) -> float:
+        return statistics.median(window.percentile(share) for window in self.windows)
 
-        share, rest = divmod(rollouts, in_flight)
-        await asyncio.gather(*(work(share + (n < rest)) for n in range(in_flight)))
-        return sorted(latencies), failed
+    def cores(self, *groups: str) -> float:
+        """How many cores the groups kept busy."""
+        return statistics.median(
+            sum(window.cpu_s[group] for group in groups) / window.seconds for window in self.windows
+        )
+
+
+def _figures_of(
+    setting: Setting, in_flight: int, measured: Measured, floor: Hop, instant: dict[tuple[str, str], float]
+) -> Figures:
+    """The figures of one load. `instant` keeps the best rate with an instant engine, by placement and episode."""
+    episode, spent = EPISODES[setting.episode], _Spent(measured.windows)
+    answered, made = episode.hops
+    floor_ms = answered * floor.server_cpu_ms + made * floor.client_cpu_ms
+    groups = [group for group in ("gym", "engine", "client") if group in measured.memory_mb]
+    figures: Figures = {
+        "rollouts_per_s": spent.rate(),
+        "gym_cpu_ms": spent.cpu_ms("gym"),
+        "times_the_floor": spent.cpu_ms("gym") / floor_ms,
+        "engine_cpu_ms_a_call": spent.cpu_ms("engine") / episode.model_calls,
+        "engine_core_share": spent.cores("engine"),
+        "cores_busy": spent.cores(*groups),
+        "p50_s": spent.latency_s(0.5),
+        "p99_s": spent.latency_s(0.99),
+        "gym_memory_mb": measured.memory_mb["gym"],
+        "memory_mb": sum(measured.memory_mb[group] for group in groups),
+        "failed": sum(window.failed for window in measured.windows),
+        "windows": len(measured.windows),
+    }
+    if "client" in groups:
+        figures["client_cpu_ms"] = spent.cpu_ms("client")
+        servers = [group for group in measured.memory_mb if group.startswith("server ")]
+        figures["cpu_ms_of"] = {group.removeprefix("server "): spent.cpu_ms(group) for group in servers}
+    key = (setting.placement, setting.episode)
+    if not setting.latency_s:
+        instant[key] = max(spent.rate(), instant.get(key, 0.0))
+        return figures
+    engine_s = episode.model_calls * setting.latency_s
+    ideal = in_flight / engine_s
+    return {
+        **figures,
+        "of_in_flight_by_latency": spent.rate() / ideal,
+        "of_the_ideal": spent.rate() / min(ideal, instant.get(key, ideal)),
+        "overhead_p50_s": spent.latency_s(0.5) - engine_s,
+        "overhead_p99_s": spent.latency_s(0.99) - engine_s,
+    }

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -17,15 +17,28 @@ from benchmarks.measure import family_of
 RUN = "from nemo_gym.cli.run import main; main()"  # what the command `ng_run` does
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunningGym:
     process: subprocess.Popen[str]
-    urls: dict[str, list[str]]
-    """Server name → base URLs."""
     folder: str
+    urls: dict[str, list[str]] = field(default_factory=dict)
+    """Server name → base URLs."""
+    pids: dict[str, int] = field(default_factory=dict)
+    """Server name → its process."""
 
     def processes(self) -> list[psutil.Process]:
         return family_of(self.process.pid)
+
+    def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event = json.loads(line)
+            if event["event"] == "server" and event["pid"] is not None:
+                self.pids[event["server"]] = event["pid"]
+            if event["event"] == "ready":
+                self.urls = event["servers"]
+                return
+        raise RuntimeError(f"ng_run ended with exit code {self.process.wait()} before its servers were ready")
 
 
 @contextmanager
@@ -34,8 +47,10 @@ def running_gym(overrides: Sequence[str]) -> Iterator[RunningGym]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", RUN, *overrides, "+json=true", "++head_server.port=0"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+        gym = RunningGym(process, folder)
         try:
-            yield RunningGym(process, _wait_ready(process), folder)
+            gym.wait_ready()
+            yield gym
         finally:
             process.terminate()
             try:
@@ -45,13 +60,3 @@ def running_gym(overrides: Sequence[str]) -> Iterator[RunningGym]:
                 process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-
-
-def _wait_ready(process: subprocess.Popen[str]) -> dict[str, list[str]]:
-    assert process.stdout is not None
-    for line in process.stdout:
-        event = json.loads(line)
-        if event.get("event") == "ready":
-            urls: dict[str, list[str]] = event["servers"]
-            return urls
-    raise RuntimeError(f"ng_run ended with exit code {process.wait()} before its servers were ready")

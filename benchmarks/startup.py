@@ -1,18 +1,25 @@
 """How long `ng_run` takes until its servers answer, how much memory they hold, and what `import nemo_gym` costs.
 
-Four servers: an agent, a model server, and two resources servers; the head server and the launcher count too.
+Four servers: an agent, a model server, and two resources servers; the head server and the launcher count too. Inline,
+what counts is the time from the command to its first request to the model, and to its end.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from benchmarks.measure import median_of, memory_mb
+from benchmarks.episodes import EPISODES
+from benchmarks.measure import REPOSITORY, Figures, median_of, memory_mb
 from benchmarks.running_gym import running_gym
 
 OVERRIDES = (
@@ -21,18 +28,20 @@ OVERRIDES = (
     "++second.resources_servers.example_single_tool_call.entrypoint=app.py",
 )
 HEAVY_MODULES = ("torch", "ray", "transformers", "pandas", "openai", "fastapi", "aiohttp")
+_E2E = "from nemo_gym.cli.e2e_collect_rollouts import main; main()"
 
 
-def run(runs: int = 5) -> dict[str, Any]:
+def run(runs: int) -> Figures:
     """The medians of `runs` starts."""
     return {
         "ng_run": median_of(runs, _start_once),
+        "inline": median_of(runs, _collect_inline_once),
         "import_nemo_gym_s": median_of(runs, _import_once)["seconds"],
         "heavy_modules_imported": _heavy_modules(),
     }
 
 
-def _start_once() -> dict[str, float]:
+def _start_once() -> Figures:
     started = time.monotonic()
     with running_gym(OVERRIDES) as gym:
         ready_s = time.monotonic() - started
@@ -47,7 +56,18 @@ def _start_once() -> dict[str, float]:
     return {**figures, "stop_s": time.monotonic() - stopping}
 
 
-def _import_once() -> dict[str, float]:
+def _collect_inline_once() -> Figures:
+    with _engine() as engine, tempfile.TemporaryDirectory() as folder:
+        policy = [f"+policy_base_url={engine.url}", "+policy_api_key=none", "+policy_model_name=mock"]
+        output = f"+output_jsonl_fpath={folder}/rollouts.jsonl"
+        configs = EPISODES["tool-calling"].configs
+        command = [sys.executable, "-c", _E2E, configs, *policy, "+placement=inline", output, "+limit=1"]
+        started = time.monotonic()
+        subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return {"first_model_request_s": engine.first_asked - started, "seconds": time.monotonic() - started}
+
+
+def _import_once() -> Figures:
     code = "import time; t = time.perf_counter(); import nemo_gym; print(time.perf_counter() - t)"
     return {"seconds": float(subprocess.check_output([sys.executable, "-c", code], env=_environment()))}
 
@@ -59,4 +79,57 @@ def _heavy_modules() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    return {"PYTHONPATH": str(REPOSITORY), **os.environ}
+
+
+# --- An engine that notes when it is first asked ----------------------------------------------------------------
+
+
+class _Engine(ThreadingHTTPServer):
+    daemon_threads = True
+    first_asked = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Engine
+
+    def do_GET(self) -> None:
+        self._answer({"object": "list", "data": [{"id": "mock", "object": "model", "max_model_len": 65_536}]})
+
+    def do_POST(self) -> None:
+        self.server.first_asked = self.server.first_asked or time.monotonic()
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": "It is warm."}
+        usage = {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14}
+        self._answer({
+            "id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "mock",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage,
+        })  # fmt: skip
+
+    def _answer(self, value: Any) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def _engine() -> Iterator[_Engine]:
+    with _Engine(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -111,6 +111,7 @@ def _figures_of_requests(gym: MeteredGym, engine: MeteredTransport) -> dict[str,
     to_engine = engine.sent["/chat/completions"]
     others = gym.metered.sent.total() - to_model
     return {
+        "requests_mb": (to_engine + to_model + others) / 1e6,
         "requests_to_engine_mb": to_engine / 1e6,
         "requests_to_model_server_mb": to_model / 1e6,
         "requests_to_environment_mb": others / 1e6,

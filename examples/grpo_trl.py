@@ -1,21 +1,31 @@
 """GRPO with TRL: a policy finds out what to put into a tool call, by rollouts over HTTP. A few minutes on a CPU.
 
     make example-grpo
+    .venvs/train/bin/python examples/grpo_trl.py --vllm .venvs/vllm/bin/vllm     # after tests/vllm/install.sh
 
-The trainer is this process. It serves its model to the gym as an engine, and asks the gym's head server for rollouts;
-agent, environment and model server are processes of their own, as in a run of any size. A tiny model with random
+The trainer is this process. It asks the gym's head server for rollouts; agent, environment and model server are
+processes of their own, as in a run of any size. The engine is a copy of the model in this process, or a vLLM beside
+it. Before each step it gets the new weights, and the model server is told their version. A tiny model with random
 weights stands in for a real one, so it is first shown what a tool call looks like, with any number in it. That the
 right number is SECRET, nobody tells it but the rewards.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import random
+import socket
+import subprocess
 import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 import torch
@@ -43,6 +53,7 @@ GENERATIONS = 12
 TOOL = {
     "type": "function",
     "name": "increment_counter",
+    "description": "Raise the counter.",
     "parameters": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]},
     "strict": False,
 }
@@ -70,43 +81,120 @@ def task(prompt: str) -> dict[str, Any]:
     }
 
 
-def demonstration(number: int, rng: random.Random) -> dict[str, Any]:
-    """A scored row of a policy that calls the tool in the right form, with any number."""
-    call = {"call_id": "call", "name": TOOL["name"], "arguments": f'{{"count": {rng.choice(GUESSES)}}}'}
+def demonstration(number: int, prompt: str, guess: int) -> dict[str, Any]:
+    """A scored row of a policy that calls the tool in the right form."""
+    call = {"call_id": "call", "name": TOOL["name"], "arguments": f'{{"count": {guess}}}'}
     output = [
         {"type": "function_call", **call},
         {"type": "function_call_output", "call_id": "call", "output": '{"success":true}'},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
     ]
-    return {
-        "_ng_task_index": number,
-        **task(rng.choice(PROMPTS)),
-        "response": {"output": output},
-        "reward": 0.0,
-    }
+    return {"_ng_task_index": number, **task(prompt), "response": {"output": output}, "reward": 0.0}
 
 
 def learn_the_form(folder: Path, steps: int) -> tuple[Any, Any]:
-    """A tiny model and its tokenizer, after SFT on an export of demonstrations."""
-    rng = random.Random(0)
+    """A tiny model and its tokenizer, after SFT on an export of demonstrations with every guess."""
+    cases = enumerate(product(PROMPTS, GUESSES))
+    lines = [orjson.dumps(demonstration(number, *case)) for number, case in cases]
     demonstrations = folder / "demonstrations.jsonl"
-    demonstrations.write_bytes(b"".join(orjson.dumps(demonstration(n, rng)) + b"\n" for n in range(400)))
-    export(ExportSettings("sft", (demonstrations,), folder / "sft.jsonl", merge_equal_rows=False))
-    lines = (folder / "sft.jsonl").read_text().splitlines()
-    tokenizer = make_tokenizer(lines)
+    demonstrations.write_bytes(b"\n".join(lines) + b"\n")
+    export(ExportSettings("sft", (demonstrations,), folder / "sft.jsonl"))
+    examples = (folder / "sft.jsonl").read_text().splitlines()
+    tokenizer = make_tokenizer(examples)
     model = make_model(tokenizer)
     config = SFTConfig(
         output_dir=str(folder / "sft"),
         max_steps=steps,
-        per_device_train_batch_size=16,
-        learning_rate=3e-3,
+        per_device_train_batch_size=len(examples),
+        learning_rate=5e-3,
         assistant_only_loss=True,
         logging_steps=25,
         **ON_CPU,
     )
-    examples = Dataset.from_list([orjson.loads(line) for line in lines])
-    SFTTrainer(model, config, train_dataset=examples, processing_class=tokenizer).train()
+    dataset = Dataset.from_list([orjson.loads(example) for example in examples])
+    SFTTrainer(model, config, train_dataset=dataset, processing_class=tokenizer).train()
     return model, tokenizer
+
+
+class Engine(Protocol):
+    """What answers for the policy."""
+
+    url: str
+
+    def update(self, model: Any, gym: Gym, version: int) -> None:
+        """Answer with the weights of `model` from now on."""
+
+
+class InProcess:
+    """A copy of the model in this process."""
+
+    def __init__(self, model: Any, tokenizer: Any, servers: LoopbackServers) -> None:
+        self._engine = TransformersEngine(model, tokenizer)
+        self.url = servers.serve(self._engine.app)
+
+    def update(self, model: Any, gym: Gym, version: int) -> None:
+        self._engine.load(model.state_dict())
+        gym.update_policy(version)
+
+
+class Vllm:
+    """A vLLM that serves the model from a folder, and reads the folder again when it is told to."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._folder = folder
+        self.url = url
+
+    def update(self, model: Any, gym: Gym, version: int) -> None:
+        model.save_pretrained(self._folder)
+        gym.update_policy(version, reload_weights=True)
+
+
+@contextmanager
+def running_vllm(command: str, model: Any, tokenizer: Any, folder: Path) -> Iterator[Vllm]:
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", "policy"]
+    options += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
+    options += ["--enable-scale-out"]  # token ids in and out, so that no conversation drifts
+    options += ["--dtype", "float32", "--enforce-eager", "--max-num-seqs", "64"]  # for a CPU
+    environment = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+    log = folder.with_name("vllm.log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [command, "serve", str(folder), *options],
+            stdout=output,
+            stderr=output,
+            env=os.environ | environment,
+        )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", process, log)
+        yield Vllm(folder, f"http://127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    print("vLLM is starting, which takes about half a minute", flush=True)
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    raise RuntimeError(f"vLLM ended with {process.returncode}:\n{log.read_text()[-3000:]}")
+
+
+@contextmanager
+def running_engine(vllm: str | None, model: Any, tokenizer: Any, folder: Path) -> Iterator[Engine]:
+    if vllm is not None:
+        with running_vllm(vllm, model, tokenizer, folder / "policy") as engine:
+            yield engine
+    else:
+        with LoopbackServers() as servers:
+            yield InProcess(model, tokenizer, servers)
 
 
 def start_gym(engine_url: str) -> RunHelper:
@@ -124,18 +212,18 @@ def start_gym(engine_url: str) -> RunHelper:
 
 
 def learn_by_rewards(
-    model: Any, tokenizer: Any, engine: TransformersEngine, gym: Gym, folder: Path, steps: int
+    model: Any, tokenizer: Any, engine: Engine, gym: Gym, folder: Path, steps: int
 ) -> list[float]:
     """The mean reward of each step."""
     rewards: list[float] = []
 
     def rollout_func(prompts: list[Any], trainer: Any) -> dict[str, list[Any]]:
-        engine.load(trainer.accelerator.unwrap_model(trainer.model).state_dict())
-        gym.update_policy(trainer.state.global_step)
+        version = trainer.state.global_step
+        engine.update(trainer.accelerator.unwrap_model(trainer.model), gym, version)
         rows = [task(prompt[0]["content"]) for prompt in prompts]
         rollouts = list(gym.rollouts(rows))
         rewards.append(mean(each.reward for each in rollouts if each.reward is not None))
-        print(f"step {trainer.state.global_step + 1}: mean reward {rewards[-1]:.2f}", flush=True)
+        print(f"step {version + 1}: mean reward {rewards[-1]:.2f}", flush=True)
         return for_trl(rollouts, len(rows), tokenizer)
 
     config = GRPOConfig(
@@ -162,18 +250,20 @@ def learn_by_rewards(
     return rewards
 
 
-def main(sft_steps: int = 150, grpo_steps: int = 30) -> list[float]:
+def main(sft_steps: int = 80, grpo_steps: int = 30, vllm: str | None = None) -> list[float]:
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     torch.manual_seed(0)
-    with tempfile.TemporaryDirectory() as name, LoopbackServers() as servers:
-        model, tokenizer = learn_the_form(Path(name), sft_steps)
-        engine = TransformersEngine(model, tokenizer)
-        helper = start_gym(servers.serve(engine.app))
-        try:
-            gym = Gym.connect(url=helper.head_url, token=get_global_config_dict()["run_token"])
-            rewards = learn_by_rewards(model, tokenizer, engine, gym, Path(name), grpo_steps)
-        finally:
-            helper.shutdown()
+    torch.set_num_threads(1)  # a model this small is done before a second thread has begun
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model, tokenizer = learn_the_form(folder, sft_steps)
+        with running_engine(vllm, model, tokenizer, folder) as engine:
+            helper = start_gym(engine.url)
+            try:
+                gym = Gym.connect(url=helper.head_url, token=get_global_config_dict()["run_token"])
+                rewards = learn_by_rewards(model, tokenizer, engine, gym, folder, grpo_steps)
+            finally:
+                helper.shutdown()
     few = max(1, len(rewards) // 5)
     print(
         f"mean reward: {mean(rewards[:few]):.2f} in the first {few} steps, {mean(rewards[-few:]):.2f} in the last"
@@ -182,4 +272,10 @@ def main(sft_steps: int = 150, grpo_steps: int = 30) -> list[float]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description="GRPO with TRL on rollouts of a gym.")
+    parser.add_argument(
+        "--vllm", help="the `vllm` command to serve the policy with; in this process unless given"
+    )
+    parser.add_argument("--steps", type=int, default=30, help="how many steps GRPO takes")
+    given = parser.parse_args()
+    main(grpo_steps=given.steps, vllm=given.vllm)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import torch
 from datasets import Dataset
 from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
 
@@ -89,6 +90,7 @@ def exported(format: str, rollouts: Path, **filters: Any) -> Dataset:
 
 def main(steps: int = 5) -> dict[str, float]:
     """The last loss of each trainer."""
+    torch.set_num_threads(1)  # models this small are done before a second thread has begun
     losses = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

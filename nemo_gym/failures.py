@@ -75,6 +75,8 @@ class Failure:
     """The HTTP status to answer with, where the boundary's own is not the right one."""
     hops: tuple[str, ...] = ()
     """The servers that passed this failure on, nearest to the root cause first."""
+    retry_after_s: float | None = None
+    """The seconds that an engine asked to wait. Told in the answer's `Retry-After`, not in its body."""
 
     @property
     def http_status(self) -> int:

@@ -1,4 +1,4 @@
-"""Makes the folder of a new environment: code, configuration, example tasks, tests, README."""
+"""Makes the folder of a new environment: code, configuration, example tasks and their gold, tests, README."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def _files_of(name: str) -> Mapping[str, str]:
         "app.py": templates.APP,
         f"configs/{name}.yaml": templates.CONFIG,
         "data/example.jsonl": "".join(json.dumps(row) + "\n" for row in templates.examples()),
+        "data/example_gold.yaml": templates.gold(),
         "tests/test_app.py": templates.TEST,
         "README.md": templates.README,
     }

@@ -6,7 +6,9 @@ to put one's own in the place of. `NAME` stands for the environment's name, `CLA
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 APP = """\
 from fastapi import FastAPI, Request
@@ -44,7 +46,7 @@ class CLASS(SimpleResourcesServer):
 
     async def verify(self, request: Request, body: BaseVerifyRequest) -> BaseVerifyResponse:
         (note,) = request.session["notes"].values()
-        return BaseVerifyResponse(**body.model_dump(), reward=float(note in body.response.output_text))
+        return BaseVerifyResponse(**dict(body), reward=float(note in body.response.output_text))
 
 
 if __name__ == "__main__":
@@ -120,15 +122,24 @@ ng_test +entrypoint=resources_servers/NAME
 CONFIGS=resources_servers/NAME/configs/NAME.yaml,responses_api_models/scripted_model/configs/scripted_model.yaml
 ng_e2e_collect_rollouts "+config_paths=[$CONFIGS]" +output_jsonl_fpath=results/NAME.jsonl
 ```
+
+`data/example_gold.yaml` is what a right policy says in each of the example tasks.
 """
+
+
+class _Note(NamedTuple):
+    reader: str
+    drawer: str
+    text: str
+
 
 _DRAWERS = ("left", "middle", "right")
 _NOTES = (
-    ("left", "tea at five"),
-    ("middle", "the key is under the mat"),
-    ("left", "feed the cat"),
-    ("right", "call your sister"),
-    ("left", "buy more paper"),
+    _Note("Ada", "left", "tea at five"),
+    _Note("Bela", "middle", "the key is under the mat"),
+    _Note("Cyril", "left", "feed the cat"),
+    _Note("Dora", "right", "call your sister"),
+    _Note("Emil", "left", "buy more paper"),
 )
 
 
@@ -147,6 +158,30 @@ def examples() -> list[Mapping[str, object]]:
         "parameters": parameters,
         "strict": True,
     }
-    question = "A note lies in one of three drawers: left, middle or right. Find it and tell me what it says."
-    params = {"input": [{"role": "user", "content": question}], "tools": [tool]}
-    return [{"responses_create_params": params, "notes": {drawer: note}} for drawer, note in _NOTES]
+    return [
+        {
+            "responses_create_params": {
+                "input": [{"role": "user", "content": _question(note)}],
+                "tools": [tool],
+            },
+            "notes": {note.drawer: note.text},
+        }
+        for note in _NOTES
+    ]
+
+
+def gold() -> str:
+    """The script of a policy that solves the five."""
+    scenes = (
+        f"- match: {json.dumps(_question(note))}\n"
+        "  turns:\n"
+        f"  - tool_calls: [{{name: open_drawer, arguments: {{drawer: {note.drawer}}}}}]\n"
+        f"  - text: {json.dumps(f'It says: {note.text}')}\n"
+        for note in _NOTES
+    )
+    return "# What a right policy says in each example task, turn by turn.\n" + "".join(scenes)
+
+
+def _question(note: _Note) -> str:
+    where = f"A note to {note.reader} lies in one of three drawers: left, middle or right."
+    return f"{where} Find it and tell what it says."

@@ -23,7 +23,9 @@ class AggregateKeys(Keys):
     input_jsonl_fpath: str | list[str] = Field(
         description="The scored rows of the shards, or patterns of their names; their other files stand beside them."
     )
-    output_jsonl_fpath: str = Field(description="The file for the rows of all.")
+    output_jsonl_fpath: str = Field(
+        description="The file for the rows of all; compressed if it ends in .jsonl.gz or .jsonl.zst."
+    )
     renumber: bool = Field(
         False, description="Each shard numbers tasks of its own from 0: number them through all shards."
     )
@@ -39,6 +41,7 @@ COMMAND = Command(
     keys=AggregateKeys,
 )
 _COMPANION = re.compile(r"(_failures(\.\d+)?|_materialized_inputs|_torn_\d+)\.jsonl")
+"""How the names of a run's other files go on after its stem."""
 
 
 def aggregate(keys: AggregateKeys) -> int:
@@ -62,11 +65,13 @@ def _matching(name: str, output: Path) -> list[Path]:
     """
     if not glob.has_magic(name):
         return [Path(name)]
+    from nemo_gym.rollouts.files import ending_of
+
     base = Path(Path(name).anchor)
     found = sorted(
         path
         for path in base.glob(str(Path(name).relative_to(base)))
-        if path.suffix == ".jsonl"
+        if ending_of(path) is not None
         and not _COMPANION.search(path.name)
         and path.absolute() != output.absolute()
     )

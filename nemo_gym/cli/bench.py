@@ -1,30 +1,35 @@
-"""`ng_bench <name>`: one benchmark, its figures as JSON."""
+"""`ng_bench <name>`: one benchmark, its figures as JSON; `ng_bench all`: every one of them."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import pkgutil
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
 from nemo_gym.failures import ConfigError
 
-NOT_BENCHMARKS = frozenset({"measure", "running_gym"})
+ALL = "all"
+_ENDS: Mapping[int, str] = {ExitCode.COMPLETE: "done", ExitCode.BAD_INPUT: "left out, it can't run here"}
+"""How a benchmark ends that hasn't failed, by its exit code."""
 
 
 class BenchKeys(Keys):
-    name: str = Field(
-        description="Which benchmark: a module of `benchmarks/`, such as `startup`. May stand alone."
-    )
+    name: str = Field(description="Which benchmark, such as `startup`, or `all`. May stand alone.")
     runs: int = Field(5, ge=1, description="How many runs the medians are taken over.")
     output: Path | None = Field(None, alias="json", description="A file for the result, beside printing it.")
+    keep: bool = Field(False, description="Keep the result in `benchmarks/results`, under the commit.")
+    against: Path | None = Field(
+        None, description="Another checkout: measure both by turns, and print the ratios of their figures."
+    )
 
 
 COMMAND = Command(
@@ -35,46 +40,116 @@ COMMAND = Command(
 )
 
 
-def run_benchmark(keys: BenchKeys) -> int:
-    from benchmarks.measure import machine
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = ""
+    if arguments and not arguments[0].startswith(("-", "+")) and "=" not in arguments[0]:
+        name = arguments[0]
+        arguments[0] = f"+name={name}"
+    sys.exit(command_of(name).run(arguments, run_benchmark))
 
-    try:
-        benchmark = importlib.import_module(f"benchmarks.{keys.name}")
-    except ModuleNotFoundError as error:
+
+def command_of(name: str) -> Command[BenchKeys]:
+    """The command with the keys of the benchmark `name`, where it has some of its own."""
+    from benchmarks.catalogue import BENCHMARKS
+
+    if name not in BENCHMARKS:
+        return COMMAND
+    own = getattr(_module(name), "BenchKeys", None)
+    keys = create_model("BenchKeys", __base__=(BenchKeys, own)) if own else BenchKeys
+    return Command(
+        name=COMMAND.name,
+        summary=f"Measure {BENCHMARKS[name].summary}.",
+        example=f"ng_bench {name}",
+        keys=keys,
+    )
+
+
+def run_benchmark(keys: BenchKeys) -> int:
+    from benchmarks.catalogue import BENCHMARKS
+
+    if keys.name == ALL:
+        return _run_all(keys)
+    if keys.name not in BENCHMARKS:
         raise ConfigError(
             f"there is no benchmark named `{keys.name}`",
             code="unknown_benchmark",
-            remedy=f"There are: {', '.join(names())}.",
-        ) from error
-    started = time.time()
-    figures: dict[str, Any] = benchmark.run(keys.runs)
-    result = json.dumps(
-        {
-            "benchmark": keys.name,
-            "runs": keys.runs,
-            "figures": figures,
-            "machine": machine(),
-            "seconds": round(time.time() - started, 1),
-        },
-        indent=2,
-    )
-    print(result)
-    if keys.output is not None:
-        keys.output.write_text(result + "\n")
+            remedy=f"There are: {', '.join(BENCHMARKS)}, and {ALL} for each in turn.",
+        )
+    return _run_one(keys) if keys.against is None else _compare(keys, keys.against)
+
+
+def _run_one(keys: BenchKeys) -> int:
+    from benchmarks.measure import circumstances
+    from benchmarks.results import Result, keep
+
+    began = time.time()
+    about = circumstances()  # the machine's load without our own
+    module = _module(keys.name)
+    figures = module.run(keys.runs, keys) if hasattr(module, "BenchKeys") else module.run(keys.runs)
+    settings = {"runs": keys.runs, **_own_keys(keys)}
+    result = Result(keys.name, figures, about, settings, round(time.time() - began, 1))
+    _print(result.to_json(), keys.output)
+    if keys.keep:
+        keep(result)
     return ExitCode.COMPLETE
 
 
-def names() -> list[str]:
-    import benchmarks
+def _compare(keys: BenchKeys, other: Path) -> int:
+    from benchmarks.comparison import compare, table_of
+    from benchmarks.measure import circumstances
 
-    return sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in NOT_BENCHMARKS)
+    if keys.keep:
+        raise ConfigError("+keep and +against exclude each other", code="contradiction")
+    found = compare(keys.name, _own_keys(keys), other, keys.runs)
+    print(table_of(found))
+    if keys.output is not None:
+        ratios = {" / ".join(ratio.path): ratio.to_json() for ratio in found}
+        result = {"benchmark": keys.name, "against": str(other), **circumstances(), "ratios": ratios}
+        keys.output.write_text(json.dumps(result, indent=2) + "\n")
+    return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and not arguments[0].startswith(("-", "+")) and "=" not in arguments[0]:
-        arguments[0] = f"+name={arguments[0]}"
-    sys.exit(COMMAND.run(arguments, run_benchmark))
+def _run_all(keys: BenchKeys) -> int:
+    """Every benchmark in a process of its own; one that fails doesn't keep the others from running."""
+    from benchmarks.catalogue import BENCHMARKS
+
+    if keys.against is not None or keys.output is not None:
+        raise ConfigError(f"+against and +json are for one benchmark, not for `{ALL}`", code="contradiction")
+    failed = []
+    for name, shown in BENCHMARKS.items():
+        began = time.monotonic()
+        _tell(f"{name}: {shown.summary}")
+        kept = ["+keep=true"] if keys.keep else []
+        command = [sys.executable, "-m", "nemo_gym.cli.bench", name, *shown.options, *kept]
+        code = subprocess.run(
+            command, stdout=subprocess.DEVNULL if keys.keep else None, check=False
+        ).returncode
+        _tell(f"{name}: {_ENDS.get(code, f'FAILED with exit code {code}')}, {time.monotonic() - began:.0f} s")
+        failed += [name] if code not in _ENDS else []
+    if failed:
+        _tell(f"failed: {', '.join(failed)}")
+    return ExitCode.FATAL if failed else ExitCode.COMPLETE
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def _own_keys(keys: BenchKeys) -> dict[str, Any]:
+    """Those of the benchmark itself that were given."""
+    return keys.model_dump(mode="json", exclude_unset=True, exclude=set(BenchKeys.model_fields))
+
+
+def _print(result: dict[str, Any], output: Path | None) -> None:
+    text = json.dumps(result, indent=2)
+    print(text)
+    if output is not None:
+        output.write_text(text + "\n")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,12 +27,21 @@ class CollectOptions(Keys):
     """What any command that collects rollouts can be told about how to do it."""
 
     output_jsonl_fpath: str = Field(
-        description="The file for scored rows; the run's other files stand beside it."
+        description="The file for scored rows; the run's other files stand beside it. Compressed if it ends in "
+        ".jsonl.gz or .jsonl.zst."
     )
     limit: int | None = Field(
         None, ge=1, description="How many rows of each dataset to take; all unless given."
     )
-    num_samples_in_parallel: int = Field(64, ge=1, description="How many rollouts are in flight at once.")
+    num_samples_in_parallel: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        64,
+        description="How many rollouts are in flight at once; `auto` finds out how many saturate the engine.",
+    )
+    collector_processes: int = Field(
+        1,
+        ge=1,
+        description="How many processes share the collector's work: several where one core is too little for it.",
+    )
     responses_create_params: dict[str, Any] = Field(
         default_factory=dict,
         description="Laid over the parameters of every row, as +responses_create_params.x=1.",
@@ -144,7 +153,8 @@ async def run_collection(settings: CollectSettings, gym: Gym, *, as_json: bool =
         with stop_on_signals(stop):
             summary = await collect(settings, caller, gym, stop=stop, display=display_for(sys.stderr))
     finally:
-        await caller.transport.close()
+        if gym.transport is None:
+            await caller.transport.close()
     show(summary, as_json=as_json)
     return summary.exit_code
 
@@ -180,6 +190,7 @@ def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> Collec
             max_attempts=keys.max_attempts,
             rollout_timeout_s=keys.rollout_timeout_s,
         ),
+        processes=keys.collector_processes,
         stop_after_identical_failures=keys.stop_after_identical_failures,
         max_failed_fraction=keys.max_failed_fraction,
         write_materialized_inputs=keys.write_materialized_inputs,

@@ -54,8 +54,8 @@ def command() -> ConfigCommand[Any]:
         prompt_config: str | None = Field(None, description="The prompt template for rows without an input.")
         placement: Literal["process", "inline"] = Field(
             "process",
-            description="Where servers run: each in a process of its own, or all inside this one, without ports "
-            "(quick to start, for small runs).",
+            description="Where servers run: each in a process of its own, or all inside this one (quick to start, for "
+            "small runs). Their addresses are the same.",
         )
 
     return ConfigCommand(
@@ -81,28 +81,15 @@ def collect_end_to_end(keys: Any, config: GlobalConfig, *, began: float, zygote:
         prepare(config, reporter)
         return ExitCode.COMPLETE
 
-    if keys.placement == "inline":
-        return run_in_loop(_collect_inline(settings, config, as_json=keys.as_json))
-
     async def start_and_collect() -> int:
-        async with running(config, reporter, began=began, zygote=zygote) as gym:
+        is_inline = keys.placement == "inline"
+        async with running(config, reporter, began=began, zygote=zygote, is_inline=is_inline) as gym:
             with stop_signals() as stop:
                 if not await wait_ready_or(stop, gym, reporter, began):
                     return ExitCode.INTERRUPTED
             return await _collect_while_up(settings, gym, as_json=keys.as_json)
 
     return run_in_loop(start_and_collect())
-
-
-async def _collect_inline(settings: CollectSettings, config: GlobalConfig, *, as_json: bool) -> int:
-    from nemo_gym.cli.collect_rollouts import run_collection
-    from nemo_gym.launch.inline import inline
-    from nemo_gym.rollouts import discovery
-
-    async with inline(config) as gym:
-        return await run_collection(
-            settings, discovery.Gym(gym.config, gym.token, gym.transport), as_json=as_json
-        )
 
 
 async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: bool) -> int:
@@ -112,7 +99,7 @@ async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: boo
     from nemo_gym.cli.collect_rollouts import run_collection
     from nemo_gym.rollouts import discovery
 
-    seen = discovery.Gym(gym.config, gym.token)
+    seen = discovery.Gym(gym.config, gym.token, gym.transport)
     collecting = asyncio.create_task(run_collection(settings, seen, as_json=as_json))
     either: list[asyncio.Future[Any]] = [collecting, gym.failure]
     try:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.zygote_process import early_zygote
 
@@ -36,6 +36,11 @@ def command() -> ConfigCommand[Any]:
 
     class RunKeys(Keys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one a line.")
+        placement: Literal["process", "inline"] = Field(
+            "process",
+            description="Where servers run: each in a process of its own, or all inside this one (quick to start, for "
+            "small runs). Their addresses are the same.",
+        )
 
     return ConfigCommand(
         name="ng_run",
@@ -46,7 +51,9 @@ def command() -> ConfigCommand[Any]:
     )
 
 
-def run(config: GlobalConfig, *, as_json: bool, began: float, zygote: ZygoteProcess | None) -> int:
+def run(
+    config: GlobalConfig, *, as_json: bool, is_inline: bool, began: float, zygote: ZygoteProcess | None
+) -> int:
     """Serve until a signal comes; the exit code."""
     import asyncio
 
@@ -63,9 +70,17 @@ def run(config: GlobalConfig, *, as_json: bool, began: float, zygote: ZygoteProc
 
     async def serve_until_signalled() -> bool:
         with stop_signals() as stop:
-            return await serve(config, reporter, stop, began=began, zygote=zygote, while_up=while_up)
+            return await serve(
+                config, reporter, stop, began=began, zygote=zygote, while_up=while_up, is_inline=is_inline
+            )
 
-    return ExitCode.COMPLETE if asyncio.run(serve_until_signalled()) else ExitCode.INTERRUPTED
+    if is_inline:  # what runs in the loop are the servers
+        from nemo_gym.cli.collect_rollouts import run_in_loop
+
+        was_ready = run_in_loop(serve_until_signalled())
+    else:
+        was_ready = asyncio.run(serve_until_signalled())
+    return ExitCode.COMPLETE if was_ready else ExitCode.INTERRUPTED
 
 
 async def _draw(gym: Gym) -> None:
@@ -82,6 +97,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     with early_zygote(arguments) as zygote:
         code = command().run(
-            arguments, lambda keys, config: run(config, as_json=keys.as_json, began=began, zygote=zygote)
+            arguments,
+            lambda keys, config: run(
+                config,
+                as_json=keys.as_json,
+                is_inline=keys.placement == "inline",
+                began=began,
+                zygote=zygote,
+            ),
         )
     sys.exit(code)

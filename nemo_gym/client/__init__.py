@@ -6,11 +6,14 @@
     for rollout in gym.rollouts(rows, num_repeats=8):    # as they finish
         print(rollout.task, rollout.repeat, rollout.reward)
 
-`AsyncGym` is the same for event loops. Leaving the loop early cancels what is in flight, down to the engine.
+    gym.update_policy(version=1, reload_weights=True)    # between two steps
+
+`AsyncGym` is the same for event loops. Leaving the loop early cancels what is in flight, down to the engine. A rollout
+that failed is among them, with a `failure` and no `reward`. docs/routes.md has the route behind it.
 """
 
 from nemo_gym.client.connecting import Address, find_address
-from nemo_gym.client.gym import AsyncGym, Gym
+from nemo_gym.client.gym import AsyncGym, Gym, RolloutOptions
 from nemo_gym.client.rollout import Rollout
 
-__all__ = ["Address", "AsyncGym", "Gym", "Rollout", "find_address"]
+__all__ = ["Address", "AsyncGym", "Gym", "Rollout", "RolloutOptions", "find_address"]

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from nemo_gym.client.connecting import Address, find_address
@@ -18,6 +18,26 @@ from nemo_gym.failures import ConfigError, TransportError
 CONNECT_TIMEOUT_S = 10.0
 TOKEN_HEADER = "x-ng-token"
 _PATH = "/rollouts"
+
+
+class RolloutOptions(TypedDict, total=False):
+    """How rows are run, in the words of `ng_collect_rollouts`."""
+
+    num_samples_in_parallel: int
+    """Rollouts in flight; 64 unless given."""
+    max_attempts: int
+    """Attempts at a rollout, where its failure may pass; 3 unless given."""
+    rollout_timeout_s: float | None
+    """Seconds an attempt may take, None for no bound; 1,800 unless given."""
+    stop_after_identical_failures: int
+    """Rollouts that may fail alike, one after the other, before the rest is given up, 0 for any number; 20 unless
+    given."""
+    num_repeats_add_seed: bool
+    """Give each repeat its number as the seed of sampling."""
+    agent_name: str
+    """The agent of rows that name none."""
+    responses_create_params: Mapping[str, Any]
+    """Laid over those of every row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +61,11 @@ class Gym(_Client):
         return cls(Address(url, token) if url is not None else find_address(folder))
 
     def rollouts(
-        self, rows: Iterable[Mapping[str, Any]], *, num_repeats: int = 1, **options: Any
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        num_repeats: int = 1,
+        **options: Unpack[RolloutOptions],
     ) -> Generator[Rollout, None, None]:
         """The rollouts of task rows, in the order in which they finish; failures are among them.
 
@@ -50,8 +74,7 @@ class Gym(_Client):
         Args:
             rows: task rows; a rollout's `task` is the place of its row.
             num_repeats: rollouts of each row.
-            options: num_samples_in_parallel, max_attempts, rollout_timeout_s, stop_after_identical_failures,
-                num_repeats_add_seed, agent_name, responses_create_params.
+            options: those of `RolloutOptions`.
 
         Raises:
             InputError: rows or options can't be used; nothing was run.
@@ -64,27 +87,36 @@ class Gym(_Client):
         finally:
             connection.close()
 
-    def update_policy(self, version: int | str, *, server: str = "policy_model", **options: bool) -> None:
-        """Tell a model server, all replicas of it, which version of the policy answers from now on.
+    def update_policy(
+        self,
+        version: int | str,
+        *,
+        server: str = "policy_model",
+        drop_in_flight: bool = False,
+        reload_weights: bool = False,
+    ) -> None:
+        """Tell a model server, all processes of it, which version of the policy answers from now on.
 
         Args:
             version: stamped on every call, and in the rows.
-            options: drop_in_flight gives up calls of earlier versions; reload_weights has the engine load them anew.
+            server: the model server's name.
+            drop_in_flight: give up calls that began with an earlier version.
+            reload_weights: have the engine load its weights from the model's folder first.
 
         Raises:
             TransportError: the gym is out of reach.
             GymError: there is no such model server, or it refused.
         """
+        update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
         instances = self._exchange(self.address.url, "GET", "/server_instances")
-        for url in _replicas(instances, server, self.address.url):
-            self._exchange(
-                url, "POST", "/policy_version", json.dumps({"version": version, **options}).encode()
-            )
+        url = _url_of(server, instances, self.address.url)
+        self._exchange(url, "POST", "/policy_version", json.dumps(update).encode())
 
     def _exchange(self, url: str, method: str, path: str, body: bytes | None = None) -> Any:
         """The JSON of a whole answer."""
         connection = _connection(url)
         try:
+            _connect(connection)
             connection.request(method, path, body=body, headers=self._headers())
             answer = connection.getresponse()
             content = answer.read()
@@ -99,9 +131,7 @@ class Gym(_Client):
     def _stream(self, connection: http.client.HTTPConnection, body: bytes) -> Iterator[Rollout]:
         url = self.address.url
         try:
-            connection.connect()
-            # How long a rollout may take is the caller's to say, not the socket's.
-            connection.sock.settimeout(None)
+            _connect(connection)
             connection.request("POST", _PATH, body=body, headers=self._headers())
             answer = connection.getresponse()
         except OSError as error:
@@ -132,7 +162,11 @@ class AsyncGym(_Client):
         return cls(Address(url, token) if url is not None else find_address(folder))
 
     async def rollouts(
-        self, rows: Iterable[Mapping[str, Any]], *, num_repeats: int = 1, **options: Any
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        num_repeats: int = 1,
+        **options: Unpack[RolloutOptions],
     ) -> AsyncGenerator[Rollout, None]:
         """As `Gym.rollouts`. Close the iterator (`contextlib.aclosing`) where a loop may be left early."""
         import aiohttp
@@ -160,10 +194,21 @@ class AsyncGym(_Client):
         raise broken_off(url)
 
     async def update_policy(
-        self, version: int | str, *, server: str = "policy_model", **options: bool
+        self,
+        version: int | str,
+        *,
+        server: str = "policy_model",
+        drop_in_flight: bool = False,
+        reload_weights: bool = False,
     ) -> None:
         """As `Gym.update_policy`."""
-        await asyncio.to_thread(Gym(self.address).update_policy, version, server=server, **options)
+        await asyncio.to_thread(
+            Gym(self.address).update_policy,
+            version,
+            server=server,
+            drop_in_flight=drop_in_flight,
+            reload_weights=reload_weights,
+        )
 
 
 def _connection(url: str) -> http.client.HTTPConnection:
@@ -172,8 +217,14 @@ def _connection(url: str) -> http.client.HTTPConnection:
     return kind(parts.hostname or "", parts.port, timeout=CONNECT_TIMEOUT_S)
 
 
-def _replicas(instances: Iterable[Mapping[str, Any]], server: str, peer: str) -> list[str]:
-    """The URLs of all replicas of a model server."""
+def _connect(connection: http.client.HTTPConnection) -> None:
+    """Raises OSError. How long an answer may take is not the socket's to say: rollouts and weights take their time."""
+    connection.connect()
+    connection.sock.settimeout(None)
+
+
+def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> str:
+    """The URL of a model server, or of the first of its processes."""
     models = {each["name"]: each for each in instances if each["server_type"] == "responses_api_models"}
     if server not in models:
         raise ConfigError(
@@ -181,8 +232,8 @@ def _replicas(instances: Iterable[Mapping[str, Any]], server: str, peer: str) ->
             code="unknown_server",
             remedy=f"Its model servers are: {', '.join(models) or 'none'}.",
         )
-    urls: list[str] = models[server]["replica_urls"]
-    return urls
+    url: str = models[server]["url"]
+    return url
 
 
 async def _lines(content: Any) -> AsyncIterator[bytes]:

@@ -43,6 +43,13 @@ class Rollout:
         return str(self.row.get("_ng_outcome", "completed"))
 
     @property
+    def is_masked(self) -> bool:
+        """Whether it is not to be trained on, though it has a reward: its environment or agent says so."""
+        from nemo_gym.metrics.records import is_masked
+
+        return is_masked(self.row)
+
+    @property
     def failure(self) -> Failure | None:
         """Why it has no score, if it has none."""
         if self.row.get("_ng_failure_class") is None:

@@ -69,6 +69,9 @@ class GlobalKeys(BaseModel):
     dry_run: bool = Field(
         False, description="Prepare everything that servers need, then stop before starting them."
     )
+    startup_timeout_s: float = Field(
+        600.0, gt=0, description="How many seconds a server may take from its start to its first answer."
+    )
     error_on_almost_servers: bool = Field(
         True,
         description="Refuse a block that is almost a server. With `false` it is left out, with a warning.",

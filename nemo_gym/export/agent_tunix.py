@@ -37,6 +37,14 @@ class AgentTunix(Format[AgentTunixOptions]):
     name = "agent_tunix"
     summary = "trajectories in groups, or tasks, for Google Tunix's GRPO learners (JAX)"
     options_type = AgentTunixOptions
+    losses = (
+        Loss.REASONING,
+        Loss.TRAILING_OUTPUTS,
+        Loss.MASKED_CALLS,
+        Loss.LATER_SEGMENTS,
+        Loss.POLICY_VERSION,
+    )
+    example = "ng_export +format=agent_tunix +input=rollouts.jsonl +output=data/tunix.jsonl"
 
     @classmethod
     def defaults(cls, files: RolloutFiles) -> Mapping[str, Any]:

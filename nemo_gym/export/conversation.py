@@ -27,6 +27,8 @@ Message = dict[str, Any]
 
 _REWRITTEN = frozenset({SegmentReason.COMPACTED, SegmentReason.EDITED, SegmentReason.BRANCH})
 """After these, the items of a row in their order are no conversation that the policy saw."""
+LOSSES_OF_TEXT = (Loss.REASONING, Loss.UNSAMPLED_TURNS, Loss.TRAILING_OUTPUTS)
+"""What messages may fail to say; the first where reasoning is dropped."""
 _REASONING_FIELDS = ("reasoning", "reasoning_content")
 _SAMPLED = "generation_token_ids"
 """A field that the conversion takes along from an item to its message: marks what the policy wrote."""
@@ -37,7 +39,7 @@ class TextOptions(Options):
 
     reasoning: Literal["inline", "field", "drop"] = Field(
         "inline",
-        description="Reasoning as <think>…</think> at the head of the text, as `reasoning_content`, or not at all.",
+        description="Reasoning as `<think>…</think>` at the head of the text, as `reasoning_content`, or not at all.",
     )
     arguments: Literal["object", "string"] = Field(
         "object",

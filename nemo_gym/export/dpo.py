@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
 from nemo_gym.export.formats import Format, Row
 from nemo_gym.export.report import LeftOut
 from nemo_gym.export.rollouts import Group, Rollout
@@ -60,6 +60,11 @@ class Dpo(Format[DpoOptions]):
     name = "dpo"
     summary = "pairs of a better and a worse answer to one prompt (TRL's DPOTrainer)"
     options_type = DpoOptions
+    losses = LOSSES_OF_TEXT
+    example = (
+        "ng_export +format=dpo +input=rollouts.jsonl +output=data/dpo.jsonl "
+        "+options.pairs=length_matched +options.margin=0.5"
+    )
 
     @property
     def merges_equal_rows(self) -> bool:

@@ -127,7 +127,7 @@ def _merges(settings: ExportSettings, target: Format[Any]) -> bool:
 
 def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
     ending = ending_of(settings.output)
-    if target.endings and ending not in target.endings:
+    if ending not in target.endings:
         raise ConfigError(
             f"{target.name} reads {' and '.join(target.endings)}, and not {ending}",
             code="output_ending",

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym.config.problems import did_you_mean
-from nemo_gym.export.report import Report
+from nemo_gym.export.report import Loss, Report
 from nemo_gym.export.rollouts import Group, RolloutFiles
+from nemo_gym.export.writing import ENDINGS
 from nemo_gym.failures import SCORED_OUTCOMES, ConfigError, Outcome
 
 Row = dict[str, Any]
@@ -41,8 +42,10 @@ class Format(ABC, Generic[OptionsT]):
     summary: ClassVar[str]
     """What a row is, and who reads it."""
     options_type: ClassVar[type[Options]] = Options
-    endings: ClassVar[tuple[str, ...]] = ()
-    """The endings that the target reads; empty for all."""
+    losses: ClassVar[tuple[Loss, ...]]
+    """What it may fail to carry of a rollout that it exports."""
+    example: ClassVar[str]
+    """A command line; the rollouts are in `rollouts.jsonl`."""
 
     def __init__(self, options: OptionsT, report: Report) -> None:
         self.options = options
@@ -52,6 +55,11 @@ class Format(ABC, Generic[OptionsT]):
     def defaults(cls, files: RolloutFiles) -> Mapping[str, Any]:
         """What the input tells of options that are not given."""
         return {}
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of files that the target reads."""
+        return ENDINGS
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

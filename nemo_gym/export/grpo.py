@@ -33,6 +33,8 @@ class Grpo(Format[GrpoOptions]):
     name = "grpo"
     summary = "rollouts with reward, advantage and token segments, in groups"
     options_type = GrpoOptions
+    losses = (Loss.MASKED_CALLS,)
+    example = "ng_export +format=grpo +input=rollouts.jsonl +output=data/grpo.jsonl.zst"
 
     def rows(self, group: Group) -> Iterator[Row]:
         reason = self._unusable(group)

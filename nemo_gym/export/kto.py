@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
 from nemo_gym.export.formats import Format, Row
 from nemo_gym.export.report import LeftOut, Unsuitable
 from nemo_gym.export.rollouts import Group, Rollout
@@ -29,6 +29,8 @@ class Kto(Format[KtoOptions]):
     name = "kto"
     summary = "answers labelled as desirable or not (TRL's KTOTrainer)"
     options_type = KtoOptions
+    losses = LOSSES_OF_TEXT
+    example = "ng_export +format=kto +input=rollouts.jsonl +output=data/kto.jsonl +options.threshold=1"
 
     @property
     def merges_equal_rows(self) -> bool:

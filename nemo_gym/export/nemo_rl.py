@@ -12,12 +12,19 @@ from collections.abc import Iterator
 from nemo_gym.export.formats import Format, Options, Row
 from nemo_gym.export.report import Loss
 from nemo_gym.export.rollouts import Group, Rollout
+from nemo_gym.export.writing import JSONL_ENDINGS
 from nemo_gym.tokens.rows import with_contract_fields
 
 
 class NemoRl(Format[Options]):
     name = "nemo_rl"
     summary = "scored rows with exact token fields (NeMo RL's NeMo Gym environment)"
+    losses = (Loss.MASKED_CALLS, Loss.LATER_SEGMENTS)
+    example = "ng_export +format=nemo_rl +input=rollouts.jsonl +output=data/nemo_rl.jsonl"
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return JSONL_ENDINGS  # columns would give every item of an output, and every tool, the fields of all
 
     def rows(self, group: Group) -> Iterator[Row]:
         for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):

@@ -24,7 +24,12 @@ _TEXT = TextOptions(reasoning="drop", arguments="string")
 class OpenAi(Format[Options]):
     name = "openai"
     summary = "chat examples for OpenAI's fine-tuning"
-    endings = (".jsonl",)
+    losses = (Loss.REASONING, Loss.TRAILING_OUTPUTS)
+    example = "ng_export +format=openai +input=rollouts.jsonl +output=data/openai.jsonl +min_reward=1"
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return (".jsonl",)
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

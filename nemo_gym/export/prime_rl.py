@@ -1,6 +1,7 @@
 """prime-rl and verifiers.
 
-- `form=sft`: a finished answer a row, `prompt`, `completion` and `tool_defs`, as prime-rl's SFT trainer reads them.
+- `form=sft`: a finished answer a row, `prompt` and `completion` as messages and `tools` as JSON text, as prime-rl's SFT
+  trainer reads them.
 - `form=traces`: a rollout a row, an episode of verifiers (version 1 of its traces; the file is its `traces.jsonl`). The
   messages are nodes of a graph, and each node of the policy's holds the tokens that its call added, prompt and answer,
   with a mask over the answer. A branch of the graph is a token segment.
@@ -11,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
+import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
 from nemo_gym.export.formats import FINISHED, Format, Row
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.export.rollouts import Group, Rollout
+from nemo_gym.export.writing import ENDINGS
 from nemo_gym.failures import SCORED_OUTCOMES, Outcome
 from nemo_gym.responses.finish import FinishKind
 from nemo_gym.tokens.records import CallRecord
@@ -38,6 +41,14 @@ class PrimeRl(Format[PrimeRlOptions]):
     name = "prime_rl"
     summary = "answers for prime-rl's SFT trainer, or episodes with tokens as verifiers keeps them"
     options_type = PrimeRlOptions
+    losses = (*LOSSES_OF_TEXT, Loss.MASKED_CALLS)
+    example = (
+        "ng_export +format=prime_rl +input=rollouts.jsonl +output=data/traces.jsonl +options.form=traces"
+    )
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return ENDINGS if self.options.form == "sft" else (".jsonl",)
 
     @property
     def outcomes(self) -> frozenset[Outcome]:
@@ -53,7 +64,10 @@ class PrimeRl(Format[PrimeRlOptions]):
     def _answers(self, group: Group) -> Iterator[Row]:
         for _, talk in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
             self.report.export(talk.losses_of_sft)
-            yield {"prompt": talk.prompt, "completion": talk.completion, "tool_defs": _tools(talk)}
+            row: Row = {"prompt": talk.prompt, "completion": talk.completion}
+            if talk.tools:
+                row["tools"] = orjson.dumps(talk.tools).decode()
+            yield row
 
     def _episodes(self, group: Group) -> Iterator[Row]:
         for rollout, (talk, graph) in self.report.suitable(group.selected, self._read):

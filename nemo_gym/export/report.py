@@ -19,6 +19,7 @@ class LeftOut(StrEnum):
     UNREADABLE = "unreadable"
     FAILED = "failed"
     UNSCORED = "unscored"
+    MASKED = "masked"
     OUTCOME = "outcome"
     ENVIRONMENT = "environment"
     REWARD = "reward"
@@ -37,7 +38,6 @@ class LeftOut(StrEnum):
     EQUAL_REWARDS = "equal_rewards"
     SHORT_GROUP = "short_group"
     SURPLUS = "surplus"
-    TOO_LONG = "too_long"
     TURN_ORDER = "turn_order"
     ILLEGAL_FIELD = "illegal_field"
     REPEATED_TASK = "repeated_task"
@@ -49,6 +49,7 @@ SENTENCES: dict[LeftOut, str] = {
     LeftOut.UNREADABLE: "the last line of a file was cut off",
     LeftOut.FAILED: "the attempt failed, which is no score",
     LeftOut.UNSCORED: "no verifier gave a finite reward",
+    LeftOut.MASKED: "its environment or agent marked it as not to be trained on (`_ng_masked`, `mask_sample`)",
     LeftOut.OUTCOME: "the outcome is not among +outcomes",
     LeftOut.ENVIRONMENT: "the agent is not among +environments",
     LeftOut.REWARD: "the reward is outside +min_reward and +max_reward",
@@ -67,7 +68,6 @@ SENTENCES: dict[LeftOut, str] = {
     LeftOut.EQUAL_REWARDS: "all rollouts of the task have the same reward",
     LeftOut.SHORT_GROUP: "its task has fewer usable rollouts than the group's size",
     LeftOut.SURPLUS: "its task has more usable rollouts than the group's size",
-    LeftOut.TOO_LONG: "a sequence is longer than the target takes",
     LeftOut.TURN_ORDER: "the turns do not follow one another as the target asks",
     LeftOut.ILLEGAL_FIELD: "a name or field that the target refuses",
     LeftOut.OTHER_TOOLS: "its tools have another shape than the first ones, which one column can't hold: "

@@ -1,8 +1,9 @@
 """Rollouts as an export sees them: scored rows, in groups of one task.
 
 A group's baseline is over all of its scored rollouts, whichever of them are then selected for the export; failed
-attempts are in none. Rows stand in a file in the order in which they finished, so a first pass counts the rows of
-each task and a second hands out a group when its last row is there: what is in memory are the groups in flight.
+attempts are in none, and neither are rollouts that are marked as not to be trained on. Rows stand in a file in the
+order in which they finished, so a first pass counts the rows of each task and a second hands out a group when its last
+row is there: what is in memory are the groups in flight.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import orjson
 
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
-from nemo_gym.metrics.records import finite_number, is_failed, is_scored, outcome_of
+from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
 from nemo_gym.rollouts.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.identity import (
     AGENT_REF_KEY,
@@ -113,7 +114,7 @@ class Group:
     fingerprint: bytes
     """Names the task's prompt, in any file and on any machine."""
     members: list[Rollout]
-    """All that were scored, by their repeat."""
+    """All that were scored and not masked, by their repeat."""
     selected: list[Rollout]
     """Those of them that the export takes."""
 
@@ -169,7 +170,10 @@ class RolloutFiles:
         return max(self._count().values(), default=0)
 
     def groups(self, report: Report) -> Iterator[Group]:
-        """Every task that has a scored rollout, with all of them. Raises `ConfigError` for a file that is damaged."""
+        """Every task that has a rollout to train on, with all of them.
+
+        Raises `ConfigError` for a file that is damaged.
+        """
         missing = self._count().copy()
         opened: dict[str, list[Rollout]] = {}
         for path, line, task in self._lines():
@@ -225,9 +229,15 @@ def _not_a_row(path: Path, line: Line, problem: str) -> ConfigError:
 
 def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> Rollout | None:
     reward = finite_number(row.get("reward"))
-    if reward is not None and is_scored(row):
+    if is_failed(row):
+        reason = LeftOut.FAILED
+    elif reward is None:
+        reason = LeftOut.UNSCORED
+    elif is_masked(row):
+        reason = LeftOut.MASKED
+    else:
         return Rollout(row, name, task, reward, Outcome(outcome_of(row)))
-    report.leave_out(name, LeftOut.FAILED if is_failed(row) else LeftOut.UNSCORED)
+    report.leave_out(name, reason)
     return None
 
 

@@ -3,8 +3,9 @@
 Read by TRL's `SFTTrainer` and whatever takes its columns.
 - `form=messages`: `messages` with `tool_calls`, and `tools` as JSON text (tools of different shapes don't fit into one
   column otherwise).
-- `form=tokens`: `input_ids` and a `completion_mask` that is 1 where the policy sampled; a row for each segment. No
-  chat template stands between what was sampled and what is trained on.
+- `form=tokens`: `input_ids`, and `labels` that are the same where the policy sampled and -100 elsewhere; a row for each
+  segment. No chat template stands between what was sampled and what is trained on. (TRL ignores a `completion_mask`
+  unless it is told otherwise; `labels` it takes as they are, as all that is built on transformers does.)
 """
 
 from __future__ import annotations
@@ -15,21 +16,27 @@ from typing import Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, TextOptions, conversation_of
 from nemo_gym.export.formats import FINISHED, Format, Row
 from nemo_gym.export.report import Loss
 from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
+from nemo_gym.tokens.segments import Segment
+
+IGNORED_LABEL = -100
+"""What PyTorch's cross entropy, and so every trainer on top of it, takes for no label."""
 
 
 class SftOptions(TextOptions):
-    form: Literal["messages", "tokens"] = Field("messages", description="Messages, or ids with a mask.")
+    form: Literal["messages", "tokens"] = Field("messages", description="Messages, or ids with labels.")
 
 
 class Sft(Format[SftOptions]):
     name = "sft"
-    summary = "finished answers as messages with tools, or as ids with a mask (TRL's SFTTrainer)"
+    summary = "finished answers as messages with tools, or as ids with labels (TRL's SFTTrainer)"
     options_type = SftOptions
+    losses = (*LOSSES_OF_TEXT, Loss.MASKED_CALLS)
+    example = "ng_export +format=sft +input=rollouts.jsonl +output=data/sft.jsonl +min_reward=1"
 
     @property
     def outcomes(self) -> frozenset[Outcome]:
@@ -54,4 +61,9 @@ class Sft(Format[SftOptions]):
         for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):
             self.report.export([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])
             for segment in segments:
-                yield {"input_ids": segment.token_ids, "completion_mask": segment.loss_mask}
+                yield {"input_ids": segment.token_ids, "labels": _labels(segment)}
+
+
+def _labels(segment: Segment) -> list[int]:
+    bits = zip(segment.token_ids, segment.loss_mask, strict=True)
+    return [token if bit else IGNORED_LABEL for token, bit in bits]

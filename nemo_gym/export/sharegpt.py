@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export.conversation import Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
 from nemo_gym.export.formats import FINISHED, Format, Row
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.export.rollouts import Group, Rollout
@@ -24,6 +24,8 @@ class ShareGpt(Format[TextOptions]):
     name = "sharegpt"
     summary = "conversations of human, gpt, function_call and observation (LLaMA-Factory and others)"
     options_type = TextOptions
+    losses = (*LOSSES_OF_TEXT, Loss.TEXT_BESIDE_CALLS, Loss.JOINED_OUTPUTS)
+    example = "ng_export +format=sharegpt +input=rollouts.jsonl +output=data/sharegpt.jsonl +min_reward=1"
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

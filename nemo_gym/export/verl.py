@@ -16,7 +16,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
 from nemo_gym.export.formats import FINISHED, Format, Row
 from nemo_gym.export.report import LeftOut, Unsuitable
 from nemo_gym.export.rollouts import Group, Rollout
@@ -32,9 +32,14 @@ class Verl(Format[VerlOptions]):
     name = "verl"
     summary = "Parquet for verl's MultiTurnSFTDataset, or for its RLHFDataset"
     options_type = VerlOptions
-    endings = (".parquet",)
+    losses = LOSSES_OF_TEXT
+    example = "ng_export +format=verl +input=rollouts.jsonl +output=data/verl.parquet +options.form=rl"
     _shape: Any = None
     """The shape of the first tools."""
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        return (".parquet",)
 
     @property
     def outcomes(self) -> frozenset[Outcome]:

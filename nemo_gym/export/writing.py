@@ -5,7 +5,6 @@ A file is written beside its place and moved there when it is whole.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
@@ -16,9 +15,11 @@ import orjson
 import zstandard
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.compression import codec_of, compressing
 from nemo_gym.rollouts.dataset import read_lines
 
-ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+JSONL_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+ENDINGS = (*JSONL_ENDINGS, ".parquet")
 _ROWS_AT_ONCE = 1000
 
 
@@ -78,16 +79,8 @@ class _Lines:
 
 @contextmanager
 def _jsonl(path: Path, draft: Path) -> Iterator[RowFile]:
-    with draft.open("wb") as plain:
-        if path.suffix == ".gz":
-            # No time and no name inside: equal rows make equal files.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=plain, mtime=0) as packed:
-                yield _Lines(packed)
-        elif path.suffix == ".zst":
-            with zstandard.ZstdCompressor(level=3).stream_writer(plain, closefd=False) as packed:
-                yield _Lines(packed)
-        else:
-            yield _Lines(plain)
+    with draft.open("wb") as plain, compressing(plain, codec_of(path)) as file:
+        yield _Lines(file)
 
 
 @contextmanager

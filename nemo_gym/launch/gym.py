@@ -14,10 +14,10 @@ import contextlib
 import copy
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nemo_gym.launch import logs
 from nemo_gym.launch.addresses import Addresses, hold_addresses
@@ -34,10 +34,15 @@ from nemo_gym.launch.records import (
 )
 from nemo_gym.launch.spawners import Spawner, SubprocessSpawner, ZygoteSpawner
 from nemo_gym.launch.states import RestartPolicy
-from nemo_gym.launch.supervisor import ServerEvent, SupervisedServer, Supervisor
+from nemo_gym.launch.supervisor import STARTUP_TIMEOUT_S, ServerEvent, SupervisedServer, Supervisor
 from nemo_gym.launch.zygote_process import ZygoteProcess, is_supported
 
+if TYPE_CHECKING:
+    from nemo_gym.transport import Transport
+
 DEFAULT_LOG_FOLDER = Path(".nemo_gym") / "logs"
+INLINE_LOG = "inline.log"
+"""The log of servers that share a process."""
 
 
 class LaunchableConfig(Protocol):
@@ -69,6 +74,8 @@ class LaunchOptions:
     """One that was started ahead; the gym ends it."""
     use_zygote: bool = field(default_factory=is_supported)
     """Whether to fork servers from a warm process instead of starting each from nothing."""
+    is_inline: bool = False
+    """Whether servers run in this process, in its event loop, instead of in processes of their own."""
 
 
 class Gym:
@@ -82,6 +89,7 @@ class Gym:
         supervisor: Supervisor,
         options: LaunchOptions,
         log_folder: Path,
+        transport: Transport | None = None,
     ) -> None:
         self.config = config
         """The resolved configuration with every address, secrets included."""
@@ -93,6 +101,8 @@ class Gym:
         }
         """Server name → base URLs, one per replica."""
         self.head_url = addresses.head.url
+        self.transport = transport
+        """How servers in this process are reached without a socket; None where they are in processes of their own."""
         self.run = RunRecord(
             pid=os.getpid(),
             token=keys.token,
@@ -186,17 +196,35 @@ def _prepare(config: LaunchableConfig, options: LaunchOptions) -> Gym:
         keys = RunKeys.of_config(data)
         parent = Path(data.get("nemo_gym_log_dir") or options.working_folder / DEFAULT_LOG_FOLDER)
         log_folder = logs.new_log_folder(parent.resolve(), datetime.now())
+        logs.prune(log_folder.parent)
         servers = plan_servers(data, config.servers, addresses, keys, log_folder, options.head_script)
+        spawner = _spawner(options)
         supervisor = Supervisor(
-            servers, _spawner(options), Environments(options.announce).choose, options.policy
+            servers,
+            spawner,
+            Environments(options.announce).choose,
+            options.policy,
+            startup_timeout_s=float(data.get("startup_timeout_s") or STARTUP_TIMEOUT_S),
         )
+        if options.is_inline:
+            _share_a_log(servers, log_folder)
     except BaseException:
         addresses.close()
         raise
-    return Gym(data, addresses, keys, supervisor, options, log_folder)
+    return Gym(data, addresses, keys, supervisor, options, log_folder, spawner.transport)
+
+
+def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
+    for server in servers:
+        server.process = replace(server.process, log_path=log_folder / INLINE_LOG)
 
 
 def _spawner(options: LaunchOptions) -> Spawner:
+    if options.is_inline:
+        # Imported here: processes of their own don't need the launcher to know servers.
+        from nemo_gym.launch.inline_spawner import InlineSpawner
+
+        return InlineSpawner()
     if options.use_zygote:
         return ZygoteSpawner(options.zygote or ZygoteProcess.start())
     return SubprocessSpawner()

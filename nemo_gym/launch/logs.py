@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from datetime import datetime
 from pathlib import Path
 
+from nemo_gym.launch.records import is_alive
+
 TAIL_BYTES = 1 << 16
 TAIL_LINES = 20
+KEPT_FOLDERS = 50
+"""Gyms whose logs are kept; those of older ones are removed when another starts."""
+_FOLDER_NAME = re.compile(r"\d{8}_\d{6}_(\d+)(_\d+)?")
 _SAFE_NAME = re.compile(r"[^\w.-]+")
 
 
@@ -23,6 +29,15 @@ def new_log_folder(parent: Path, now: datetime) -> Path:
         except FileExistsError:
             number += 1
             folder = parent / f"{now:%Y%m%d_%H%M%S}_{os.getpid()}_{number}"
+
+
+def prune(parent: Path, keep: int = KEPT_FOLDERS) -> None:
+    """Remove all but the latest log folders in `parent`; those of gyms that run stay, and so does all else."""
+    matches = ((_FOLDER_NAME.fullmatch(folder.name), folder) for folder in parent.iterdir())
+    folders = sorted((folder.name, int(match[1]), folder) for match, folder in matches if match)
+    for _, pid, folder in folders[:-keep]:
+        if not is_alive(pid):
+            shutil.rmtree(folder, ignore_errors=True)  # another gym may be removing it too
 
 
 def log_path(folder: Path, server: str, replica: int, replicas: int) -> Path:

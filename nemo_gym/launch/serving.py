@@ -35,13 +35,14 @@ async def serve(
     began: float,
     zygote: ZygoteProcess | None,
     while_up: WhileUp | None = None,
+    is_inline: bool = False,
 ) -> bool:
     """Run the servers of `config` until `stop` is set.
 
     `began` is the `time.monotonic()` of the command's begin. Gives whether all servers were ready before the stop.
     Raises the `LaunchError` of a server that cannot be kept alive.
     """
-    async with running(config, reporter, began=began, zygote=zygote) as gym:
+    async with running(config, reporter, began=began, zygote=zygote, is_inline=is_inline) as gym:
         if not await wait_ready_or(stop, gym, reporter, began):
             return False
         await _stay_up(stop, gym, while_up)
@@ -67,13 +68,19 @@ def prepare(config: LaunchableConfig, reporter: Reporter) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    config: LaunchableConfig, reporter: Reporter, *, began: float, zygote: ZygoteProcess | None
+    config: LaunchableConfig,
+    reporter: Reporter,
+    *,
+    began: float,
+    zygote: ZygoteProcess | None,
+    is_inline: bool = False,
 ) -> AsyncIterator[Gym]:
     """A gym whose every change is reported."""
     options = LaunchOptions(
         announce=reporter.announce,
         listeners=[lambda event: reporter.server_changed(event, time.monotonic() - began)],
         zygote=zygote,
+        is_inline=is_inline,
     )
     async with launch(config, options) as gym:
         try:
@@ -89,7 +96,7 @@ async def wait_ready_or(
 ) -> bool:
     """Wait until every server of `gym` has answered; False when `stop` comes first.
 
-    There is no bound: some servers load for many minutes. Those that are waited for are named now and then.
+    Some servers load for minutes (`startup_timeout_s` bounds that). Those that are waited for are named now and then.
     """
     ready = asyncio.ensure_future(gym.wait_ready())
     stopped = asyncio.ensure_future(stop.wait())

@@ -17,13 +17,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nemo_gym.launch.births import MAX_MESSAGE_BYTES, Birth, listener_fds
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.launch.zygote_process import ZygoteProcess
 from nemo_gym.servers.bootstrap import BOOTSTRAP_FD_VARIABLE, Bootstrap
+
+if TYPE_CHECKING:
+    from nemo_gym.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,11 @@ class Child:
 class Spawner(Protocol):
     """Starts processes that die with the launcher."""
 
+    @property
+    def transport(self) -> Transport | None:
+        """How what it starts is reached without a socket; None where only sockets lead there."""
+        ...
+
     async def spawn(self, process: ServerProcess) -> Child:
         """Start `process`; returns when it exists. Raises `LaunchError` when it cannot be started."""
         ...
@@ -75,6 +83,8 @@ class Spawner(Protocol):
 
 class ZygoteSpawner:
     """Forks servers from a `ZygoteProcess`, which it owns from then on."""
+
+    transport = None
 
     def __init__(self, zygote: ZygoteProcess) -> None:
         self._zygote = zygote
@@ -174,6 +184,8 @@ class ZygoteSpawner:
 
 class SubprocessSpawner:
     """Starts every server from nothing: slower, and works wherever Python does."""
+
+    transport = None
 
     def __init__(self) -> None:
         self._children: set[Child] = set()

@@ -21,6 +21,8 @@ from nemo_gym.launch.states import TERMINAL_STATES, TRANSITIONS, DeathRecord, Re
 
 STOP_GRACE_S = 1.0
 """Seconds between asking a server to end and killing it."""
+STARTUP_TIMEOUT_S = 600.0
+"""Seconds from the start of a process to its first answer, unless the configuration says otherwise."""
 PROBE_TIMEOUT_S = 30.0
 _PROBE_PAUSE_S = 0.05
 
@@ -96,6 +98,8 @@ class Supervisor:
         spawner: Spawner,
         choose_interpreter: ChooseInterpreter,
         policy: RestartPolicy | None = None,
+        *,
+        startup_timeout_s: float = STARTUP_TIMEOUT_S,
     ) -> None:
         self.servers = tuple(servers)
         self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
@@ -103,6 +107,7 @@ class Supervisor:
         self._spawner = spawner
         self._choose_interpreter = choose_interpreter
         self._policy = policy or RestartPolicy()
+        self._startup_timeout_s = startup_timeout_s
         self._is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -183,7 +188,7 @@ class Supervisor:
         child = server.child = await self._spawner.spawn(server.process)
         server.become(ServerState.STARTING)
         ready_since = None
-        if await _answers(server, child):
+        if await self._answers_in_time(server, child):
             ready_since = time.monotonic()
             if not self._is_stopping:
                 server.become(ServerState.READY)
@@ -193,6 +198,22 @@ class Supervisor:
             return
         record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
         server.become(ServerState.CRASHED, describe_exit(code))
+
+    async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
+        """Wait until the server answers; False when its process ends first. Raises `LaunchError` for a silent one."""
+        try:
+            async with asyncio.timeout(self._startup_timeout_s):
+                return await _answers(server, child)
+        except TimeoutError as error:
+            child.signal(signal.SIGKILL)
+            await child.exited
+            server.become(ServerState.CRASHED, "it did not answer in time")
+            raise LaunchError(
+                f"`{server.name}` did not answer within {self._startup_timeout_s:g} s of its start.",
+                code="startup_timeout",
+                remedy=f"Its log: {server.log_path}. Raise +startup_timeout_s if it needs longer.",
+                peer=server.name,
+            ) from error
 
     def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
         if record.is_hopeless:

@@ -46,7 +46,8 @@ def server_table(observations: Sequence[Observation]) -> Table:
             megabytes(each.memory_bytes),
             _alarming(server.restarts),
         )
-    table.caption = f"{megabytes(sum(each.memory_bytes or 0 for each in observations))} in all servers"
+    by_process = {each.server.pid: each.memory_bytes or 0 for each in observations}
+    table.caption = f"{megabytes(sum(by_process.values()))} in all servers"
     table.caption_justify = "left"
     return table
 

@@ -7,12 +7,31 @@ not exist (the spread of one sample over tasks, an interval over one task) are `
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
+
+
+MOST_EXACT_SAMPLES = 64
+"""Up to so many samples of a task, what its whole-number scores give is told as a ratio of whole numbers."""
+
+
+class Ratio(NamedTuple):
+    """A number that isn't divided yet, so that a mean over many of them is rounded once."""
+
+    numerator: float | int
+    denominator: int
+
+    @property
+    def value(self) -> float:
+        return self.numerator / self.denominator
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +47,23 @@ def mean(values: Sequence[float]) -> float:
     if not values:
         raise ValueError("the mean of no values is undefined")
     return math.fsum(values) / len(values)
+
+
+def mean_in_percent(ratios: Sequence[Ratio]) -> float:
+    """The arithmetic mean of one or more ratios, times 100: of 1/3 and 2/3 it is 50, and not a digit less."""
+    if not ratios:
+        raise ValueError("the mean of no values is undefined")
+    numerators: defaultdict[int, list[float | int]] = defaultdict(list)
+    for ratio in ratios:
+        numerators[ratio.denominator].append(ratio.numerator)
+    total = sum((_exact_sum(parts) / denominator for denominator, parts in numerators.items()), Fraction())
+    return float(100 * total / len(ratios))
+
+
+def _exact_sum(numbers: Sequence[float | int]) -> Fraction:
+    """Whole numbers are added exactly, others rounded once."""
+    whole = sum(number for number in numbers if isinstance(number, int))
+    return whole + Fraction(math.fsum(number for number in numbers if not isinstance(number, int)))
 
 
 def median(values: Iterable[float]) -> float:
@@ -89,6 +125,33 @@ def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
         terms = (v * (p - b) for v, p, b in zip(distinct, probabilities, below, strict=True))
         curve.append(math.fsum(terms))
     return curve
+
+
+def expected_max_ratios(scores: Sequence[float], max_k: int) -> list[Ratio]:
+    """`expected_max_curve` before the division by C(n, k), where the scores are whole numbers and not too many."""
+    total = len(scores)
+    if total > MOST_EXACT_SAMPLES or not all(float(score).is_integer() for score in scores):
+        return [Ratio(value, 1) for value in expected_max_curve(scores, max_k)]
+    if max_k:
+        _require_draws(total, max_k)
+    distinct, at_or_below = _cumulative_counts(scores)
+    below = [0, *at_or_below[:-1]]
+    return [
+        Ratio(
+            sum(
+                int(score) * (_combinations(most)[k] - _combinations(least)[k])
+                for score, most, least in zip(distinct, at_or_below, below, strict=True)
+            ),
+            _combinations(total)[k],
+        )
+        for k in range(1, max_k + 1)
+    ]
+
+
+@cache
+def _combinations(members: int) -> tuple[int, ...]:
+    """C(members, k) for k = 0 .. `MOST_EXACT_SAMPLES`."""
+    return tuple(math.comb(members, k) for k in range(MOST_EXACT_SAMPLES + 1))
 
 
 def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:

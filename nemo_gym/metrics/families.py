@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nemo_gym.metrics.estimators import expected_max_curve, mean, sample_standard_deviation
+from nemo_gym.metrics.estimators import Ratio, expected_max_ratios, mean_in_percent, sample_standard_deviation
 from nemo_gym.metrics.majority import majority_curve
 
 STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
@@ -73,7 +73,7 @@ def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
     for task in tasks:
         for run, score in zip(task.runs, task.scores, strict=True):
             by_run[run].append(score)
-    return [100.0 * mean(by_run[run]) for run in sorted(by_run)]
+    return [mean_in_percent([Ratio(math.fsum(by_run[run]), len(by_run[run]))]) for run in sorted(by_run)]
 
 
 def _add_family(
@@ -82,36 +82,37 @@ def _add_family(
     name: str,
     tasks: Iterable[TaskScores],
     max_k: int,
-    curve_of: Callable[[TaskScores, int], list[float]],
+    curve_of: Callable[[TaskScores, int], list[Ratio]],
 ) -> None:
-    values_by_k: list[list[float]] = [[] for _ in range(max_k)]
+    values_by_k: list[list[Ratio]] = [[] for _ in range(max_k)]
     for task in tasks:
         for values, value in zip(values_by_k, curve_of(task, max_k), strict=False):
-            values.append(100.0 * value)
+            values.append(value)
     for k, values in enumerate(values_by_k, start=1):
         if not values:
             continue
         key = f"{pattern.format(k=k)}/{name}"
-        metrics[key] = mean(values)
-        spread = sample_standard_deviation(values)
+        metrics[key] = mean_in_percent(values)
+        spread = sample_standard_deviation([100.0 * ratio.value for ratio in values])
         if spread is not None:
             metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = spread / math.sqrt(len(values))
 
 
-def _best_curve(task: TaskScores, max_k: int) -> list[float]:
-    return expected_max_curve(task.scores, min(max_k, len(task.scores)))
+def _best_curve(task: TaskScores, max_k: int) -> list[Ratio]:
+    return expected_max_ratios(task.scores, min(max_k, len(task.scores)))
 
 
-def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
+def _vote_curve(task: TaskScores, max_k: int) -> list[Ratio]:
     if task.answers is None:
         return []
-    return majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
+    votes = majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
+    return [Ratio(value, 1) for value in votes]
 
 
-def _average_curve(task: TaskScores, max_k: int) -> list[float]:
+def _average_curve(task: TaskScores, max_k: int) -> list[Ratio]:
     if not task.scores:
         return []
-    averages = [mean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
+    averages = [Ratio(math.fsum(task.scores[:k]), k) for k in range(1, len(task.scores) + 1)]
     return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
 
 

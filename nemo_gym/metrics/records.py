@@ -20,6 +20,8 @@ ROLLOUT_INDEX = "_ng_rollout_index"
 ATTEMPT_INDEX = "_ng_attempt_index"
 OUTCOME = "_ng_outcome"
 FAILURE_CLASS = "_ng_failure_class"
+MASKED_KEYS = ("_ng_masked", "mask_sample")
+"""Ours, and the ecosystem's word for the same."""
 BOOKKEEPING_PREFIX = "_ng_"
 
 REWARD = "reward"
@@ -72,6 +74,11 @@ def is_failed(row: Mapping[str, Any]) -> bool:
 def is_scored(row: Mapping[str, Any]) -> bool:
     """Whether a verifier gave this row its reward."""
     return not is_failed(row) and finite_number(row.get(REWARD)) is not None
+
+
+def is_masked(row: Mapping[str, Any]) -> bool:
+    """Whether the row says that trainers should leave it out. Its score counts in metrics all the same."""
+    return any(row.get(key) for key in MASKED_KEYS)
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:

@@ -29,8 +29,6 @@ class EngineRefusal(NamedTuple):
     failure: Failure
     """Its code is one of context_overflow, rate_limited, quota_exhausted, unauthorized, model_not_found, unavailable,
     bad_request, engine_error, malformed_answer."""
-    retry_after: float | None = None
-    """Seconds to wait, where the engine said so."""
     overflow: Overflow | None = None
 
 
@@ -67,8 +65,9 @@ def engine_failure(
         peer=peer,
         param=told.param,
         status=meaning.answered_with,
+        retry_after_s=retry_after_of(headers) if meaning.retryable else None,
     )
-    return EngineRefusal(failure, retry_after_of(headers), overflow)
+    return EngineRefusal(failure, overflow)
 
 
 def parse_answer(body: bytes, *, peer: str | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -43,8 +44,12 @@ class AppendFile:
 
     def append(self, line: bytes) -> None:
         """Write `line`, which has no line break, and end it. Raises `ConfigError` when the disk refuses it."""
+        self.add(line + b"\n")
+
+    def add(self, data: bytes) -> None:
+        """Write `data` whole or not at all. Raises `ConfigError` when the disk refuses it."""
         try:
-            write_all(self._fd, line + b"\n")
+            write_all(self._fd, data)
         except OSError as error:
             disk().cut(self._fd, self._size)
             raise ConfigError(
@@ -52,22 +57,29 @@ class AppendFile:
                 code="output_unwritable",
                 remedy="Make room, then go on with +resume_from_cache=true.",
             ) from error
-        self._size += len(line) + 1
+        self._size += len(data)
 
-    def recover(self, keep_torn_at: Path) -> int:
-        """Cut a torn end off, keeping it at `keep_torn_at`, and give the number of bytes cut.
+    def cut(self, size: int) -> None:
+        """Shorten the file to `size` bytes."""
+        disk().cut(self._fd, size)
+        self._size = size
+
+    def content(self, start: int = 0) -> bytes:
+        """What stands in the file from byte `start` on."""
+        return os.pread(self._fd, self._size - start, start)
+
+    def recover(self, keep_torn_at: Path, encode: Callable[[bytes], bytes] = bytes) -> int:
+        """Cut a torn end off, keeping it (as `encode` has it) at `keep_torn_at`, and give the number of bytes cut.
 
         Torn is a last line that is not a JSON object. One that is whole and only lacks its line break is given it.
         """
         last = self.last_line()
-        if not last or _is_object(last):
+        if not last or is_object(last):
             if last and not last.endswith(b"\n"):
-                write_all(self._fd, b"\n")
-                self._size += 1
+                self.add(b"\n")
             return 0
-        write_file(keep_torn_at, last)
-        self._size -= len(last)
-        disk().cut(self._fd, self._size)
+        write_file(keep_torn_at, encode(last))
+        self.cut(self._size - len(last))
         return len(last)
 
     def last_line(self) -> bytes:
@@ -106,7 +118,8 @@ class AppendFile:
         return 0
 
 
-def _is_object(line: bytes) -> bool:
+def is_object(line: bytes) -> bool:
+    """Whether a line is a JSON object."""
     try:
         return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from nemo_gym import sources
-from nemo_gym.failures import GymError
+from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.collector import Attempter, Collector
@@ -25,14 +25,17 @@ from nemo_gym.rollouts.manifest import identity_of
 from nemo_gym.rollouts.materialized import MaterializedInputs
 from nemo_gym.rollouts.outage_watch import outages_told
 from nemo_gym.rollouts.participants import participants, require_agents
-from nemo_gym.rollouts.plan import Plan, PlannedAttempt
+from nemo_gym.rollouts.plan import Plan, PlannedAttempt, Share
 from nemo_gym.rollouts.preflight import check_servers
 from nemo_gym.rollouts.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, document_of
 from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules
+from nemo_gym.rollouts.shard_process import ShardSetup
+from nemo_gym.rollouts.sharded import Shards
+from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules, first_of
 from nemo_gym.rollouts.summary import CollectSummary, counts_of, summarize_agents
 from nemo_gym.rollouts.tally import Tally
+from nemo_gym.rollouts.window import auto_of, window_of
 from nemo_gym.transport import Caller
 
 log = logging.getLogger(__name__)
@@ -77,6 +80,7 @@ class _Prepared:
 
 async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prepared:
     files = RunFiles.of(settings.output)
+    _refuse_contradictions(settings, gym)
     refuse_existing(files, settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
     if not settings.skip_invalid_rows or not inspection.rollouts:
@@ -85,6 +89,23 @@ async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prep
     servers = participants(inspection.agents, gym.config)
     await check_servers(caller, inspection.agents, servers)
     return await asyncio.to_thread(_open_files, settings, files, inspection, servers)
+
+
+def _refuse_contradictions(settings: CollectSettings, gym: Gym) -> None:
+    if settings.processes == 1:
+        return
+    if gym.transport is not None:
+        raise ConfigError(
+            "+collector_processes needs servers in processes of their own",
+            code="contradiction",
+            remedy="Add +placement=process, or leave +collector_processes out.",
+        )
+    if settings.limits.in_parallel == "auto":
+        raise ConfigError(
+            "+num_samples_in_parallel=auto is for one collector process",
+            code="contradiction",
+            remedy="Find the number with one process, then give it to several.",
+        )
 
 
 def _open_files(
@@ -138,8 +159,12 @@ class _Run:
         self._stop = stop
         self._clock = clock
         self._metrics = RunMetrics()
+        self._rows_to_note = prepared.journal.rows_before
+        """Rows of the file, from its beginning, that the metrics have yet to take in."""
         inspection, journal = prepared.inspection, prepared.journal
-        self._tally = Tally(inspection.rollouts, finished_before=_finished_of_plan(inspection, journal))
+        finished = _finished_of_plan(inspection, journal)
+        self._window = window_of(settings.limits.in_parallel, inspection.rollouts - finished)
+        self._tally = Tally(inspection.rollouts, finished, auto=auto_of(self._window))
 
     async def work_off(self, display: Display, attempter: Attempter | None) -> CollectSummary:
         started = self._clock()
@@ -172,20 +197,60 @@ class _Run:
     async def _run_plan(self, display: Display, attempter: Attempter | None) -> None:
         try:
             async with (
-                outages_told(self._caller, self._prepared.servers),
+                outages_told(self._caller, self._prepared.servers, on_refused=self._window.note_refused),
                 show_progress(self._tally, display, self._clock),
             ):
-                await self._collector(attempter).run(self._attempts())
+                if self._settings.processes > 1:
+                    await self._run_shards()
+                else:
+                    await self._collector(attempter).run(self._attempts())
         except GymError as error:
             log.debug("the run broke, which its summary says", exc_info=error)
 
+    def _shards(self) -> Shards:
+        """The processes that the work is shared out to."""
+        settings, prepared = self._settings, self._prepared
+        count, directory = settings.processes, self._caller.directory
+        assert isinstance(settings.limits.in_parallel, int)
+        setups = [
+            ShardSetup(
+                share=Share(index, count),
+                files=prepared.journal.files.shard(index),
+                plan=settings.plan,
+                first_tasks=prepared.inspection.first_tasks,
+                finished=prepared.journal.finished,
+                limits=replace(
+                    settings.limits, in_parallel=max(1, (settings.limits.in_parallel + index) // count)
+                ),
+                urls={name: directory.replicas(name) for name in directory.names()},
+                token=self._gym.token,
+            )
+            for index in range(count)
+        ]
+        return Shards(setups, self._tally, self._metrics, self._rules(), self._stop)
+
+    async def _run_shards(self) -> None:
+        if self._prepared.materialized is not None:
+            for planned in self._prepared.plan:
+                self._prepared.materialized.add(planned)
+        journal, shards = self._prepared.journal, self._shards()
+        try:
+            await shards.run()
+        finally:
+            taken = await asyncio.to_thread(journal.take_over_shards)
+        if shards.has_lost_one:  # what it counted is gone, what it wrote is not
+            self._metrics, self._rows_to_note = RunMetrics(), journal.rows_before + taken
+            self._tally.completed = taken - self._tally.truncated
+
+    def _rules(self) -> StopRules:
+        return StopRules(
+            self._tally.planned,
+            identical_failures=self._settings.stop_after_identical_failures,
+            max_failed_fraction=self._settings.max_failed_fraction,
+        )
+
     def _collector(self, attempter: Attempter | None) -> Collector:
         settings = self._settings
-        rules = StopRules(
-            self._tally.planned,
-            identical_failures=settings.stop_after_identical_failures,
-            max_failed_fraction=settings.max_failed_fraction,
-        )
         agents = AgentAttempter(
             self._caller, timeout_s=settings.limits.rollout_timeout_s, token=self._gym.token
         )
@@ -194,9 +259,10 @@ class _Run:
             self._prepared.journal,
             self._tally,
             limits=settings.limits,
-            rules=rules,
+            rules=self._rules(),
             stop=self._stop,
             on_settled=self._metrics.note,
+            window=self._window,
         )
 
     def _attempts(self) -> Iterable[PlannedAttempt]:
@@ -209,20 +275,36 @@ class _Run:
         if cutting.is_set():
             return {}, ["no metrics were computed: the run was interrupted twice"]
         await asyncio.to_thread(
-            self._metrics.note_rows, journal.files.rows, journal.rows_before, lambda: not cutting.is_set()
+            self._metrics.note_rows, journal.files.rows, self._rows_to_note, lambda: not cutting.is_set()
         )
         results = await asyncio.to_thread(self._metrics.results, self._planned())
         environment = EnvironmentMetrics(
             self._caller, self._gym.token, max_rows=self._settings.environment_metrics_max_rows
         )
         if self._stop.reason is None:
-            results = await environment.extend(results, journal.files.rows)
+            results = await self._extended(environment, results)
         notes = [*self._metrics.notes, *environment.notes]
         try:
             write_atomically(journal.files.aggregate_metrics, document_of(results))
         except OSError as error:
             notes.append(f"{journal.files.aggregate_metrics} could not be written: {error.strerror}")
         return results, notes
+
+    async def _extended(
+        self, environment: EnvironmentMetrics, results: dict[str, AggregateResult]
+    ) -> dict[str, AggregateResult]:
+        """`results` with the environments' own metrics, unless the run is told to end before they are had."""
+        asking = asyncio.create_task(environment.extend(results, self._prepared.journal.files.rows))
+        try:
+            await first_of(asking, self._stop.draining)
+            if asking.done():
+                return asking.result()
+        finally:
+            asking.cancel()
+        environment.notes.append(
+            "no environment was waited for to give its own metrics: the run was interrupted"
+        )
+        return results
 
     def _planned(self) -> dict[str, Planned]:
         inspection = self._prepared.inspection

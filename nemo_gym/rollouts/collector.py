@@ -11,14 +11,15 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
 from nemo_gym import sources
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.answer import AttemptResult, Failed, Scored, judge
 from nemo_gym.rollouts.plan import PlannedAttempt
-from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules
+from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules, first_of
 from nemo_gym.rollouts.tally import Tally
+from nemo_gym.rollouts.window import Window, window_of
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ class Output(Protocol):
 class Limits:
     """The bounds of a run."""
 
-    in_parallel: int = 64
-    """Rollouts in flight."""
+    in_parallel: int | Literal["auto"] = 64
+    """Rollouts in flight; `auto` finds out how many (`nemo_gym.rollouts.window`)."""
     max_attempts: int = 3
     """Attempts at a rollout within this start of the run."""
     rollout_timeout_s: float | None = 1800.0
@@ -68,10 +69,12 @@ class Collector:
         stop: Stop | None = None,
         on_settled: Callable[[PlannedAttempt, Scored | Failed], None] | None = None,
         pace: Callable[[], Awaitable[None]] | None = None,
+        window: Window | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """`on_settled` hears of each rollout that is over; `pace` is awaited before each is begun."""
+        """`on_settled` hears of each rollout that is over; `pace` is awaited before each is begun; `window`, by default
+        what `limits` say, bounds how many are in flight."""
         self._attempter = attempter
         self._output = output
         self._tally = tally
@@ -82,30 +85,54 @@ class Collector:
         self._pace = pace or _at_once
         self._sleep = sleep
         self._rng = rng or sources.rng()
+        self._window = window or window_of(self._limits.in_parallel, tally.planned)
+        self._crew: set[asyncio.Task[None]] = set()
+        self._at_work = 0
+        """Workers that have not decided to leave."""
+        self._broken: list[BaseException] = []
+        self._source: Iterator[PlannedAttempt] = iter(())
+        self._is_hiring = False
 
     async def run(self, plan: Iterable[PlannedAttempt]) -> None:
         """Returns when every planned rollout is settled, or the run was stopped and nothing is in flight.
 
         Raises what made it impossible to go on (the disk is full, a dataset vanished), after draining.
         """
-        source = iter(plan)
-        workers = [asyncio.create_task(self._work(source)) for _ in range(self._limits.in_parallel)]
-        work = asyncio.gather(*workers, return_exceptions=True)
+        self._source, self._is_hiring = iter(plan), True
+        self._hire()
+        work = asyncio.create_task(self._until_all_have_left())
         try:
-            await _first_of(work, self._stop.draining)
+            await first_of(work, self._stop.draining)
             if not work.done():
-                await _first_of(work, self._stop.cutting, timeout=self._limits.drain_s)
+                await first_of(work, self._stop.cutting, timeout=self._limits.drain_s)
         finally:
-            for worker in workers:
+            self._is_hiring = False
+            for worker in self._crew:
                 worker.cancel()
-            ends = await work
-        broken = [end for end in ends if isinstance(end, Exception)]
-        if broken:
-            raise broken[0]
+            await work
+        if self._broken:
+            raise self._broken[0]
 
-    async def _work(self, source: Iterator[PlannedAttempt]) -> None:
+    def _hire(self) -> None:
+        """As many workers as the window has room for; each leaves when the plan is empty, or the window narrower."""
+        while self._is_hiring and self._at_work < self._window.size:
+            self._at_work += 1
+            worker = asyncio.create_task(self._work())
+            self._crew.add(worker)
+            worker.add_done_callback(self._leave)
+
+    def _leave(self, worker: asyncio.Task[None]) -> None:
+        self._crew.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self._broken.append(error)
+
+    async def _until_all_have_left(self) -> None:
+        while self._crew:
+            await asyncio.wait(self._crew)
+
+    async def _work(self) -> None:
         try:
-            while await self._may_begin() and (planned := next(source, None)) is not None:
+            while await self._may_begin() and (planned := self._draw()) is not None:
                 self._tally.in_flight += 1
                 try:
                     await self._roll_out(planned)
@@ -114,25 +141,37 @@ class Collector:
                     raise
                 finally:
                     self._tally.in_flight -= 1
+                self._hire()
         except GymError as error:
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
             raise
         except Exception as error:
             self._stop.drain(StopReason("broken", f"{type(error).__name__}: {error}"))
             raise
+        finally:
+            self._at_work -= 1
 
     async def _may_begin(self) -> bool:
         if not self._stop.requested:
             await self._pace()
-        return not self._stop.requested
+        return not self._stop.requested and self._at_work <= self._window.size
+
+    def _draw(self) -> PlannedAttempt | None:
+        planned = next(self._source, None)
+        if planned is None:
+            self._is_hiring = False
+        return planned
 
     async def _roll_out(self, planned: PlannedAttempt) -> None:
         """Attempt until there is a score or no further attempt is due."""
         while True:
+            began = asyncio.get_running_loop().time()
             result = await self._attempt(planned)
             if isinstance(result, Scored):
+                self._window.note_scored(asyncio.get_running_loop().time() - began)
                 self._keep(planned, result)
                 return
+            self._window.note_failed(result.failure)
             if not result.persist:
                 self._tally.discarded += 1
                 return
@@ -197,12 +236,3 @@ def _ignore(planned: PlannedAttempt, result: Scored | Failed) -> None:
 
 async def _at_once() -> None:
     """Nothing holds the run back."""
-
-
-async def _first_of(work: asyncio.Future[Any], event: asyncio.Event, timeout: float | None = None) -> None:
-    """Wait until `work` is done, `event` is set or the time is over."""
-    watch: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
-    try:
-        await asyncio.wait({work, watch}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        watch.cancel()

@@ -5,23 +5,22 @@ The ending of the name says how a file is compressed. A dataset is never held in
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
-
-import zstandard
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.compression import DAMAGE, codec_of
+from nemo_gym.rollouts.packed_file import open_packed
 
-_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _READ_BYTES = 1 << 20
-_COMPRESSED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,52 +58,30 @@ def locate(path: Path) -> Path:
 
 def open_dataset(path: Path) -> IO[bytes]:
     """The decompressed bytes of a dataset file."""
-    if path.suffix == ".gz":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    if path.suffix == ".zst":
-        return io.BufferedReader(_ZstandardFile(path), _READ_BYTES)
-    return path.open("rb", buffering=_READ_BYTES)
+    codec = codec_of(path)
+    return path.open("rb", buffering=_READ_BYTES) if codec is None else open_packed(path, codec)
 
 
-class _ZstandardFile(io.RawIOBase):
-    """The content of a Zstandard file of one or more frames.
+@contextmanager
+def opened_plain(path: Path) -> Iterator[BinaryIO]:
+    """A file with the decompressed bytes of `path`, to read anywhere in it: itself, or a temporary copy.
 
-    The library's own reader takes a file that was cut off for one that ends there; this one raises `EOFError`.
+    Raises `ConfigError` where it cannot be read to its end.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._compressed = b""
-        self._ready = memoryview(b"")
-        self._inside_frame = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            compressed = self._compressed or self._file.read(_COMPRESSED_BYTES)
-            if not compressed and self._inside_frame:
-                raise EOFError("the file was cut off")
-            if not compressed:
-                return 0
-            self._decompress(compressed)
-        count = min(len(buffer), len(self._ready))
-        buffer[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
-
-    def _decompress(self, compressed: bytes) -> None:
-        self._ready = memoryview(self._frame.decompress(compressed))
-        self._compressed = self._frame.unused_data
-        self._inside_frame = not self._frame.eof
-        if self._frame.eof:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    if codec_of(path) is None:
+        with path.open("rb") as file:
+            yield file
+        return
+    folder = path.parent if os.access(path.parent, os.W_OK) else None
+    with tempfile.TemporaryFile(dir=folder) as copy:
+        try:
+            with open_dataset(path) as file:
+                shutil.copyfileobj(file, copy, _READ_BYTES)
+        except DAMAGE as error:
+            raise _damaged(path, f"byte {copy.tell()} of its content", error) from error
+        copy.flush()
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -117,11 +94,15 @@ def read_lines(path: Path) -> Iterator[Line]:
                     content = content.removeprefix(_BYTE_ORDER_MARK)
                 if not content.isspace():
                     yield Line(number, content)
-    except _DAMAGE as error:
-        raise ConfigError(
-            f"{path} is damaged after line {number}: {error}",
-            code="dataset_damaged",
-            remedy="Copy or compress the file again.",
-        ) from error
+    except DAMAGE as error:
+        raise _damaged(path, f"line {number}", error) from error
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="dataset_unreadable") from error
+
+
+def _damaged(path: Path, place: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"{path} is damaged after {place}: {error}",
+        code="dataset_damaged",
+        remedy="Copy or compress the file again.",
+    )

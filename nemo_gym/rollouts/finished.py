@@ -6,14 +6,14 @@ long their trajectories. Rows that others wrote are parsed whole.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import orjson
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.dataset import open_dataset
 from nemo_gym.rollouts.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 
 
@@ -31,7 +31,7 @@ def read_finished(path: Path) -> FinishedRollouts:
 
 
 class PlacedRow(NamedTuple):
-    """A row's identity, and where its line is in the file."""
+    """A row's identity, and where its line is in the file's content."""
 
     identity: RolloutId
     start: int
@@ -42,21 +42,23 @@ class PlacedRow(NamedTuple):
 
 def read_identities(path: Path) -> Iterator[RolloutId]:
     """The identity of every row, in the file's order."""
-    return (row.identity for row in read_places(path))
+    with open_dataset(path) as file:
+        for row in read_places(file, path):
+            yield row.identity
 
 
-def read_places(path: Path) -> Iterator[PlacedRow]:
-    """Every row with its place, in the file's order. Raises `ConfigError` for a line that is no row."""
-    if path.stat().st_size == 0:
-        return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        start, number = 0, 1
-        while start < len(text):
-            end = text.find(b"\n", start)
-            end = len(text) if end < 0 else end
-            identity = identity_at(text, start) or _parse_identity(text[start:end], path, number)
-            yield PlacedRow(identity, start, end - start)
-            start, number = end + 1, number + 1
+def read_places(file: IO[bytes], path: Path) -> Iterator[PlacedRow]:
+    """Every row with its place in `file`, the content of `path`. Raises `ConfigError` for a line that is no row."""
+    start = 0
+    for number, line in enumerate(file, start=1):
+        content = line.removesuffix(b"\n")
+        yield PlacedRow(identity_of_line(content, path, number), start, len(content))
+        start += len(line)
+
+
+def identity_of_line(line: bytes, path: Path, number: int = 0) -> RolloutId:
+    """The identity of a row of `path`. Raises `ConfigError` for a line that is no row."""
+    return identity_at(line) or _parse_identity(line, path, number)
 
 
 def _parse_identity(line: bytes, path: Path, number: int) -> RolloutId:

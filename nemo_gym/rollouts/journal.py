@@ -6,17 +6,21 @@ written is deleted, only moved aside. Everything that can be refused is refused 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.append_file import AppendFile
+from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.disk import disk
 from nemo_gym.rollouts.files import RunFiles
-from nemo_gym.rollouts.finished import read_finished
+from nemo_gym.rollouts.finished import identity_of_line, read_finished
 from nemo_gym.rollouts.identity import FinishedRollouts
 from nemo_gym.rollouts.manifest import Change, Manifest, refuse_changes
+from nemo_gym.rollouts.packed_file import RowsFile, append_to, holds_text, tail_of
 
 
 class Existing(Enum):
@@ -34,25 +38,32 @@ class Journal:
     files: RunFiles
     finished: FinishedRollouts
     """The rollouts that had their row when the journal was opened."""
-    rows_before: int
-    """Bytes of rows that were there when the journal was opened."""
     changes: list[Change]
     """How a resumed run differs from the one that was begun."""
     notes: list[str]
     """What was done to files on opening, for people."""
     _manifest: Manifest
-    _rows: AppendFile
-    _failures: AppendFile
+    _rows: RowsFile
+    _failures: RowsFile
 
     @property
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
+
+    @property
+    def rows_before(self) -> int:
+        """Rows that were there when the journal was opened; they are the first in the file."""
+        return len(self.finished)
 
     def add_row(self, line: bytes) -> None:
         self._rows.append(line)
 
     def add_failure(self, line: bytes) -> None:
         self._failures.append(line)
+
+    def take_over_shards(self) -> int:
+        """Add what the processes of this start have written, and give the number of rows."""
+        return _take_over(self.files, self._rows, self._failures, FinishedRollouts())
 
     def close(self, ending: Mapping[str, Any]) -> None:
         """Note in the manifest how this start of the run ended, and close the files."""
@@ -79,15 +90,19 @@ def open_journal(
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
         notes += _move_aside(files)
     manifest, changes = _compare(files, identity, bool(files.present()), allow_identity_change)
-    rows = AppendFile(files.rows)
+    rows = append_to(files.rows)
     try:
         if torn := rows.recover(kept_at := files.first_free_torn()):
             notes.append(
                 f"{files.rows.name} ended within a row: its last {torn} bytes are kept in {kept_at.name}"
             )
         finished = read_finished(files.rows)
+        failures = append_to(files.failures)
+        if taken := _take_over(files, rows, failures, finished):
+            notes.append(f"{taken:,} rows were those of collector processes that had been killed")
+        failures.close()
         files.move_failures_aside()
-        failures = AppendFile(files.failures)
+        failures = append_to(files.failures)
     except BaseException:
         rows.close()
         raise
@@ -96,12 +111,19 @@ def open_journal(
         {**start, "finished_before": len(finished), "changes": [list(one) for one in changes]}
     )
     manifest.write(files.manifest)
-    return Journal(files, finished, rows.size, changes, notes, manifest, rows, failures)
+    return Journal(files, finished, changes, notes, manifest, rows, failures)
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
     """Make the output folder; raise `ConfigError` when that fails, or when an earlier run's files are in the way."""
     files.make_folder()
+    other = files.in_another_form()
+    if existing is Existing.RESUME and other is not None:
+        raise ConfigError(
+            f"the run to resume is in {other.rows}, not in {files.rows}",
+            code="output_form",
+            remedy=f"Resume it by +output_jsonl_fpath={other.rows}.",
+        )
     if existing is Existing.REFUSE and files.holds_results():
         names = ", ".join(path.name for path in files.present())
         raise ConfigError(
@@ -113,8 +135,9 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
 
 
 def _move_aside(files: RunFiles) -> list[str]:
-    if files.rows.exists():
-        AppendFile(files.rows).close()  # refuses while another process writes it
+    for form in files.forms():
+        if form.rows.exists():
+            AppendFile(form.rows).close()  # refuses while another process writes it
     aside = files.move_aside()
     return [f"the files of the earlier run are now {aside.rows.name} and its companions"] if aside else []
 
@@ -137,3 +160,39 @@ def _compare(
     if not allow_change:
         refuse_changes(changes, files.manifest)
     return manifest, changes
+
+
+def _take_over(files: RunFiles, rows: RowsFile, failures: RowsFile, finished: FinishedRollouts) -> int:
+    """Move the rows and failures of shards to those of the run, and give the number of rows.
+
+    A death on the way leaves rows that are in both; `finished` tells them.
+    """
+    taken = 0
+    for shard in files.shards():
+        for line in _recovered(shard.rows, files):
+            if finished.add(identity_of_line(line, shard.rows)):
+                rows.append(line)
+                taken += 1
+        _remove(shard.rows)
+        for line in _recovered(shard.failures, files):
+            failures.append(line)
+        _remove(shard.failures)
+    return taken
+
+
+def _recovered(path: Path, files: RunFiles) -> Iterator[bytes]:
+    """The lines of a shard's file, put in order first. Raises `ConfigError` while its process is at work."""
+    if not holds_text(path):
+        return
+    file = append_to(path)
+    try:
+        file.recover(files.first_free_torn())
+    finally:
+        file.close()
+    for line in read_lines(path):
+        yield line.content.rstrip(b"\n")
+
+
+def _remove(path: Path) -> None:
+    disk().remove(path)
+    disk().remove(tail_of(path))

@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,8 +177,12 @@ def _prompt_digest(path: Path | None) -> str | None:
     return digest(load_prompt_config(str(path)).model_dump()) if path else None
 
 
+@cache
 def _commit() -> str | None:
-    """The commit of the working tree this package is imported from, or None where it is not one."""
+    """The commit of the working tree this package is imported from, or None where it is not one.
+
+    Looked up once: what was imported stays what it was when somebody commits meanwhile.
+    """
     if not (PARENT_DIR / ".git").exists():
         return None
     command = ["git", "-C", str(PARENT_DIR), "rev-parse", "HEAD"]

@@ -14,16 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.dataset import opened_plain
 from nemo_gym.rollouts.files import RunFiles
-from nemo_gym.rollouts.finished import read_places
+from nemo_gym.rollouts.finished import read_identities, read_places
 from nemo_gym.rollouts.identity import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY, RolloutId
 from nemo_gym.rollouts.output import replacing
+from nemo_gym.rollouts.packed_file import holds_text
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20
@@ -56,6 +58,12 @@ def merge_shards(
             code="output_exists",
             remedy="Choose another +output_jsonl_fpath, or replace it by +overwrite=true.",
         )
+    if (other := files.in_another_form()) is not None:
+        raise ConfigError(
+            f"the run in the output is {other.rows}",
+            code="output_form",
+            remedy=f"Replace it by +output_jsonl_fpath={other.rows}, or choose another name.",
+        )
     runs = [_existing_run(path) for path in shards]
     offsets = _offsets(runs) if renumber else [0] * len(runs)
     with ExitStack() as opened:
@@ -70,7 +78,8 @@ def merge_shards(
                     metrics.note_row(orjson.loads(line))
                     file.write(line + b"\n")
         with replacing(files.materialized_inputs) as file:
-            file.writelines(line + b"\n" for line in tasks)
+            for line in tasks:
+                file.write(line + b"\n")
     results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
     with replacing(files.aggregate_metrics) as file:
         file.write(document_of(results))
@@ -93,19 +102,18 @@ class _Lines:
 
     paths: Sequence[Path]
     offsets: Sequence[int]
-    files: dict[int, int] = field(default_factory=dict)
-    """Shard → open file."""
+    files: dict[int, BinaryIO] = field(default_factory=dict)
+    """Shard → its content."""
     places: list[_Place] = field(default_factory=list)
 
     @classmethod
     def of(cls, paths: Sequence[Path], offsets: Sequence[int], opened: ExitStack) -> _Lines:
         lines = cls(paths, offsets)
         for shard, (path, offset) in enumerate(zip(paths, offsets, strict=True)):
-            if not path.exists():
+            if not holds_text(path):
                 continue
-            file = lines.files[shard] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            opened.callback(os.close, file)
-            for row in read_places(path):
+            file = lines.files[shard] = opened.enter_context(opened_plain(path))
+            for row in read_places(file, path):
                 identity = RolloutId(row.identity.task + offset, row.identity.repeat)
                 lines.places.append(_Place(identity, shard, row.start, row.length))
         lines.places.sort()
@@ -116,7 +124,7 @@ class _Lines:
 
     def __iter__(self) -> Iterator[bytes]:
         for place in self.places:
-            line = os.pread(self.files[place.shard], place.length, place.start)
+            line = os.pread(self.files[place.shard].fileno(), place.length, place.start)
             offset = self.offsets[place.shard]
             yield _renumbered(line, place.identity, offset) if offset else line
 
@@ -158,8 +166,8 @@ def _offsets(runs: Sequence[RunFiles]) -> list[int]:
     offsets, next_task = [], 0
     for run in runs:
         offsets.append(next_task)
-        present = (path for path in (run.rows, run.failures, run.materialized_inputs) if path.exists())
-        last = max((row.identity.task for path in present for row in read_places(path)), default=-1)
+        present = filter(holds_text, (run.rows, run.failures, run.materialized_inputs))
+        last = max((identity.task for path in present for identity in read_identities(path)), default=-1)
         next_task += last + 1
     return offsets
 

@@ -1,7 +1,7 @@
 """Says at once which engine a run is waiting for, instead of a progress line that stands still.
 
 Calls to an endpoint that is out wait inside the server that makes them (`nemo_gym.transport.outages`). While a run is
-under way its servers are asked twice a second what they can't reach.
+under way its servers are asked twice a second what they can't reach, and how many of their calls were turned away.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,11 +26,21 @@ _ANSWER_WITHIN_S = 2.0
 
 @asynccontextmanager
 async def outages_told(
-    caller: Caller, servers: Iterable[str], *, every_s: float = EVERY_S
+    caller: Caller,
+    servers: Iterable[str],
+    *,
+    on_refused: Callable[[], None] | None = None,
+    every_s: float = EVERY_S,
 ) -> AsyncIterator[None]:
-    """Log, while the block runs, what `servers` can't reach and when they reach it again."""
+    """Log, while the block runs, what `servers` can't reach and when they reach it again.
+
+    `on_refused` is called when an endpoint turned calls of theirs away because it had too many.
+    """
     asking = Caller(caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0))
-    watches = [asyncio.create_task(_watch(asking, server, every_s)) for server in sorted(servers)]
+    watches = [
+        asyncio.create_task(_watch(asking, server, every_s, on_refused or _ignore))
+        for server in sorted(servers)
+    ]
     try:
         yield
     finally:
@@ -39,21 +49,26 @@ async def outages_told(
         await asyncio.gather(*watches, return_exceptions=True)
 
 
-async def _watch(caller: Caller, server: str, every_s: float) -> None:
+async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callable[[], None]) -> None:
     told: dict[str, str] = {}
+    refusals: int | None = None
     while True:
         await asyncio.sleep(every_s)
         with contextlib.suppress(GymError):  # a server that is being started again has nothing to say
-            seen = await _outages_of(caller, server)
+            stats = await _stats_of(caller, server)
+            seen = {str(outage["peer"]): str(outage["cause"]) for outage in stats.get("outages") or ()}
             for peer in told.keys() - seen.keys():
                 log.warning("`%s` reaches %s again", server, peer)
             for peer in seen.keys() - told.keys():
                 log.warning("`%s` waits: %s", server, seen[peer])
             told = seen
+            before, refusals = refusals, int(stats.get("refusals") or 0)
+            if before is not None and refusals > before:
+                on_refused()
 
 
-async def _outages_of(caller: Caller, server: str) -> dict[str, str]:
-    """What `server` can't reach, and why."""
+async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
+    """What `server` counts; nothing where it is not one of ours."""
     reply = await caller.call(
         server, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
     )
@@ -61,5 +76,8 @@ async def _outages_of(caller: Caller, server: str) -> dict[str, str]:
         stats: Any = reply.json() if reply.ok else {}
     except orjson.JSONDecodeError:
         return {}
-    outages = stats.get("outages") if isinstance(stats, dict) else None
-    return {str(outage["peer"]): str(outage["cause"]) for outage in outages or ()}
+    return stats if isinstance(stats, Mapping) else {}
+
+
+def _ignore() -> None:
+    """Nobody wants to hear of it."""

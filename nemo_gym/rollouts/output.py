@@ -8,20 +8,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.compression import codec_of, compressing
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends well; when it does not, `path` is as it was.
 
+    What is written into it is compressed when the name of `path` ends in `.gz` or `.zst`.
+
     Raises `ConfigError` where it can't be written.
     """
     draft = path.with_name(f".{path.name}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
+        with draft.open("wb") as plain:
             try:
-                yield file
+                with compressing(plain, codec_of(path)) as file:
+                    yield file
             except BaseException:
                 draft.unlink()
                 raise

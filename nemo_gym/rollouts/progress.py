@@ -160,7 +160,8 @@ def describe(tally: Tally, pace: Pace) -> list[str]:
         phrases.append(f"{duration(left)} left")
     if tally.mean_reward is not None:
         phrases.append(f"mean reward {tally.mean_reward:.3f}")
-    phrases.append(f"{tally.in_flight} in flight")
+    allowed = f" of {tally.auto.size} ({tally.auto.search})" if tally.auto else ""
+    phrases.append(f"{tally.in_flight} in flight{allowed}")
     if tally.retries:
         phrases.append(f"{tally.retries} tried again")
     if tally.failed:

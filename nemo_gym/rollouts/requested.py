@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +22,7 @@ from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.task_rows import FaultyRowError, Task, TaskShaper
 
 NDJSON = "application/x-ndjson"
-_TOLD_FAULTS = 20
+_TOLD_PROBLEMS = 20
 
 
 class RolloutOptions(BaseModel):
@@ -76,67 +76,86 @@ class RolloutRequest:
 def read_request(
     body: bytes, content_type: str, query: Mapping[str, str], config: Mapping[str, Any]
 ) -> RolloutRequest:
-    """The request in a body. Raises `InputError` with everything that is wrong with it, rows and agents included."""
+    """The request in a body. Raises `InputError` with everything that is wrong with it: options, rows and agents."""
+    problems: list[_Problem] = []
     if content_type.partition(";")[0].strip().lower() == NDJSON:
         lines = [line for line in body.splitlines() if not line.isspace() and line]
-        options = _options_of(dict(query), strict=False)
+        options = _options_of(query, problems, strict=False)
     else:
         rows, given = _json_body(body)
         lines = [orjson.dumps(row) for row in rows]
-        options = _options_of(given, strict=True)
-    tasks = _tasks_of(lines, options)
+        options = _options_of(given, problems, strict=True)
+    tasks = _tasks_of(lines, options, problems)
     try:
         require_agents({task.agent for task in tasks}, config)
     except ConfigErrors as error:
-        raise _bad_request(error.report(), "agent_ref.name") from error
+        problems += [_Problem("agent_ref.name", str(problem)) for problem in error.problems]
+    if problems:
+        raise _bad_request(problems)
     return RolloutRequest(tasks, options)
+
+
+class _Problem(NamedTuple):
+    """Something wrong with a request: the field at fault and what is the matter."""
+
+    param: str
+    message: str
 
 
 def _json_body(body: bytes) -> tuple[list[Any], dict[str, Any]]:
     try:
         given = orjson.loads(body or b"null")
     except orjson.JSONDecodeError as error:
-        raise _bad_request(f"the body is not JSON: {error}", None) from error
+        raise _bad_request([_Problem("body", f"the body is not JSON: {error}")]) from error
     if not isinstance(given, dict) or not isinstance(given.get("rows"), list):
-        raise _bad_request("the body needs `rows`, a list of task rows", "rows")
+        raise _bad_request([_Problem("rows", "the body needs `rows`, a list of task rows")])
     return given.pop("rows"), given
 
 
-def _options_of(given: dict[str, Any], *, strict: bool) -> RolloutOptions:
-    """`strict`: values have their types already; in a query all are text."""
+def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: bool) -> RolloutOptions:
+    """The options in `given`, those that are wrong left out.
+
+    `strict`: values have their types already; in a query all are text.
+    """
     try:
-        return RolloutOptions.model_validate(given, strict=strict)
+        return RolloutOptions.model_validate(dict(given), strict=strict)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        faulty = {str(each["loc"][0]) for each in error.errors()}
         known = ", ".join(RolloutOptions.model_fields)
-        raise _bad_request(
-            f"{'; '.join(problems)} (options are {known})", str(error.errors()[0]["loc"][0])
-        ) from error
+        problems += [
+            _Problem(
+                str(each["loc"][0]),
+                f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+                + (f" (options are {known})" if each["type"] == "extra_forbidden" else ""),
+            )
+            for each in error.errors()
+        ]
+    sound = {name: value for name, value in given.items() if name not in faulty}
+    return RolloutOptions.model_validate(sound, strict=strict)
 
 
-def _tasks_of(lines: Sequence[bytes], options: RolloutOptions) -> list[Task]:
+def _tasks_of(lines: Sequence[bytes], options: RolloutOptions, problems: list[_Problem]) -> list[Task]:
+    """The tasks of those lines that are such."""
     shaper = TaskShaper(
         options.agent_name, options.responses_create_params, needs_seed=options.num_repeats_add_seed
     )
-    tasks, faults = [], []
+    tasks = []
     for number, line in enumerate(lines):
         try:
             tasks.append(shaper.shape(line))
         except FaultyRowError as error:
-            faults += [
-                f"rows[{number}]{'.' if each.field else ''}{each.field} {each.message}"
-                for each in error.faults
-            ]
-    if faults:
-        more = f" and {len(faults) - _TOLD_FAULTS} more" if len(faults) > _TOLD_FAULTS else ""
-        raise _bad_request("; ".join(faults[:_TOLD_FAULTS]) + more, "rows")
+            for fault in error.faults:
+                place = f"rows[{number}]{'.' if fault.field else ''}{fault.field}"
+                problems.append(_Problem(place, f"{place} {fault.message}"))
     return tasks
 
 
-def _bad_request(message: str, param: str | None) -> InputError:
+def _bad_request(problems: Sequence[_Problem]) -> InputError:
+    told = "; ".join(problem.message for problem in problems[:_TOLD_PROBLEMS])
+    more = f"; and {len(problems) - _TOLD_PROBLEMS} more" if len(problems) > _TOLD_PROBLEMS else ""
     return InputError(
-        f"the request for rollouts is not valid: {message}",
+        f"the request for rollouts is not valid: {told}{more}",
         code="invalid_request",
-        param=param,
-        remedy="docs/training.md says what POST /rollouts takes.",
+        param=problems[0].param,
+        remedy="docs/routes.md says what POST /rollouts takes.",
     )

@@ -7,7 +7,8 @@ runs of moderate size only; for others, and for agents that have no such route, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import orjson
 from nemo_gym.failures import GymError, InputError, Outcome
 from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord
 from nemo_gym.rollouts.answer import Failed, Scored
+from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.identity import AGENT_REF_KEY, ATTEMPT_INDEX_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.task_rows import AGENT_TYPE
@@ -62,17 +64,24 @@ class RunMetrics:
                 )
             )
 
-    def note_rows(self, path: Path, end: int, wanted: Callable[[], bool] = lambda: True) -> None:
-        """Take in the rows in the first `end` bytes of `path`, for as long as they are `wanted`."""
-        for line in lines_until(path, end):
+    def note_rows(self, path: Path, count: int, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Take in the first `count` rows of `path`, for as long as they are `wanted`."""
+        for line in islice(read_lines(path), count):
             if not wanted():
                 return
-            self.note_row(orjson.loads(line))
+            self.note_row(orjson.loads(line.content))
 
     def note_row(self, row: Mapping[str, Any]) -> None:
         """Take in a stored row, scored or failed."""
         self.masks.note(row)
         self._of(agent_of(row)).add(row)
+
+    def merge(self, other: RunMetrics) -> None:
+        """Take in what another process has accumulated."""
+        for agent, metrics in other._agents.items():
+            self._of(agent).merge(metrics)
+        self.masks.calls += other.masks.calls
+        self.masks.masked += other.masks.masked
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """The metrics by agent, also of agents that no rollout has come back from."""
@@ -91,16 +100,6 @@ class RunMetrics:
 
     def _of(self, agent: str) -> AgentMetrics:
         return self._agents.setdefault(agent, AgentMetrics())
-
-
-def lines_until(path: Path, end: int) -> Iterator[bytes]:
-    """The lines in the first `end` bytes of a file."""
-    with path.open("rb") as file:
-        for line in file:
-            end -= len(line)
-            if end < 0:
-                return
-            yield line
 
 
 def agent_of(row: Mapping[str, Any]) -> str:
@@ -129,19 +128,19 @@ class EnvironmentMetrics:
             scored = result["agent_metrics"].get("count/scored", 0)
             if not scored or not self._max_rows:
                 continue
-            if not self._is_moderate(scored, rows):
+            body = None
+            if scored <= self._max_rows:
+                only = agent if len(results) > 1 else None
+                body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes)
+            if body is None:
                 self.notes.append(
                     f"`{agent}` was not asked for its own metrics: the run is too large for that"
                 )
                 continue
-            body = await asyncio.to_thread(_request_of, rows, agent if len(results) > 1 else None)
             own = await self._ask(agent, body)
             if own is not None:
                 extended[agent] = combine(result, own)
         return extended
-
-    def _is_moderate(self, scored: int, rows: Path) -> bool:
-        return scored <= self._max_rows and rows.stat().st_size <= self._max_bytes
 
     async def _ask(self, agent: str, body: bytes) -> Mapping[str, Any] | None:
         try:
@@ -165,11 +164,16 @@ class EnvironmentMetrics:
         return None
 
 
-def _request_of(rows: Path, agent: str | None) -> bytes:
-    """The body of `POST /aggregate_metrics` with the rows of `agent`, or with all where there is only one."""
-    lines = (line.rstrip(b"\n") for line in lines_until(rows, rows.stat().st_size))
-    mine = lines if agent is None else (line for line in lines if agent_of(orjson.loads(line)) == agent)
-    return b'{"verify_responses":[' + b",".join(mine) + b"]}"
+def _request_of(rows: Path, agent: str | None, most: int) -> bytes | None:
+    """The body of `POST /aggregate_metrics` with the rows of `agent`, or with all where there is only one; None if it
+    would have more than `most` bytes."""
+    body = bytearray(b'{"verify_responses":[')
+    for line in read_lines(rows):
+        if agent is None or agent_of(orjson.loads(line.content)) == agent:
+            body += line.content.rstrip(b"\n") + b","
+        if len(body) > most:
+            return None
+    return bytes(body.removesuffix(b",")) + b"]}"
 
 
 def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResult:

@@ -3,8 +3,9 @@
 A line is a scored row or, for a rollout that failed for good, its failure row. The last line is `{"_ng_end": …}` with
 the counts, and with the reason if the rest was given up; a stream without it was broken off.
 
-A reader that is slow slows the run: no rollout is begun while as many lines wait as may be in flight. A reader that
-goes away ends it: everything in flight is cancelled, down to the engine, and every session is closed.
+A reader that is slow slows the run: no rollout is begun while as many lines wait as may be in flight, or so many bytes
+that memory would feel them. A reader that goes away ends it: everything in flight is cancelled, down to the engine,
+and every session is closed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import orjson
 from starlette.responses import Response
@@ -28,41 +29,52 @@ from nemo_gym.rollouts.tally import Tally
 log = logging.getLogger(__name__)
 
 END_KEY = "_ng_end"
+_MOST_WAITING_BYTES = 32 << 20
+_CHUNK_BYTES = 256 << 10
+"""What is handed to the socket at once; the next follows when the reader has taken most of it."""
 
 
 class WaitingLines:
     """Lines on their way to the reader, and the room that is left for more."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_bytes: int = _MOST_WAITING_BYTES) -> None:
         self._most = most
+        self._most_bytes = most_bytes
         self._lines: deque[bytes] = deque()
+        self._bytes = 0
         self._come = asyncio.Event()
         self._gone = asyncio.Event()
-        self._is_last = False
+        self._is_ended = False
 
     def put(self, line: bytes) -> None:
         self._lines.append(line)
+        self._bytes += len(line)
         self._come.set()
 
     def end(self, line: bytes) -> None:
         """Put the last line."""
-        self._is_last = True
+        self._is_ended = True
         self.put(line)
 
     async def room(self) -> None:
         """Return when there is room for what a further rollout comes to."""
-        while len(self._lines) >= self._most:
+        while len(self._lines) >= self._most or self._bytes >= self._most_bytes:
             self._gone.clear()
             await self._gone.wait()
 
     async def take(self) -> tuple[bytes, bool]:
-        """All lines that wait, one at least, and whether the last is among them."""
-        await self._come.wait()
-        self._come.clear()
-        taken = b"".join(line + b"\n" for line in self._lines)
-        self._lines.clear()
+        """Lines that wait, one at least and a chunk of them at most, and whether the last is among them."""
+        while not self._lines:
+            self._come.clear()
+            await self._come.wait()
+        taken: list[bytes] = []
+        size = 0
+        while self._lines and size < _CHUNK_BYTES:
+            taken.append(self._lines.popleft())
+            size += len(taken[-1])
+        self._bytes -= size
         self._gone.set()
-        return taken, self._is_last
+        return b"\n".join([*taken, b""]), self._is_ended and not self._lines
 
 
 class RolloutStream(Response):
@@ -82,7 +94,7 @@ class RolloutStream(Response):
             attempter,
             _NoOutput(),
             self._tally,
-            limits=options.limits,
+            limits=replace(options.limits, in_parallel=min(options.num_samples_in_parallel, request.planned)),
             rules=StopRules(request.planned, identical_failures=options.stop_after_identical_failures),
             stop=self._stop,
             on_settled=self._put,

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from nemo_gym.failures import Failure
 
@@ -106,3 +107,12 @@ class StopRules:
                 failure.remedy or "Correct the cause or raise +max_failed_fraction, then resume.",
             )
         return None
+
+
+async def first_of(work: asyncio.Future[Any], event: asyncio.Event, timeout: float | None = None) -> None:
+    """Wait until `work` is done, `event` is set or the time is over."""
+    watch: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({work, watch}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        watch.cancel()

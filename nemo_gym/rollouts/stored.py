@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rollouts.dataset import open_dataset, opened_plain
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.finished import PlacedRow, read_places
 from nemo_gym.rollouts.identity import RolloutId
+from nemo_gym.rollouts.packed_file import holds_text
 
 _DIGEST_BYTES = 1 << 20
 
@@ -26,16 +29,17 @@ class IndexedRows:
         """Raises `ConfigError` for a line that is no row and, with `unique`, for a second row of a rollout."""
         self.path = path
         self._places: dict[RolloutId, PlacedRow] = {}
-        self._fd: int | None = None
-        if not path.exists():
+        self._opened = ExitStack()
+        self._file: BinaryIO | None = None
+        if not holds_text(path):
             return
-        for number, row in enumerate(read_places(path), start=1):
+        self._file = self._opened.enter_context(opened_plain(path))
+        for number, row in enumerate(read_places(self._file, path), start=1):
             if unique and row.identity in self._places:
                 raise ConfigError(
                     f"{path}:{number}: there is an earlier row of {row.identity}", code="duplicate_row"
                 )
             self._places[row.identity] = row
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def __contains__(self, identity: object) -> bool:
         return identity in self._places
@@ -48,24 +52,22 @@ class IndexedRows:
 
     def line(self, identity: RolloutId) -> bytes:
         """The row as it stands in the file, without its line break."""
-        assert self._fd is not None
+        assert self._file is not None
         place = self._places[identity]
-        return os.pread(self._fd, place.length, place.start)
+        return os.pread(self._file.fileno(), place.length, place.start)
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
         return cast("dict[str, Any]", orjson.loads(self.line(identity)))
 
     def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._opened.close()
 
 
 class StoredRun:
     """What a run left: its scored rows, its failures, and the task rows that its agents were sent."""
 
     def __init__(self, rows: Path) -> None:
-        """`rows` is the run's `<stem>.jsonl`. Raises `ConfigError` when it is not there or damaged."""
+        """`rows` is the run's file of scored rows. Raises `ConfigError` when it is not there or damaged."""
         self.files = RunFiles.of(rows)
         if not self.files.holds_results():
             raise ConfigError(
@@ -80,11 +82,11 @@ class StoredRun:
         return (identity for identity in self.failures if identity not in self.scored)
 
     def digest(self) -> str:
-        """The SHA-256 of its rows and failures."""
+        """The SHA-256 of its rows and failures, decompressed."""
         whole = hashlib.sha256()
         for path in (self.files.rows, self.files.failures):
-            if path.exists():
-                with path.open("rb") as file:
+            if holds_text(path):
+                with open_dataset(path) as file:
                     while block := file.read(_DIGEST_BYTES):
                         whole.update(block)
         return whole.hexdigest()

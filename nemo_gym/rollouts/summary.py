@@ -106,6 +106,7 @@ class CollectSummary:
             "seconds": round(self.seconds, 3),
             "counts": counts_of(tally) | {"invalid_rows": self.invalid_rows},
             "failures": dict(tally.failures),
+            "auto": tally.auto.to_json() if tally.auto else None,
             "agents": [agent.to_json() for agent in self.agents],
             "files": {
                 path.stem.removeprefix(self.files.stem).lstrip("_") or "rows": str(path)
@@ -221,6 +222,8 @@ def _closing_lines(summary: CollectSummary) -> list[str]:
     rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
     earlier = f" ({tally.finished_before:,} were there already)" if tally.finished_before else ""
     lines = ["", f"{tally.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"]
+    if tally.auto:
+        lines.append(f"auto: {tally.auto.describe()}")
     if tally.failed:
         lines.append(f"{tally.failed:,} rollouts failed: {most_common(tally.failures)}")
     if tally.cancelled:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nemo_gym.failures import Outcome
 from nemo_gym.rollouts.answer import Failed, Scored
+from nemo_gym.rollouts.window import AutoWindow
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     """Rollouts that failed for good, by the class of their last failure."""
     reward_sum: float = 0.0
+    auto: AutoWindow | None = None
+    """What finds out how many may be in flight, where that is asked for."""
 
     @property
     def scored(self) -> int:

@@ -29,6 +29,7 @@ from nemo_gym.servers.server_client import (
     HEAD_SERVER_KEY_NAME,
     ServerClient,
     process_outages,
+    process_refusals,
     process_transport,
 )
 from nemo_gym.servers.sessions import SessionCookies, SessionRegistry
@@ -116,10 +117,11 @@ class SimpleServer(BaseServer):
         return {
             "requests": stats.requests,
             "errors": stats.errors,
-            "in_flight": stats.in_flight - 1,
+            "in_flight": stats.in_flight,
             "cancelled": stats.cancelled,
             "sessions_open": len(self.gate.sessions),
             "outages": process_outages(),
+            "refusals": process_refusals(),
             "workers": _worker_stats(),
             "loop_held": self._watchdog.to_wire() if self._watchdog is not None else {},
         }
@@ -229,28 +231,31 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+def web_config(app: FastAPI) -> uvicorn.Config:
+    """How every server of a gym speaks HTTP."""
+    return uvicorn.Config(
+        app,
+        loop="none",
+        http="httptools",
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        timeout_keep_alive=SERVER_KEEPALIVE_S,
+        timeout_graceful_shutdown=DRAIN_S,
+        backlog=4096,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+    )
+
+
 async def _serve_async(make_server: Any, given: Bootstrap) -> None:
     transport = process_transport()
     client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
     server: SimpleServer = make_server(client)
     app = server.setup_webserver()
     raise_file_limit()
-    web = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            loop="none",
-            http="httptools",
-            access_log=False,
-            log_level="warning",
-            lifespan="on",
-            timeout_keep_alive=SERVER_KEEPALIVE_S,
-            timeout_graceful_shutdown=DRAIN_S,
-            backlog=4096,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-        )
-    )
+    web = uvicorn.Server(web_config(app))
     try:
         async with server.alive():
             with server.watched_loop(), collected_rarely():

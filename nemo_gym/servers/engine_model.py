@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from nemo_gym import PARENT_DIR, WORKING_DIR, sources
 from nemo_gym.failures import InputError
@@ -26,6 +26,8 @@ from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreate
 from nemo_gym.responses.messages_api import message_of_response, sse_of_message
 from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.servers.context import HISTORY_HEADER
+from nemo_gym.servers.conversations import Conversations
 from nemo_gym.servers.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.servers.recorder import Recorder
 
@@ -37,6 +39,8 @@ class EngineModelConfig(BaseResponsesAPIModelConfig):
 
     record_to: str | None = None
     """A JSONL file that every call is appended to, as `replay_model` reads it."""
+    history_room_mb: float = Field(default=64, ge=0)
+    """Room for the text of long conversations, so that agents send only what is new; 0 for none."""
 
 
 class EngineModel(SimpleResponsesAPIModel):
@@ -45,9 +49,11 @@ class EngineModel(SimpleResponsesAPIModel):
     config: EngineModelConfig
     _noted: Counter[str] = PrivateAttr(default_factory=Counter)
     _recorder: Recorder | None = PrivateAttr(default=None)
+    _conversations: Conversations = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
+        self._conversations = Conversations(self.config.history_room_mb)
         if self.config.record_to is not None:
             self._recorder = Recorder(WORKING_DIR / self.config.record_to)
 
@@ -106,8 +112,17 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _responses_route(self, request: Request) -> HttpResponse:
         params, streams, _ = _parse_request(await request.body())
+        if request.headers.get(HISTORY_HEADER) == "keep":
+            return await self._answer_and_keep(params)
         answer = await self._recorded_response(params)
         return _events(sse_of_response(answer)) if streams else _json(answer)
+
+    async def _answer_and_keep(self, params: dict[str, Any]) -> HttpResponse:
+        """The plain answer to an agent that wants its conversation kept."""
+        turn = self._conversations.turn(params)
+        answer = await self._recorded_response(turn.params)
+        name = self._conversations.keep(turn, answer)
+        return _json(answer, {HISTORY_HEADER: name} if name else None)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
         chat, streams, options = _parse_request(await request.body())
@@ -179,8 +194,8 @@ def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
     return asked, bool(streams), options if isinstance(options, dict) else {}
 
 
-def _json(answer: dict[str, Any]) -> HttpResponse:
-    return HttpResponse(orjson.dumps(answer), media_type="application/json")
+def _json(answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(orjson.dumps(answer), media_type="application/json", headers=headers)
 
 
 def _events(events: Iterable[bytes]) -> HttpResponse:

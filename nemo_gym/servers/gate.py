@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import logging
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,6 +37,7 @@ _NEEDS_SESSION_ALONE = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that set up or free what a session holds, while nobody works with it."""
 _NO_TURN = nullcontext()
 _ANSWERED_AFTER_CLOSING = OPENING_ROUTES | {"/close_session", "/close"}
+_ABOUT_SERVER = "/_ng/"
 _JSON_HEADERS = (b"content-type", b"application/json")
 _WATCHED_AFTER_S = 0.02
 """How long a handler runs before anybody looks whether its caller is still there."""
@@ -67,16 +68,18 @@ class Gate:
     acting: frozenset[str] = frozenset()
     """Paths whose handlers let the policy act."""
     guards_sessions: bool = False
-    """Whether a session is believed only with the run's token or in a cookie that this run signed."""
+    """Whether a session is believed only with the run's token, and a cookie that this run didn't sign is refused.
+    Elsewhere a session is no more than a name, and a foreign cookie is another server's business."""
     stats: GateStats = field(default_factory=GateStats)
 
     async def serve(self, inner: App, scope: Scope, receive: Receive, send: Send) -> None:
-        stats = self.stats
+        # Whoever only looks at a server is not counted: neither watching it nor its start changes its figures.
+        path = scope["path"]
+        stats = GateStats() if path == "/" or path.startswith(_ABOUT_SERVER) else self.stats
         stats.requests += 1
         stats.in_flight += 1
         answer = _Answer(send)
         try:
-            path = scope["path"]
             headers = _headers_of_ours(scope["headers"])
             if path in CONTROL_ROUTES:
                 self._check_token(headers, path)
@@ -176,7 +179,7 @@ class Gate:
             name, _, value = part.strip().partition("=")
             if name == self.cookies.name:
                 session = self.cookies.session_of(value)
-                if session is None:
+                if session is None and self.guards_sessions:
                     raise GateRefusal(
                         "the session cookie was not signed by this run",
                         code="session_forged",
@@ -225,7 +228,8 @@ class Gate:
             return
         if failure.peer is None:
             failure = replace(failure, peer=self.server_name)
-        await send_json(answer, failure.http_status, orjson.dumps(failure.to_wire()))
+        body = orjson.dumps(failure.to_wire())
+        await send_json(answer, failure.http_status, body, _advice_on(failure))
 
 
 class GateRefusal(GymError):
@@ -256,10 +260,21 @@ class _Answer:
         await self._send(message)
 
 
-async def send_json(send: Send | _Answer, status: int, body: bytes) -> None:
-    headers = [_JSON_HEADERS, (b"content-length", str(len(body)).encode())]
+async def send_json(
+    send: Send | _Answer, status: int, body: bytes, more_headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    headers = [_JSON_HEADERS, (b"content-length", str(len(body)).encode()), *more_headers]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _advice_on(failure: Failure) -> list[tuple[bytes, bytes]]:
+    """Headers for clients that try again by the status alone, as OpenAI's do: whether and when that is of use."""
+    if not failure.retryable:
+        return [(b"x-should-retry", b"false")]
+    if failure.retry_after_s is None:
+        return []
+    return [(b"retry-after", str(math.ceil(failure.retry_after_s)).encode())]
 
 
 _OURS = frozenset({b"x-ng-session", b"x-ng-deadline", b"x-ng-token", b"x-ng-boot", b"cookie"})

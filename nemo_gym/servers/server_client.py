@@ -216,6 +216,28 @@ class ServerClient(BaseModel):
         """The caller behind this client."""
         return self.link.caller
 
+    def has_replicas(self, server_name: str) -> bool:
+        """Whether more than one process serves under the name."""
+        directory = self.caller().directory
+        return server_name in directory.names() and len(directory.replicas(server_name)) > 1
+
+    async def post_everywhere(self, server_name: str, url_path: str, *, json: Any) -> list[ServerReply]:
+        """The answers of all processes of `server_name` to a call that may be sent again. It is of no session."""
+        caller, token = self.link
+        urls = caller.directory.replicas(server_name)
+        headers = {"Content-Type": "application/json"} | ({TOKEN_HEADER: token} if token is not None else {})
+        by_url = Caller(Directory({url: [url] for url in urls}), caller.transport)
+        calls = (
+            by_url.call(
+                url, "POST", url_path, body=_body_of(json, None), headers=dict(headers), repeatable=True
+            )
+            for url in urls
+        )
+        replies = await asyncio.gather(*calls)
+        return [
+            ServerReply(reply, "POST", f"{url}{url_path}") for url, reply in zip(urls, replies, strict=True)
+        ]
+
     async def get(self, server_name: str, url_path: str, **options: Any) -> ServerReply:
         return await self.request("GET", server_name, url_path, **options)
 
@@ -365,6 +387,12 @@ def process_outages() -> list[dict[str, Any]]:
     """The endpoints that calls of the running event loop can't reach."""
     transport = _transports.get(id(asyncio.get_running_loop()))
     return outages_of(transport).to_wire(time.monotonic()) if transport is not None else []
+
+
+def process_refusals() -> int:
+    """How many calls of the running event loop were turned away because an endpoint had too many."""
+    transport = _transports.get(id(asyncio.get_running_loop()))
+    return outages_of(transport).refusals if transport is not None else 0
 
 
 async def request(method: str, url: str, **options: Any) -> aiohttp.ClientResponse:

@@ -1,104 +1,161 @@
-"""The law of time: an attempt ends when it should, and what was done for it ends with it."""
+"""The laws of time: attempts and runs end when they should, and nobody works for a caller that has gone."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from nemo_gym.rollouts.collector import Limits
 from nemo_gym.simulation.events import AttemptId, Event, Kind, Sent
-from nemo_gym.simulation.faults import AGENT, ENGINE, MODEL
+from nemo_gym.simulation.faults import AGENT, ASK, ENGINE, GENERATE, RUN, VERIFY
 from nemo_gym.simulation.scenario import Scenario
 
-_RUN = f"{AGENT} /run"
+_RUN = " ".join(RUN)
 _CLOSE = "/close_session"
 _EPSILON_S = 0.05
-_ENDS_WITHIN_S = {ENGINE: 1.0, MODEL: 1.0, AGENT: 6.5}
-"""How long after the end of an attempt somebody may still be at work for it: an agent has yet to close the session."""
+_CALLERS_LEAVE = frozenset({Kind.ANSWERED, Kind.BROKEN, Kind.LEFT})
+_ENDS_WITHIN_S = {" ".join(GENERATE): 1.0, " ".join(ASK): 1.0, " ".join(VERIFY): 1.0, _RUN: 6.5}
+"""How long somebody may still be at work whose caller has gone: an agent has yet to close the session."""
+_ENDING_TAKES_S = 1.0
+_PREPARING_TAKES_S = 6.0
+"""What a run does before its first rollout: it looks whether the servers are there."""
 
 
 @dataclass(slots=True)
 class _Attempt:
     sent_at: float
-    told_s: float | None
+    told_s: float
     deadline: float | None = None
     """Set when the agent has the request: what it is told counts from then."""
-    over_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Handler:
-    attempt: AttemptId
-    server: str
-    begun_at: float
+    is_over: bool = False
 
 
 class DeadlinesAreKept:
-    """No attempt takes longer than it may, the deadline travels along, and nobody works for an attempt that is over."""
+    """No attempt takes longer than it may, and everybody is told, and heeds, what is left of its time."""
 
     name = "deadlines are kept"
 
     def __init__(self, scenario: Scenario) -> None:
         self._limit_s = scenario.rollout_timeout_s
         self._attempts: dict[AttemptId, _Attempt] = {}
-        self._handlers: dict[int, _Handler] = {}
 
     def see(self, event: Event) -> str | None:
-        problem = self._look_at(event) if event.attempt is not None else None
-        return problem or self._overdue(event.at)
-
-    def _look_at(self, event: Event) -> str | None:
-        assert event.attempt is not None
-        server = event.place.partition(" ")[0]
+        if event.attempt is None:
+            return None
         match event.kind:
             case Kind.SENT if event.place == _RUN:
-                self._attempts[event.attempt] = _Attempt(event.at, event.detail.deadline_s)
+                return self._begin(event.attempt, event.at, event.detail)
             case Kind.SENT:
-                return self._call_in_time(event, event.detail)
-            case Kind.BEGUN if server in _ENDS_WITHIN_S:
-                self._begin(event, server)
-            case Kind.DONE:
-                self._handlers.pop(event.call, None)
+                return self._call_in_time(event.attempt, event, event.detail)
+            case Kind.BEGUN if event.place == _RUN:
+                attempt = self._attempts[event.attempt]
+                attempt.deadline = event.at + attempt.told_s
             case Kind.ANSWERED | Kind.BROKEN | Kind.LEFT if event.place == _RUN:
-                return self._end(event)
+                return self._end(event.attempt, event.at)
         return None
 
-    def _begin(self, event: Event, server: str) -> None:
-        assert event.attempt is not None
-        self._handlers[event.call] = _Handler(event.attempt, server, event.at)
-        if event.place == _RUN:
-            attempt = self._attempts[event.attempt]
-            attempt.deadline = None if attempt.told_s is None else event.at + attempt.told_s
+    def _begin(self, attempt: AttemptId, now: float, sent: Sent) -> str | None:
+        earlier = self._attempts.get(attempt)  # nobody took it, and it is sent again
+        sent_at = earlier.sent_at if earlier is not None else now
+        left = sent_at + self._limit_s - now
+        if sent.deadline_s is None or sent.deadline_s > left:
+            return f"{AGENT} was told that {attempt} may take {sent.deadline_s} s, and {left:.1f} s were left"
+        self._attempts[attempt] = _Attempt(sent_at, sent.deadline_s)
+        return None
 
-    def _end(self, event: Event) -> str | None:
-        assert event.attempt is not None
-        attempt = self._attempts[event.attempt]
-        attempt.over_at = event.at
-        took = event.at - attempt.sent_at
+    def _end(self, attempt_id: AttemptId, now: float) -> str | None:
+        attempt = self._attempts.get(attempt_id)
+        if attempt is None:
+            return None
+        attempt.is_over = True
+        took = now - attempt.sent_at
         if took > self._limit_s + _EPSILON_S:
-            return f"{event.attempt} took {took:.1f} s, {self._limit_s:g} s are allowed"
+            return f"{attempt_id} took {took:.1f} s, {self._limit_s:g} s are allowed"
         return None
 
-    def _call_in_time(self, event: Event, sent: Sent) -> str | None:
-        assert event.attempt is not None
-        attempt = self._attempts[event.attempt]
-        if attempt.deadline is None or attempt.over_at is not None or sent.route == _CLOSE:
+    def _call_in_time(self, attempt_id: AttemptId, event: Event, sent: Sent) -> str | None:
+        attempt = self._attempts.get(attempt_id)
+        if attempt is None or attempt.deadline is None or attempt.is_over or sent.route == _CLOSE:
             return None
         left = attempt.deadline - event.at
         if left < -_EPSILON_S:
-            return f"{sent.sender} called {event.place} {-left:.1f} s after the deadline of {event.attempt}"
+            return f"{sent.sender} called {event.place} {-left:.1f} s after the deadline of {attempt_id}"
         if sent.server == ENGINE:
             return None
         if sent.deadline_s is None:
-            return f"{sent.sender} called {event.place} without the deadline of {event.attempt}"
+            return f"{sent.sender} called {event.place} without the deadline of {attempt_id}"
         if sent.deadline_s > left + _EPSILON_S:
             return f"{sent.sender} told {event.place} of {sent.deadline_s:.1f} s, {left:.1f} s were left"
         return None
 
-    def _overdue(self, now: float) -> str | None:
-        for handler in self._handlers.values():
-            over_at = self._attempts[handler.attempt].over_at
-            if over_at is None:
-                continue
-            late = now - max(over_at, handler.begun_at) - _ENDS_WITHIN_S[handler.server]
-            if late > _EPSILON_S:
-                return f"{handler.server} still works for {handler.attempt}, which is over"
-        return None
+
+@dataclass(frozen=True, slots=True)
+class _Handler:
+    place: str
+    call: int
+    attempt: AttemptId | None
+    begun_at: float
+
+
+class NobodyWorksInVain:
+    """Who works for a caller that has gone, or for an attempt that is over, notices and ends."""
+
+    name = "nobody works in vain"
+
+    def __init__(self) -> None:
+        self._at_work: dict[int, _Handler] = {}
+        self._calls_left: dict[int, float] = {}
+        self._attempts_over: dict[AttemptId | None, float] = {}
+        """Both with the moment since when."""
+
+    def see(self, event: Event) -> str | None:
+        if event.kind is Kind.BEGUN and event.place in _ENDS_WITHIN_S:
+            self._at_work[event.call] = _Handler(event.place, event.call, event.attempt, event.at)
+        elif event.kind is Kind.DONE:
+            self._at_work.pop(event.call, None)
+        elif event.kind is Kind.SENT and event.place == _RUN:
+            self._attempts_over.pop(event.attempt, None)  # nobody had taken it, and it is sent again
+        elif event.kind in _CALLERS_LEAVE:
+            self._calls_left[event.call] = event.at
+            if event.place == _RUN:
+                self._attempts_over[event.attempt] = event.at
+        return next(filter(None, (self._late(handler, event.at) for handler in self._at_work.values())), None)
+
+    def _late(self, handler: _Handler, now: float) -> str | None:
+        gone_at = min(
+            self._calls_left.get(handler.call, math.inf),
+            self._attempts_over.get(handler.attempt, math.inf),
+        )
+        late_s = now - max(gone_at, handler.begun_at)
+        if late_s <= _ENDS_WITHIN_S[handler.place] + _EPSILON_S:
+            return None
+        return f"{handler.place} (call {handler.call}) still works {late_s:.1f} s after its caller has gone"
+
+
+class RunsEndWhenTold:
+    """A run that is interrupted gives what is in flight a few seconds; interrupted again, it ends at once."""
+
+    name = "runs end when told"
+
+    def __init__(self) -> None:
+        self._due: float | None = None
+        self._is_under_way = False
+
+    def see(self, event: Event) -> str | None:
+        late_s = event.at - self._due if self._due is not None else 0.0
+        match event.kind:
+            case Kind.START | Kind.ENDED:
+                self._due, self._is_under_way = None, False
+            case Kind.SENT if event.place == _RUN:
+                self._is_under_way = True
+            case Kind.INTERRUPTED:
+                self._tell(event.at)
+        return f"the run is still there {late_s:.1f} s after it had to end" if late_s > _EPSILON_S else None
+
+    def _tell(self, now: float) -> None:
+        if self._due is None:
+            self._due = now + Limits().drain_s + _ENDING_TAKES_S
+        else:
+            self._due = min(self._due, now + _ENDING_TAKES_S)
+        if not self._is_under_way:
+            self._due += _PREPARING_TAKES_S

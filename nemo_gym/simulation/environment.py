@@ -8,7 +8,7 @@ state a wrong total, so that rewards differ.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -32,6 +32,10 @@ from nemo_gym.testing.engine import Reply, ToolCall
 from nemo_gym.testing.engine.conversation import Message, Tool, last_user_text, since_last_user
 
 TOTAL_IS_RIGHT, TOTAL_IS_MISSTATED, NOTHING_IS_RIGHT = 1.0, 0.5, 0.0
+_SHORT_S, _LONG_S = (0.0005, 0.05), (0.1, 2.5)
+"""What a handler takes. The long ones end before a session's closing stops waiting for them."""
+_LONG_SHARE = 0.15
+"""How often tools and verifiers take long."""
 
 _ADD = {
     "type": "function",
@@ -58,7 +62,7 @@ def draw_task(rng: Random, number: int) -> dict[str, Any]:
     }
 
 
-def right_reward(row: dict[str, Any]) -> float:
+def right_reward(row: Mapping[str, Any]) -> float:
     """What an attempt at a task is worth when nothing comes between the policy and its tools."""
     plan = orjson.loads(row["responses_create_params"]["input"])
     return TOTAL_IS_MISSTATED if plan["lies"] else TOTAL_IS_RIGHT
@@ -130,7 +134,7 @@ class SimulatedEnvironment(SimpleResourcesServer):
         return BaseSeedSessionResponse()
 
     async def add(self, request: Request, body: Addition) -> dict[str, int]:
-        await self._work()
+        await self._work(_LONG_SHARE)
         session = request.session[SESSION_ID_KEY]
         self._tell(Kind.TOOL, ToolRun(session, body.step, session in self._counts))
         self._counts[session] = self._counts.get(session, 0) + body.amount
@@ -139,7 +143,7 @@ class SimulatedEnvironment(SimpleResourcesServer):
     async def verify(  # type: ignore[override]  # with the request, for its session
         self, request: Request, body: VerifyRequest
     ) -> VerifyResponse:
-        await self._work()
+        await self._work(_LONG_SHARE)
         session = request.session[SESSION_ID_KEY]
         reward = NOTHING_IS_RIGHT
         if self._counts.get(session) == body.total:
@@ -153,8 +157,9 @@ class SimulatedEnvironment(SimpleResourcesServer):
         self._counts.pop(session_id, None)
         self._tell(Kind.CLOSED, session_id)
 
-    async def _work(self) -> None:
-        await asyncio.sleep(self._rng.uniform(0.0005, 0.05))
+    async def _work(self, long_share: float = 0.0) -> None:
+        is_long = self._rng.random() < long_share
+        await asyncio.sleep(self._rng.uniform(*(_LONG_S if is_long else _SHORT_S)))
 
     def _tell(self, kind: Kind, detail: Any) -> None:
         require_alive()

@@ -1,4 +1,4 @@
-"""What happens in a simulated run, as data: the stream that the invariants read and that a replay must repeat."""
+"""What happens in a simulated run, as data: the stream that the laws read and that a replay must repeat."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Kind(StrEnum):
     START = "start"
     """A start of the run; the detail is its number."""
     WROTE = "wrote"
-    """Bytes reached a file; the detail is their number."""
+    """Bytes reached a file."""
     DIED = "died"
     """The collector died; the detail says at what."""
     INTERRUPTED = "interrupted"
@@ -102,11 +102,15 @@ class Ended(NamedTuple):
     """`complete`, `partial`, `interrupted`, ..., `died` or `refused`."""
     exit_code: int | None
     rows: tuple[bytes, ...]
-    """The whole lines of the output file."""
+    """The whole rows of the output file."""
     failures: tuple[bytes, ...]
-    """The whole lines of this start's failures file."""
+    """The whole rows of this start's failures file."""
+    damaged: tuple[bytes, ...]
+    """Lines of both that are no rows."""
     counts: tuple[tuple[str, int], ...]
     """What the summary counts; empty where there is none."""
+    mean_reward: float | None
+    """What the summary says."""
     is_last: bool
     """Whether nothing was wrong any more when it began."""
     error: str = ""

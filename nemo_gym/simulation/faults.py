@@ -23,6 +23,7 @@ CLOSE = (ENVIRONMENT, "/close_session")
 GENERATE = (ENGINE, "/v1/chat/completions")
 PREFLIGHT = (MODEL, "/preflight")
 DISCOVER = (HEAD, "/global_config_dict_yaml")
+MEASURE = (AGENT, "/aggregate_metrics")
 
 Place: TypeAlias = tuple[str, str]
 """A server and one of its routes."""
@@ -54,9 +55,9 @@ class Harm(StrEnum):
     LATE_504 = "late_504"
     """A proxy's 504 after the call was executed."""
     CUT_JSON = "cut_json"
-    """HTTP 200 with half the JSON."""
+    """The handler answers with half the JSON."""
     NONSENSE = "nonsense"
-    """HTTP 200 with JSON of another shape."""
+    """The handler answers HTTP 200 with JSON of another shape."""
     FAILS = "fails"
     """The handler fails, and says so in the gym's own envelope."""
     NO_REWARD = "no_reward"
@@ -85,11 +86,14 @@ class Blow(StrEnum):
     """What befalls the collector."""
 
     DIES_WRITING = "dies_writing"
-    """Its process dies at its `at`-th operation on files; of a write, `share` of the bytes are done."""
+    """Its process dies at its `at`-th operation on `file`, or on any; of a write, `share` of the bytes are done."""
     KILLED = "killed"
     """Its process dies `at` seconds after the world began."""
     INTERRUPTED = "interrupted"
-    """It is asked to end `at` seconds after the world began, and a second time `share` times ten seconds later."""
+    """It is asked to end `at` seconds after the world began, and again `share` of `SECOND_INTERRUPT_WITHIN_S` later."""
+
+
+SECOND_INTERRUPT_WITHIN_S = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,13 @@ class CollectorFault:
     blow: Blow
     at: float
     share: float = 0.0
+    file: str = ""
+    """What the name of the file has in it, its draft's included; empty for every file."""
 
     def __str__(self) -> str:
         if self.blow is Blow.DIES_WRITING:
-            return f"collector: dies at file operation {self.at:g}, {100 * self.share:.0f} % of it done"
+            where = self.file or "any file"
+            return f"collector: dies at operation {self.at:g} on {where}, {100 * self.share:.0f} % of it done"
         return f"collector: {self.blow} at {self.at:g} s"
 
 
@@ -162,8 +169,18 @@ HARMS_OF: dict[Place, tuple[Harm, ...]] = {
     GENERATE: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.FAILS)),
     PREFLIGHT: (Harm.REFUSED, Harm.RESET_BEFORE, Harm.SILENT_BEFORE, Harm.HTTP_500),
     DISCOVER: (Harm.REFUSED, Harm.RESET_BEFORE, Harm.SILENT_BEFORE, Harm.HTTP_500),
+    MEASURE: (Harm.RESET_AFTER, Harm.SILENT_BEFORE, Harm.HTTP_500, Harm.CUT_JSON),
 }
 """What can happen to the calls of each route."""
+
+
+_COSTS_S = 10.0
+"""What getting over a call's fault takes, about: the waits before it is sent again."""
+
+
+def seconds_lost_by(fault: CallFault) -> float:
+    """How much later an attempt may be that gets over this fault."""
+    return fault.seconds + _COSTS_S
 
 
 def is_got_over(fault: CallFault) -> bool:

@@ -78,6 +78,6 @@ _INSTEAD: Mapping[Harm, Callable[[CallFault], Reply]] = {
 _SPOILED: Mapping[Harm, Callable[[Reply], Reply]] = {
     Harm.LATE_504: lambda _: _proxy_page(504, b"Gateway Time-out"),
     Harm.CUT_JSON: _half,
-    Harm.NONSENSE: lambda reply: _reply(200, "application/json", b"[]"),
+    Harm.NONSENSE: lambda reply: Reply(200, reply.headers, b"[]"),
     Harm.NO_REWARD: _without_reward,
 }

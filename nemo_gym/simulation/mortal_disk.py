@@ -21,18 +21,23 @@ class MortalDisk(Disk):
 
     def __init__(self, witness: Witness, faults: Iterable[Fault], die: Callable[[str], None]) -> None:
         """`die` ends the process that is at work; it is told at what."""
-        self.lines: Counter[str] = Counter()
-        """Whole lines on the disk, by the file's name."""
         self._witness = witness
         self._die = die
         self._deaths = {
-            int(fault.at): fault.share
+            (fault.file, int(fault.at)): fault.share
             for fault in faults
             if isinstance(fault, CollectorFault) and fault.blow is Blow.DIES_WRITING
         }
-        self._operations = 0
+        self._files = ("", *{file: None for file, _ in self._deaths if file})
+        """What operations are counted for: everything, and the files that a fault names."""
+        self._counts: Counter[str] = Counter()
         self._open: dict[int, Path] = {}
         self._process = Process("nobody")
+
+    @property
+    def operations(self) -> int:
+        """How many there have been."""
+        return self._counts[""]
 
     def serve(self, process: Process) -> None:
         """From now on operations are those of `process`."""
@@ -51,55 +56,56 @@ class MortalDisk(Disk):
     # --- Operations ---------------------------------------------------------------------------------------------
 
     def open_to_append(self, path: Path) -> int:
-        self._step(f"opening {path.name}")
+        self._step("opening", path)
         return self._opened(super().open_to_append(path), path)
 
     def open_to_replace(self, path: Path) -> int:
-        self._step(f"emptying {path.name}")
-        self.lines[path.name] = 0
+        self._step("emptying", path)
         return self._opened(super().open_to_replace(path), path)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         self._process.require_alive()
         path = self._open[descriptor]
-        share = self._next_death()
+        share = self._next_death(path)
         if share is None:
-            return self._written(super().write(descriptor, data), path, data)
-        done = int(share * len(data))
-        self._written(super().write(descriptor, data[:done]), path, data[:done])
-        raise self._death(f"writing {path.name}, {done} of {len(data)} bytes done")
+            return self._written(super().write(descriptor, data), path)
+        self._written(super().write(descriptor, data[: int(share * len(data))]), path)
+        raise self._death(f"writing {path.name}, {100 * share:.0f} % of it done")
 
     def cut(self, descriptor: int, size: int) -> None:
-        self._step(f"cutting {self._open[descriptor].name}")
+        self._step("cutting", self._open[descriptor])
         super().cut(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
-        self._step(f"syncing {self._open[descriptor].name}")
+        self._step("syncing", self._open[descriptor])
 
     def close(self, descriptor: int) -> None:
         if self._open.pop(descriptor, None) is not None:
             super().close(descriptor)
 
     def rename(self, path: Path, target: Path) -> None:
-        self._step(f"renaming {path.name}")
+        self._step("renaming", path)
         super().rename(path, target)
-        self.lines[target.name] = self.lines.pop(path.name, 0)
 
     def remove(self, path: Path) -> None:
-        self._step(f"removing {path.name}")
+        self._step("removing", path)
         super().remove(path)
-        self.lines.pop(path.name, None)
 
     # --- Dying --------------------------------------------------------------------------------------------------
 
-    def _step(self, what: str) -> None:
+    def _step(self, what: str, path: Path) -> None:
         self._process.require_alive()
-        if self._next_death() is not None:
-            raise self._death(what)
+        if self._next_death(path) is not None:
+            raise self._death(f"{what} {path.name}")
 
-    def _next_death(self) -> float | None:
-        self._operations += 1
-        return self._deaths.pop(self._operations, None)
+    def _next_death(self, path: Path) -> float | None:
+        """Count an operation on `path`; what share of it is done when the process dies of it, None when it lives."""
+        share = None
+        for file in self._files:
+            if file in path.name:
+                self._counts[file] += 1
+                share = self._deaths.pop((file, self._counts[file]), share)
+        return share
 
     def _death(self, what: str) -> ProcessEnded:
         self._die(what)
@@ -109,7 +115,6 @@ class MortalDisk(Disk):
         self._open[descriptor] = path
         return descriptor
 
-    def _written(self, count: int, path: Path, data: bytes | memoryview) -> int:
-        self.lines[path.name] += bytes(data[:count]).count(b"\n")
-        self._witness.note(Kind.WROTE, path.name, detail=count)
+    def _written(self, count: int, path: Path) -> int:
+        self._witness.note(Kind.WROTE, path.name)
         return count

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -26,13 +26,14 @@ from nemo_gym.rollouts.stopping import Stop
 from nemo_gym.rollouts.summary import CollectSummary, counts_of
 from nemo_gym.rollouts.tally import Tally
 from nemo_gym.servers.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
-from nemo_gym.simulation.deadlines import DeadlinesAreKept
+from nemo_gym.simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
 from nemo_gym.simulation.determinism import SeededSources, errors_told_to
-from nemo_gym.simulation.environment import draw_task, right_reward
-from nemo_gym.simulation.events import Ended, Kind, Rest
-from nemo_gym.simulation.faults import Blow, CallFaults, CollectorFault
+from nemo_gym.simulation.environment import draw_task
+from nemo_gym.simulation.events import Ended, Event, Kind, Rest
+from nemo_gym.simulation.faults import SECOND_INTERRUPT_WITHIN_S, Blow, CallFaults, CollectorFault
+from nemo_gym.simulation.files import FailuresFile, LineCounts, is_row, whole_lines
 from nemo_gym.simulation.gym import SimulatedGym
-from nemo_gym.simulation.invariants import (
+from nemo_gym.simulation.laws import (
     AttemptsAreMade,
     CountedIsWritten,
     CountsAgree,
@@ -50,11 +51,13 @@ from nemo_gym.simulation.network import Network
 from nemo_gym.simulation.processes import Process, owned_task_factory
 from nemo_gym.simulation.scenario import Scenario
 from nemo_gym.simulation.virtual_time import run_virtually
-from nemo_gym.simulation.witness import Invariant, Violation, Witness
+from nemo_gym.simulation.witness import Law, Violation, Witness
 
 MOST_STARTS = 20
 _MEMORY = Path("/dev/shm")
-_REPAIRED_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 1.0
+"""How long a run that is over may still tidy up."""
+_REPAIRED_WITHIN_S = 120.0
 """Virtual seconds after which every server is up again."""
 
 
@@ -66,7 +69,7 @@ class Result:
     violations: list[Violation]
     digest: str
     """Of everything that happened: two plays of a scenario share it."""
-    events: list[Any] = field(repr=False)
+    events: list[Event] = field(repr=False)
     seconds: float = 0.0
     """Virtual."""
 
@@ -74,6 +77,11 @@ class Result:
     def finding(self) -> Violation | None:
         """The first violation, if any."""
         return self.violations[0] if self.violations else None
+
+    @property
+    def faults_met(self) -> int:
+        """How many faults came to pass: a plan may name calls that are never made."""
+        return sum(event.kind in (Kind.HARMED, Kind.DIED, Kind.INTERRUPTED) for event in self.events)
 
 
 def play(scenario: Scenario) -> Result:
@@ -98,7 +106,7 @@ class _TallyKeeper(NoDisplay):
 class _Play:
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self._scenario = scenario
-        self._files = RunFiles.of(folder / "out.jsonl")
+        self._files = RunFiles.of(folder / f"out{scenario.ending}")
         self._dataset = folder / "tasks.jsonl"
         rng = scenario.rng("tasks")
         self._rows = [draw_task(rng, number) for number in range(scenario.tasks)]
@@ -130,25 +138,31 @@ class _Play:
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         scenario = self._scenario
-        invariants: list[Invariant] = [
-            NothingTwice(),
-            NothingLost(scenario),
-            CountedIsWritten(self._counted, self._written),
-            CountsAgree(),
-            AttemptsAreMade(scenario),
-            FailuresHaveCauses(),
-            RewardsAreTrue([right_reward(row) for row in self._rows]),
-            SessionsAreClosed(),
-            QueuesAreBounded(scenario),
-            DeadlinesAreKept(scenario),
-            FilesRecover(),
-            NoSurprises(),
-        ]
-        self._witness = Witness(invariants, loop.time)
+        self._witness = Witness(loop.time)
         self._faults = CallFaults(scenario.faults)
         self._network = Network(self._witness, self._faults, scenario.rng("network"))
         self._gym = SimulatedGym(scenario, self._network, self._witness)
         self._disk = MortalDisk(self._witness, scenario.faults, self._kill)
+        self._witness.laws = self._laws()
+
+    def _laws(self) -> list[Law]:
+        scenario = self._scenario
+        return [
+            NothingTwice(),
+            NothingLost(scenario),
+            CountedIsWritten(self._counted, LineCounts(self._files, self._disk)),
+            CountsAgree(scenario),
+            AttemptsAreMade(scenario),
+            FailuresHaveCauses(scenario),
+            RewardsAreTrue(self._rows),
+            SessionsAreClosed(),
+            QueuesAreBounded(scenario),
+            DeadlinesAreKept(scenario),
+            NobodyWorksInVain(),
+            RunsEndWhenTold(),
+            FilesRecover(),
+            NoSurprises(),
+        ]
 
     # --- The run and its starts ---------------------------------------------------------------------------------
 
@@ -175,11 +189,11 @@ class _Play:
         self._network.start_number = number
         self._collector = Process("collector")
         self._disk.serve(self._collector)
-        earlier = _FailuresFile.look(self._files.failures)
+        earlier = FailuresFile.look(self._files.failures)
         self._witness.note(Kind.START, "collector", detail=number)
         work = self._collector.spawn(self._collect(existing), f"start {number}")
         await self._finish(work)
-        await self._collector.ended()
+        await self._end_collector()
         self._disk.close_all()
         ended = self._describe(number, work, is_last, earlier)
         self._display.tally = self._stop = None
@@ -194,6 +208,15 @@ class _Play:
         if not work.done():
             self._note_surprise(f"the run does not end within {self._longest_s():g} s")
             self._kill("it was given up")
+
+    async def _end_collector(self) -> None:
+        """End what its process still does; when it came to its end by itself, that is nothing."""
+        if self._collector.is_alive and (tasks := self._collector.tasks):
+            _, left = await asyncio.wait(tasks, timeout=_ENDS_WITHIN_S)
+            if left:
+                self._note_surprise(f"the run is over, and {len(left)} tasks of the collector go on")
+        self._collector.kill()
+        await self._collector.ended()
 
     def _longest_s(self) -> float:
         scenario = self._scenario
@@ -212,35 +235,40 @@ class _Play:
                 max_attempts=scenario.max_attempts,
                 rollout_timeout_s=scenario.rollout_timeout_s,
             ),
-            environment_metrics_max_rows=0 if scenario.seed % 8 else 1000,
         )
         return await collect(settings, gym.caller(transport), gym, stop=self._stop, display=self._display)
 
     def _describe(
-        self, number: int, work: asyncio.Task[CollectSummary], is_last: bool, earlier: _FailuresFile
+        self, number: int, work: asyncio.Task[CollectSummary], is_last: bool, earlier: FailuresFile
     ) -> Ended:
         how, exit_code, error = "died", None, ""
         counts: tuple[tuple[str, int], ...] = ()
+        mean_reward = None
         if not work.cancelled():
             problem = work.exception()
             if problem is None:
                 summary = work.result()
                 how, exit_code = summary.end, summary.exit_code
                 counts = tuple(counts_of(summary.tally).items())
+                mean_reward = summary.agents[0].mean_reward if summary.agents else None
             elif isinstance(problem, GymError):
                 how, error = "refused", f"{problem.failure.code}: {problem}"
             else:
                 how, error = "broken", repr(problem)
                 self._note_surprise(f"the run broke: {problem!r}")
+        rows = whole_lines(self._files.rows)
+        failures = FailuresFile.look(self._files.failures).written_after(earlier)
         return Ended(
             start=number,
             how=how,
             exit_code=exit_code,
-            rows=_whole_lines(self._files.rows),
-            failures=_FailuresFile.look(self._files.failures).written_after(earlier),
+            rows=tuple(filter(is_row, rows)),
+            failures=tuple(filter(is_row, failures)),
+            damaged=tuple(line for line in (*rows, *failures) if not is_row(line)),
             counts=counts,
+            mean_reward=mean_reward,
             is_last=is_last,
-            error=error,
+            error=self._without_folder(error),
         )
 
     # --- What befalls the collector -----------------------------------------------------------------------------
@@ -250,7 +278,7 @@ class _Play:
             if isinstance(fault, CollectorFault) and fault.blow is Blow.KILLED:
                 self._blows.append(loop.call_later(fault.at, self._kill, "it was killed"))
             elif isinstance(fault, CollectorFault) and fault.blow is Blow.INTERRUPTED:
-                for moment in (fault.at, fault.at + 10.0 * fault.share):
+                for moment in (fault.at, fault.at + SECOND_INTERRUPT_WITHIN_S * fault.share):
                     self._blows.append(loop.call_later(moment, self._interrupt))
 
     def _kill(self, why: str) -> None:
@@ -269,12 +297,12 @@ class _Play:
         tally = self._display.tally
         return (tally.finished_before + tally.scored, tally.failed) if tally is not None else (0, 0)
 
-    def _written(self) -> tuple[int, int]:
-        lines = self._disk.lines
-        return lines[self._files.rows.name], lines[self._files.failures.name]
-
     def _note_surprise(self, what: str) -> None:
-        self._witness.note(Kind.SURPRISE, "gym", detail=what)
+        self._witness.note(Kind.SURPRISE, "gym", detail=self._without_folder(what))
+
+    def _without_folder(self, text: str) -> str:
+        """What a replay, which has a folder of its own, says in the same words."""
+        return text.replace(f"{self._files.folder}/", "")
 
     def _note_lost_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._note_surprise(f"{context['message']}: {context.get('exception')!r}")
@@ -289,22 +317,3 @@ class _Play:
             tasks_running=self._network.tasks_running,
         )
         self._witness.note(Kind.OVER, "world", detail=rest)
-
-
-class _FailuresFile(NamedTuple):
-    """The failures file of the run's latest start; each start that gets so far moves it aside and begins another."""
-
-    file: int
-    """What tells it from another file of the same name; 0 for none."""
-    lines: tuple[bytes, ...]
-
-    @classmethod
-    def look(cls, path: Path) -> _FailuresFile:
-        return cls(path.stat().st_ino, _whole_lines(path)) if path.exists() else cls(0, ())
-
-    def written_after(self, earlier: _FailuresFile) -> tuple[bytes, ...]:
-        return self.lines[len(earlier.lines) :] if self.file == earlier.file else self.lines
-
-
-def _whole_lines(path: Path) -> tuple[bytes, ...]:
-    return tuple(path.read_bytes().split(b"\n")[:-1]) if path.exists() else ()

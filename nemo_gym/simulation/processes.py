@@ -59,9 +59,11 @@ class Process:
             task.cancel()
 
     async def ended(self) -> None:
-        """Wait until everything in it has unwound."""
+        """Wait until everything in it has unwound, after `kill`. What clings to life is told again and again."""
         while tasks := self.tasks:
-            await asyncio.wait(tasks)
+            _, clinging = await asyncio.wait(tasks, timeout=1.0)
+            for task in clinging:
+                task.cancel()
 
     def require_alive(self) -> None:
         """Raises `ProcessEnded` where a dead process tries to act."""

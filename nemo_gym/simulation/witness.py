@@ -1,4 +1,4 @@
-"""Sees everything that happens in the world, writes it down, and has every invariant look at it at once."""
+"""Sees everything that happens in the world, writes it down, and has every law look at it at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_EVENTS = 60_000
 """More than any scenario needs: a world that makes more turns in circles."""
 
 
-class Invariant(Protocol):
+class Law(Protocol):
     """Something that is always true of a run, whatever the faults."""
 
     name: str
@@ -24,24 +24,24 @@ class Invariant(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold, and when that showed."""
+    """A law that was broken, and when that showed."""
 
-    invariant: str
+    law: str
     message: str
     at: float
 
     def __str__(self) -> str:
-        return f"{self.invariant}: {self.message} (at {self.at:.3f} s)"
+        return f"{self.law}: {self.message} (at {self.at:.3f} s)"
 
 
 class Witness:
     """Notes events. The first violation is the finding; others may be its consequences."""
 
-    def __init__(self, invariants: Sequence[Invariant], clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], laws: Sequence[Law] = ()) -> None:
+        self.laws = laws
         self.trace = Trace()
         self.violations: list[Violation] = []
         self.seen_too_much = asyncio.Event()
-        self._invariants = invariants
         self._clock = clock
 
     def note(
@@ -55,10 +55,10 @@ class Witness:
     ) -> None:
         event = Event(round(self._clock(), 6), kind, place, attempt, call, detail)
         self.trace.add(event)
-        for invariant in self._invariants:
-            message = invariant.see(event)
+        for law in self.laws:
+            message = law.see(event)
             if message is not None:
-                self.violations.append(Violation(invariant.name, message, event.at))
+                self.violations.append(Violation(law.name, message, event.at))
         if len(self.trace.events) == MOST_EVENTS:
             self.violations.append(Violation("runs end", "the run turns in circles", event.at))
             self.seen_too_much.set()

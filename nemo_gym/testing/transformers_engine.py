@@ -90,11 +90,12 @@ class TransformersEngine:
     """The engine and its ASGI app."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "policy", most_at_once: int = 64) -> None:
-        """It serves a copy of `model`."""
+        """It serves a model of its own, with the weights of `model`."""
         self.name = name
         self._tokenizer = tokenizer
-        self._model = copy.deepcopy(model).eval()
-        self._model.gradient_checkpointing_disable()  # trainers leave it on, and it turns the cache off
+        # Made anew: trainers patch the models that they are given, and a copy of such a patch calls the original.
+        self.model = type(model)(copy.deepcopy(model.config)).to(model.device, model.dtype).eval()
+        self.model.load_state_dict(model.state_dict())
         self._most_at_once = most_at_once
         self._waiting: list[Sampling] = []
         self._worker: asyncio.Task[None] | None = None
@@ -102,7 +103,7 @@ class TransformersEngine:
 
     def load(self, state_dict: Mapping[str, Any]) -> None:
         """Take over weights. Nothing may be in flight."""
-        self._model.load_state_dict(state_dict)
+        self.model.load_state_dict(state_dict)
 
     # --- Routes -------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class TransformersEngine:
         return app
 
     async def _list_models(self) -> dict[str, Any]:
-        context = self._model.config.max_position_embeddings
+        context = self.model.config.max_position_embeddings
         return {"object": "list", "data": [{"id": self.name, "object": "model", "max_model_len": context}]}
 
     async def _detokenize(self, body: dict[str, Any]) -> dict[str, str]:
@@ -126,7 +127,7 @@ class TransformersEngine:
             if value is not None and value not in legal:
                 return _refusal(f"`{name}` can't be {value!r} here", name)
         prompt = self._prompt_ids(body)
-        room = self._model.config.max_position_embeddings - len(prompt)
+        room = self.model.config.max_position_embeddings - len(prompt)
         most = min(body.max_completion_tokens or body.max_tokens or _DEFAULT_TOKENS, room)
         if most < 1:
             return _refusal(f"The prompt has {len(prompt)} tokens, more than the context.", "input_tokens")
@@ -228,7 +229,7 @@ class TransformersEngine:
         while not all(each.finished for each in batch):
             positions = (attention.cumsum(-1) - 1).clamp(min=0)[:, -inputs.shape[1] :]
             with torch.no_grad():
-                output = self._model(
+                output = self.model(
                     inputs,
                     attention_mask=attention,
                     position_ids=positions,

@@ -135,6 +135,8 @@ class Caller:
                 self._outages.note_failure(url, last, self._clock())
             elif isinstance(last, Reply):
                 self._outages.note_answer(url, self._clock())
+            if isinstance(last, Reply) and last.status == 429 and not is_our_envelope(last):
+                self._outages.refusals += 1
             if not _may_be_sent_again(last, repeatable):
                 return _returned_or_raised(last if repeatable else _ambiguous(last, call))
             now = self._clock()

@@ -105,6 +105,7 @@ class HttpTransport:
         files = raise_file_limit()
         if self._most_in_flight is None:
             self._most_in_flight = calls_within(files)
+        self._plain.most_open = calls_within(files)
         self._admission = asyncio.Semaphore(self._most_in_flight)
         return self._admission
 
@@ -143,10 +144,10 @@ class HttpTransport:
 
     async def close(self) -> None:
         await self._plain.close()
-        self._plain = PlainHttp()
+        self._plain, self._admission = PlainHttp(), None
         if self._session is not None:
             await self._session.close()
-            self._session = self._admission = None
+            self._session = None
 
 
 _MESSAGES = {

@@ -133,6 +133,8 @@ class Outages:
     def __init__(self) -> None:
         self.by_url: dict[str, Outage] = {}
         """Empty while everybody answers: what the hot path looks at."""
+        self.refusals = 0
+        """Calls that an endpoint turned away because it had too many (HTTP 429)."""
         self._told_at: dict[tuple[str, str], float] = {}
 
     def is_out(self, url: str, now: float) -> bool:

@@ -7,6 +7,7 @@ leaves out (TLS, proxies, redirects, compression, streams) goes through aiohttp 
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from multidict import CIMultiDict
 from nemo_gym.transport.calls import Call, Reply
 
 CONNECT_TIMEOUT_S = 5.0
+_DESCRIPTOR_WAIT_S = 0.1
 IDLE_S = 30.0
 """Idle connections are dropped before our servers (75 s) would drop them."""
 _KEEPALIVE_PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -192,7 +194,10 @@ class PlainHttp:
     """
 
     def __init__(self) -> None:
+        self.most_open: int | None = None
+        """Connections that may be open, in use and idle together; None for any number."""
         self._origins: dict[str, _Origin] = {}
+        self._in_use = 0
         self._is_closed = False
 
     async def send(self, base_url: str, call: Call) -> Reply:
@@ -200,18 +205,49 @@ class PlainHttp:
         if origin is None:
             origin = self._origins[base_url] = _Origin.of(base_url)
         request = origin.request(call)
-        connection = _idle_connection(origin) or await _connect(origin)
+        self._in_use += 1
         try:
-            reply = await connection.exchange(request)
-        except BaseException:
-            connection.abort()  # a caller that gives up closes the connection, so that the peer stops working
-            raise
+            connection = _idle_connection(origin) or await self._connect(origin)
+            try:
+                reply = await connection.exchange(request)
+            except BaseException:
+                connection.abort()  # a caller that gives up closes the connection, so that the peer stops working
+                raise
+        finally:
+            self._in_use -= 1
         if connection.is_reusable and not self._is_closed:
             connection.idle_since = time.monotonic()
             origin.idle.append(connection)
         else:
             connection.abort()
         return reply
+
+    async def _connect(self, origin: _Origin) -> _Connection:
+        """A new connection, in the place of an idle one to somebody else where no more may be open.
+
+        A descriptor is free only a moment after its connection was given up, so being out of them is waited out.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + CONNECT_TIMEOUT_S
+        if self.most_open is not None and self._in_use + self._idle() > self.most_open:
+            self._drop_longest_idle()
+        while True:
+            try:
+                return await _connect(origin)
+            except NotConnected as error:
+                is_alone = self._in_use == 1 and not self._idle()
+                if error.cause.errno != errno.EMFILE or is_alone or loop.time() >= until:
+                    raise
+            self._drop_longest_idle()
+            await asyncio.sleep(_DESCRIPTOR_WAIT_S)
+
+    def _idle(self) -> int:
+        return sum(len(origin.idle) for origin in self._origins.values())
+
+    def _drop_longest_idle(self) -> None:
+        kept = [origin for origin in self._origins.values() if origin.idle]
+        if kept:
+            min(kept, key=lambda origin: origin.idle[0].idle_since).idle.pop(0).abort()
 
     async def close(self) -> None:
         self._is_closed = True

@@ -19,12 +19,12 @@ def tree_of(pid: int) -> Iterator[int]:
     """The processes that descend from `pid`, nearest first. Nothing where the kernel doesn't tell, or `pid` ended."""
     tasks = Path(f"/proc/{pid}/task")
     try:
-        threads = os.listdir(tasks)
+        threads = list(tasks.iterdir())
     except OSError:  # ended
         return
     for thread in threads:
         try:
-            children = [int(child) for child in (tasks / thread / "children").read_text().split()]
+            children = [int(child) for child in (thread / "children").read_text().split()]
         except OSError:  # ended meanwhile
             continue
         for child in children:

@@ -211,7 +211,8 @@ class Sandbox:
             )
         _log.warning(
             "There is no sandbox for code of strangers (%s). It runs under limits, but it sees this machine's "
-            "files and network: isolation is `process`. Install bubblewrap, or set require_sandbox.",
+            "files and network, and can end other processes of its user: isolation is `process`. Install "
+            "bubblewrap 0.8 or newer, or set require_sandbox to refuse to start without it.",
             why,
         )
 

@@ -8,29 +8,24 @@ in a worker process, and then sealed: an authorizer lets queries read tables and
 no `ATTACH`, `PRAGMA`, `INSERT` or `load_extension`. Time, rows, the size of values and SQLite's memory are limited;
 what goes beyond is the answer's fault, except for the gold query, where it is the task's (`InputError`).
 
-Results are equal when they have the same columns in the same order (names aside) and the same rows: in the same
-order where the gold query sorts them, as a multiset otherwise. Numbers are equal by value, others only within
-their type: `1` is `1.0`, and not `'1'`.
+Results are equal when they have the same columns in the same order (names aside) and the same rows (`sql_rows`): in
+the same order where the gold query sorts them, as a multiset otherwise.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.verify.sql_rows import Row, are_same_in_any_order, are_same_in_order
 
-Cell: TypeAlias = int | float | str | bytes | None
-Row: TypeAlias = tuple[Cell, ...]
-
-TOLERANCE = 1e-6
-"""How far numbers that aren't integers may be off, relatively (absolutely below 1)."""
+_STEPS_BETWEEN_LOOKS = 200
+"""SQLite's instructions between two looks at the clock. One may take milliseconds, a thousand of them seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +33,7 @@ class SqlLimits:
     """What one query may use."""
 
     seconds: float = 5.0
+    """By the clock on the wall, to build a database and again for the query."""
     rows: int = 10_000
     value_bytes: int = 1 << 20
     """Of one text or blob."""
@@ -90,6 +86,8 @@ class SqlVerdict:
     reason: SqlReason | None
     """None when they are equal."""
     detail: str = ""
+    database: int | None = None
+    """Which context it happened on, where a query gave no result."""
 
     @property
     def is_equal(self) -> bool:
@@ -104,10 +102,18 @@ class QueryFailed(Exception):
         self.reason, self.detail = reason, detail
 
 
-async def run_gold(contexts: Sequence[str], query: str, limits: SqlLimits | None = None) -> Gold:
+async def run_gold(
+    contexts: Sequence[str],
+    query: str,
+    limits: SqlLimits | None = None,
+    *,
+    query_field: str = "query",
+    context_fields: Sequence[str] | None = None,
+) -> Gold:
     """The results of the gold query on each context.
 
-    Raises InputError where a context or the query doesn't run on SQLite within the limits.
+    Raises InputError where a context or the query doesn't run on SQLite within the limits. It names the field of the
+    task that is at fault: `query_field`, or one of `context_fields`, which are in the order of the contexts.
     """
     from nemo_gym.verify.workers import default_pool
 
@@ -116,10 +122,15 @@ async def run_gold(contexts: Sequence[str], query: str, limits: SqlLimits | None
         run_on_each, tuple(contexts), query, limits, timeout_s=_pool_timeout(len(contexts), limits)
     )
     if isinstance(outcome, SqlVerdict):
+        field = query_field
+        if outcome.reason is SqlReason.NO_DATABASE:
+            names = context_fields or [f"contexts[{index}]" for index in range(len(contexts))]
+            field = names[outcome.database or 0]
         raise InputError(
-            f"The task's own SQL does not run on SQLite: {outcome.detail}.",
+            f"The task's own SQL does not run on SQLite: {field}: {outcome.detail}.",
             code="invalid_row",
-            remedy="Correct it in the dataset, or have a judge verify the task.",
+            param=field,
+            remedy="Correct it in the dataset.",
         )
     return Gold(outcome, sorts_rows(query))
 
@@ -166,10 +177,13 @@ def _pool_timeout(databases: int, limits: SqlLimits) -> float:
 
 def run_on_each(contexts: tuple[str, ...], query: str, limits: SqlLimits) -> tuple[Result, ...] | SqlVerdict:
     """The results of `query` on each context, or why there are none. Runs in a worker."""
-    try:
-        return tuple(run_query(context, query, limits) for context in contexts)
-    except QueryFailed as failed:
-        return SqlVerdict(failed.reason, failed.detail)
+    results: list[Result] = []
+    for context in contexts:
+        try:
+            results.append(run_query(context, query, limits))
+        except QueryFailed as failed:
+            return SqlVerdict(failed.reason, failed.detail, len(results))
+    return tuple(results)
 
 
 def compare_on_each(
@@ -209,7 +223,7 @@ def run_query(context: str, query: str, limits: SqlLimits) -> Result:
 
 def _limit_time(database: sqlite3.Connection, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    database.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+    database.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
 
 
 def _build(database: sqlite3.Connection, context: str) -> None:
@@ -267,41 +281,15 @@ def compare_results(expected: Result, given: Result, *, is_ordered: bool) -> Sql
         return SqlVerdict(SqlReason.WRONG_COLUMNS, f"{given.columns} columns instead of {expected.columns}")
     if len(expected.rows) != len(given.rows):
         return SqlVerdict(SqlReason.WRONG_ROWS, f"{len(given.rows)} rows instead of {len(expected.rows)}")
-    if is_ordered and _are_same(expected.rows, given.rows):
+    if is_ordered and are_same_in_order(expected.rows, given.rows):
         return SqlVerdict(None)
-    if not _are_same(sorted(expected.rows, key=_row_key), sorted(given.rows, key=_row_key)):
+    if not are_same_in_any_order(expected.rows, given.rows):
         return SqlVerdict(SqlReason.WRONG_ROWS, "other rows")
     return (
         SqlVerdict(SqlReason.WRONG_ORDER, "the same rows in another order")
         if is_ordered
         else SqlVerdict(None)
     )
-
-
-def _are_same(expected: Sequence[Row], given: Sequence[Row]) -> bool:
-    return all(all(map(is_same_cell, left, right)) for left, right in zip(expected, given, strict=True))
-
-
-def is_same_cell(expected: Cell, given: Cell) -> bool:
-    """Whether two values of a result are equal; null is equal to null alone."""
-    if isinstance(expected, int | float) and isinstance(given, int | float):
-        if isinstance(expected, int) and isinstance(given, int):
-            return expected == given
-        return math.isclose(expected, given, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return type(expected) is type(given) and expected == given
-
-
-def _row_key(row: Row) -> tuple[tuple[int, object], ...]:
-    """Sorts rows so that equal ones meet; numbers are rounded, so that nearly equal ones do too."""
-    return tuple(_cell_key(cell) for cell in row)
-
-
-def _cell_key(cell: Cell) -> tuple[int, object]:
-    if cell is None:
-        return 0, 0
-    if isinstance(cell, int | float):
-        return 1, float(f"{cell:.5g}")
-    return (2, cell) if isinstance(cell, str) else (3, cell)
 
 
 _LITERALS = re.compile(

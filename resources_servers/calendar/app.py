@@ -64,7 +64,7 @@ class CalendarResourcesServer(SimpleResourcesServer):
         expected = {event.event_id: event for event in body.exp_cal_state.values()}
         verdict, detail = grade(final_text(body.response), expected)
         return CalendarVerifyResponse(
-            **body.model_dump(), reward=float(verdict is Verdict.PASS), reason=verdict, detail=detail
+            **dict(body), reward=float(verdict is Verdict.PASS), reason=verdict, detail=detail
         )
 
 

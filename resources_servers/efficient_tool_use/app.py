@@ -156,7 +156,7 @@ class EfficientToolUseResourcesServer(SimpleResourcesServer):
         call_efficiency = efficiency(cost, body.par_cost)
         token_efficiency = None if tokens is None else efficiency(tokens, body.par_tokens)
         return EfficientToolUseVerifyResponse(
-            **body.model_dump(),
+            **dict(body),
             reward=reward_of(
                 is_right and is_grounded, call_efficiency, token_efficiency, self.config.weights
             ),

@@ -61,7 +61,7 @@ class ExampleMultiRewardResourcesServer(SimpleResourcesServer):
             "format": float(len(calls) == 1 and not last_assistant_text(body.response).strip()),
         }
         return MultiRewardVerifyResponse(
-            **body.model_dump(),
+            **dict(body),
             **sum_rewards(components, self.config.weights)._asdict(),
             **components,
             predicted_calls=[str(call) for call in calls],

@@ -88,7 +88,7 @@ class InstructionFollowingResourcesServer(SimpleResourcesServer):
         )
         counted = verdict.loose if self.config.evaluation is Evaluation.LOOSE else verdict.strict
         return InstructionFollowingVerifyResponse(
-            **body.model_dump(),
+            **dict(body),
             reward=score(counted, body.grading_mode),
             reward_loose=score(verdict.loose, body.grading_mode),
             follow_all_instructions=all(verdict.strict),

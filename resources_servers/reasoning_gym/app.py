@@ -68,7 +68,7 @@ class ReasoningGymResourcesServer(SimpleResourcesServer):
             imports=(LIBRARY,),
         )
         return ReasoningGymVerifyResponse(
-            **body.model_dump(), reward=score, task_name=task_name, score=score, extracted_answer=answer
+            **dict(body), reward=score, task_name=task_name, score=score, extracted_answer=answer
         )
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class RubricJudgeResourcesServer(SimpleResourcesServer):
         results = await self._results(body)
         share = rubric_reward(body.rubric, [result.is_met for result in results])
         return RubricJudgeVerifyResponse(
-            **body.model_dump(),
+            **dict(body),
             reward=share if body.grading_mode is GradingMode.FRACTION else float(share == 1.0),
             criteria_met=sum(is_good(result) for result in results) / len(results),
             criterion_results=results,

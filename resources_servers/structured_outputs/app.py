@@ -89,7 +89,7 @@ class StructuredOutputsResourcesServer(SimpleResourcesServer):
     ) -> StructuredOutputsVerifyResponse:
         problem = await self._find_problem(body)
         return StructuredOutputsVerifyResponse(
-            **body.model_dump(),
+            **dict(body),
             reward=float(problem is None),
             error_type=problem.kind if problem else None,
             error_message=problem.message if problem else None,

@@ -38,7 +38,8 @@ class Verification(StrEnum):
     """How answers are verified."""
 
     AUTO = "auto"
-    """By running them where the task's own query runs on SQLite and returns rows; else by the judge."""
+    """By running them where there is a SQLite database, and the task's own query returns rows from it; else by the
+    judge, if one is named."""
     EXECUTION = "execution"
     JUDGE = "judge"
 
@@ -120,6 +121,7 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         self, body: TextToSqlVerifyRequest
     ) -> TextToSqlVerifyResponse:
         dialect = dialect_of(body)
+        gold = await self._gold(body, dialect)  # before the answer is looked at: a broken task is nobody's 0
         query = extract_sql(final_text(body.response))
         scored = TextToSqlVerifyResponse(
             responses_create_params=body.responses_create_params,
@@ -132,41 +134,35 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         )
         if query is None:
             return scored
-        gold = await self._gold(body, dialect)
         if gold is not None:
             return await self._run(body, query, gold, scored)
         return await self._ask(body, dialect, query, scored)
 
     async def _gold(self, body: TextToSqlRunRequest, dialect: str) -> Gold | None:
-        """What the gold query gives; None where a judge is to decide. Raises InputError where nothing can."""
+        """What the gold query gives; None where a judge is to decide. Raises InputError, which names the field, where
+        the query is broken or nothing can decide."""
+        if not body.sql.strip():
+            raise unusable("sql", "is empty")
         verification = self.config.verification
         may_judge = verification is not Verification.EXECUTION and self.config.judge_model_server is not None
-        if verification is Verification.JUDGE:
+        is_runnable = dialect == "sqlite" and bool(body.sql_context.strip())
+        if verification is Verification.JUDGE or (may_judge and not is_runnable):
             return None
-        if dialect != "sqlite" and may_judge:
-            return None
-        try:
-            gold = await run_gold(contexts_of(body), body.sql, self._limits)
-        except InputError:
-            if may_judge:
-                return None
-            raise
+        contexts = contexts_of(body)
+        gold = await run_gold(
+            list(contexts.values()), body.sql, self._limits, query_field="sql", context_fields=list(contexts)
+        )
         if gold.has_rows:
             return gold
         if may_judge:
             return None
-        raise InputError(
-            "The task row cannot be graded by running queries: sql returns no rows, so nearly every query would do.",
-            code="invalid_row",
-            param="sql",
-            remedy="Give it a sql_context in which it does, or have a judge verify it.",
-        )
+        raise unusable("sql", "returns no rows, so nearly every query would do")
 
     async def _run(
         self, body: TextToSqlRunRequest, query: str, gold: Gold, scored: TextToSqlVerifyResponse
     ) -> TextToSqlVerifyResponse:
         verdict = await compare_with_gold(
-            contexts_of(body), query, gold, ignore_order=body.ignore_order, limits=self._limits
+            list(contexts_of(body).values()), query, gold, ignore_order=body.ignore_order, limits=self._limits
         )
         scored.verified_by = Verification.EXECUTION
         scored.reward = float(verdict.is_equal)
@@ -205,18 +201,25 @@ def dialect_of(row: TextToSqlRunRequest) -> str:
     """The dialect by its one name. Raises InputError for one that isn't known."""
     dialect = DIALECTS.get(row.sql_dialect.strip().lower())
     if dialect is None:
-        raise InputError(
-            f"The task row cannot be graded: sql_dialect is {row.sql_dialect!r}; known are "
-            f"{', '.join(dict.fromkeys(DIALECTS.values()))}.",
-            code="invalid_row",
-            param="sql_dialect",
-        )
+        known = ", ".join(dict.fromkeys(DIALECTS.values()))
+        raise unusable("sql_dialect", f"is {row.sql_dialect!r}; known are {known}")
     return dialect
 
 
-def contexts_of(row: TextToSqlRunRequest) -> list[str]:
-    """The databases that queries must agree on."""
-    return [row.sql_context, *row.sql_test_contexts]
+def contexts_of(row: TextToSqlRunRequest) -> dict[str, str]:
+    """The databases that queries must agree on, by the field that each stands in."""
+    others = {f"sql_test_contexts[{index}]": sql for index, sql in enumerate(row.sql_test_contexts)}
+    return {"sql_context": row.sql_context, **others}
+
+
+def unusable(field: str, problem: str) -> InputError:
+    """The error for a row that nobody's answer could be graded by."""
+    return InputError(
+        f"The task row cannot be graded: {field} {problem}.",
+        code="invalid_row",
+        param=field,
+        remedy="Correct it in the dataset, or have a judge verify the task.",
+    )
 
 
 _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with|values|insert|update|delete)\b", re.IGNORECASE)

@@ -38,8 +38,8 @@ from nemo_gym.transport import Transport
 
 
 class OpenAIModelConfig(EngineModelConfig):
-    openai_base_url: str
-    """Usually ends in `/v1`."""
+    openai_base_url: str | list[str]
+    """One URL, or one for each replica; usually ends in `/v1`. A session stays with its replica."""
     openai_api_key: str = Field(repr=False)
     openai_model: str
     """The model to ask for, whatever name a request gives."""

@@ -53,7 +53,7 @@ from nemo_gym.servers.responses_upstream import (
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
-from responses_api_models.vllm_model.policy import Policy, PolicyUpdate, reload_weights
+from responses_api_models.vllm_model.policy import Policy, PolicyUpdate, change_everywhere, reload_weights
 from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
 from responses_api_models.vllm_model.training import (
     CallRecorder,
@@ -384,10 +384,12 @@ class VLLMModel(EngineModel):
     async def update_policy(self, update: PolicyUpdate) -> dict[str, Any]:
         """Answer with another version of the policy from now on; raises `EngineError` when it can't be loaded."""
         before = self._policy.version
-        dropped = self._policy.drop_in_flight() if update.drop_in_flight else 0
         if update.reload_weights:
             await reload_weights(self._engine)
-        self._policy.version = update.version
+        if update.everywhere and self.server_client.has_replicas(self.config.name):
+            dropped = await change_everywhere(self.server_client, self.config.name, update)
+        else:
+            dropped = self._policy.change(update.version, drop_in_flight=update.drop_in_flight)
         return {"version": update.version, "previous": before, "dropped": dropped}
 
     # --- What can be asked for ----------------------------------------------------------------------------------

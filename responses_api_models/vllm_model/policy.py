@@ -8,13 +8,14 @@ that another attempt gets over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from nemo_gym.failures import EngineError
 from nemo_gym.servers.engine import Engine, EngineRefused
+from nemo_gym.servers.server_client import ServerClient
 from nemo_gym.tokens.records import PolicyVersion
 
 _T = TypeVar("_T")
@@ -29,7 +30,11 @@ class PolicyUpdate(BaseModel):
     drop_in_flight: bool = Field(False, description="Give up calls that began with an earlier version.")
     reload_weights: bool = Field(
         False,
-        description="Have every replica load its weights again, by vLLM's /collective_rpc, before the change.",
+        description="Before the change, have every replica of the engine load its weights again and forget what it "
+        "cached with the old ones.",
+    )
+    everywhere: bool = Field(
+        True, description="Change all processes of the server, and not only the one that is asked."
     )
 
 
@@ -62,23 +67,48 @@ class Policy:
             self._working.discard(task)
             self._dropped.discard(task)
 
-    def drop_in_flight(self) -> int:
-        """Give up all calls that are being worked on; how many there were."""
-        dropped = self._working - self._dropped
+    def change(self, version: PolicyVersion, *, drop_in_flight: bool) -> int:
+        """Answer with `version` from now on; how many calls that began with an earlier one were given up."""
+        self.version = version
+        dropped = self._working - self._dropped if drop_in_flight else set()
         self._dropped |= dropped
         for task in dropped:
             task.cancel()
         return len(dropped)
 
 
+async def change_everywhere(client: ServerClient, server: str, update: PolicyUpdate) -> int:
+    """Have every process of a model server change its version; how many calls they gave up together.
+
+    Raises the failure of one that didn't, while the others may have. To tell them again is harmless.
+    """
+    alone = update.model_copy(update={"reload_weights": False, "everywhere": False})
+    told = await client.post_everywhere(server, "/policy_version", json=alone.model_dump())
+    for reply in told:
+        reply.raise_for_status()
+    return sum(reply.reply.json()["dropped"] for reply in told)
+
+
 async def reload_weights(engine: Engine) -> None:
-    """Have every replica load its weights from the model's folder again. Raises `EngineError`."""
+    """Have every replica load its weights from the model's folder again. Raises `EngineError`.
+
+    vLLM by itself keeps the prefixes that it cached, which the old weights computed, and samples from a mixture of
+    both. So they are dropped, those of running calls too.
+    """
+    await _do_everywhere(
+        engine, "/collective_rpc", {"method": "reload_weights"}, "the weights were not reloaded"
+    )
+    failed = "the weights were reloaded, but what the old ones had cached was kept"
+    await _do_everywhere(engine, "/reset_prefix_cache?reset_running_requests=true", {}, failed)
+
+
+async def _do_everywhere(engine: Engine, path: str, body: Mapping[str, Any], failed: str) -> None:
     try:
-        await engine.post_everywhere("/collective_rpc", {"method": "reload_weights"})
+        await engine.post_everywhere(path, body)
     except EngineRefused as refused:
         raise EngineError(
-            f"the weights were not reloaded: {refused.failure.message}",
+            f"{failed}: {refused.failure.message}",
             code="weights_not_reloaded",
             peer=refused.failure.peer,
-            remedy="vLLM has /collective_rpc when it is started with VLLM_SERVER_DEV_MODE=1.",
+            remedy=f"vLLM has {path.partition('?')[0]} when it is started with VLLM_SERVER_DEV_MODE=1.",
         ) from refused

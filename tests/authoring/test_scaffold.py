@@ -21,7 +21,14 @@ def test_an_environment_has_everything_and_forty_lines_of_code(tmp_path: Path) -
     }
     assert list(written) == [
         f"resources_servers/my_env/{name}"
-        for name in ("app.py", "configs/my_env.yaml", "data/example.jsonl", "tests/test_app.py", "README.md")
+        for name in (
+            "app.py",
+            "configs/my_env.yaml",
+            "data/example.jsonl",
+            "data/example_gold.yaml",
+            "tests/test_app.py",
+            "README.md",
+        )
     ]
     code = written["resources_servers/my_env/app.py"].read_text()
     assert len(code.splitlines()) <= 40

@@ -8,16 +8,18 @@ import time
 from pathlib import Path
 
 from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
-from nemo_gym.servers.engine import PATIENT
 from nemo_gym.testing.engine import EngineOptions
 from nemo_gym.testing.engine.distributions import parse_distribution
 from nemo_gym.testing.engine.process import EngineProcess
-from tests.chaos.faulty_gym import faulty_run, task, tell
+from tests.chaos.faulty_gym import MODEL, faulty_run, task, tell
 from tests.e2e.gym_run import GymRun
 
+BUDGET_S = 20.0
+"""`retry_s` of the model server: how long it waits for an engine that is away."""
 STOPPING_S = 2.0
 """What a run may take beyond its budget to come to its end."""
 DRIP_S = 30.0
+_WITHIN_BUDGET = f"++{MODEL}.responses_api_models.vllm_model.retry_s={BUDGET_S}"
 
 
 def seconds_until_named(run: GymRun, url: str, within_s: float) -> float:
@@ -33,24 +35,27 @@ def seconds_until_named(run: GymRun, url: str, within_s: float) -> float:
 def test_a_dead_engine_is_named_at_once_and_the_run_ends_within_its_budget(tmp_path: Path) -> None:
     tasks = [task(f"task {number}") for number in range(2000)]
     options = EngineOptions(latency_s=parse_distribution("uniform:0.02:0.1"))
-    with EngineProcess(options) as engine, faulty_run(tmp_path, engine.base_url, tasks) as run:
+    with (
+        EngineProcess(options) as engine,
+        faulty_run(tmp_path, engine.base_url, tasks, _WITHIN_BUDGET) as run,
+    ):
         run.wait_for(100)
         died = time.monotonic()
         os.kill(engine.pid, signal.SIGKILL)
         named_s = seconds_until_named(run, engine.base_url, 5.0)
-        exit_code, summary = run.finish(PATIENT.seconds + 30)
+        exit_code, summary = run.finish(BUDGET_S + 30)
         ended_s = time.monotonic() - died
     tell(
         "dead engine",
         first_message_s=round(named_s, 2),
         ended_s=round(ended_s, 1),
-        budget_s=PATIENT.seconds,
+        budget_s=BUDGET_S,
         failures=len(run.failures()),
         lines_on_stderr=len(run.errors.splitlines()),
         exit_code=exit_code,
     )
     assert named_s < 1.0
-    assert ended_s < PATIENT.seconds + STOPPING_S
+    assert BUDGET_S - STOPPING_S < ended_s < BUDGET_S + STOPPING_S
     assert exit_code in (1, 3)
     assert summary["stop"]["code"] == "systemic_failure"
     assert {failure[NG_FAILURE_CLASS_KEY] for failure in run.failures()} == {"engine:connect_refused"}

@@ -104,12 +104,14 @@ def run_to_its_end(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_servers_start_rollouts_are_collected_and_servers_stop(project: Path) -> None:
+@pytest.mark.parametrize("placement", ["process", "inline"])
+def test_servers_start_rollouts_are_collected_and_servers_stop(project: Path, placement: str) -> None:
     example, model = (
         "resources_servers/example_single_tool_call/configs/example_single_tool_call.yaml",
         "responses_api_models/scripted_model/configs/scripted_model.yaml",
     )
-    done = run_to_its_end(f"+config_paths=[{example},{model}]", "+output_jsonl_fpath=out.jsonl", "+json=true")
+    configs, output = f"+config_paths=[{example},{model}]", "+output_jsonl_fpath=out.jsonl"
+    done = run_to_its_end(configs, output, "+json=true", f"+placement={placement}")
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout)
     rows = [json.loads(line) for line in (project / "out.jsonl").read_text().splitlines()]

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nemo_gym.client import AsyncGym, Gym, Rollout
+from nemo_gym.client import AsyncGym, Gym, Rollout, RolloutOptions
+from nemo_gym.client.gym import TOKEN_HEADER
 from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
+from nemo_gym.rollouts.requested import RolloutOptions as RouteOptions
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
 
 
@@ -124,6 +126,43 @@ def test_a_plain_loop_that_is_left_cancels_what_is_in_flight() -> None:
         assert running.engine.stats.requests.total() < 500
 
 
+async def test_a_reader_that_pauses_pauses_the_run() -> None:
+    """What the sockets' buffers hold is made; the rest is when it is read, every line of it."""
+    count, window = 40, 4
+    padded = [{**row, "padding": "x" * 300_000} for row in rows(count)]
+    body = json.dumps({"rows": padded, "num_samples_in_parallel": window}).encode()
+    async with running_gym() as running:
+        reader, writer = await slow_connection(running.url)
+        writer.write(post("/rollouts", body))
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        asked = running.engine.stats.requests
+        before = -1
+        while before != asked.total() or not before:
+            before = asked.total()
+            await asyncio.sleep(0.3)
+        assert asked.total() < 2 * count * 0.8
+        body = await reader.read()
+        writer.close()
+    assert body.count(b'"reward":') == count
+    assert b'"scored":40' in body
+    assert asked.total() == 2 * count
+
+
+async def slow_connection(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection whose reader takes next to nothing until it is read."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, (host, int(port)))
+    return await asyncio.open_connection(sock=connection, limit=1 << 10)
+
+
+def post(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: gym\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n{TOKEN_HEADER}: {TOKEN}\r\n\r\n".encode() + body
+
+
 @pytest.mark.parametrize(
     "sent", [b"", b'{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1}\n', b'{"_ng_ta']
 )
@@ -167,8 +206,26 @@ def test_a_folder_without_a_gym_says_what_to_do(tmp_path: Path) -> None:
     assert "ng_run" in str(caught.value)
 
 
+def test_the_options_are_those_that_the_route_takes() -> None:
+    assert {*RolloutOptions.__annotations__, "num_repeats"} == set(RouteOptions.model_fields)
+
+
 def test_importing_the_client_is_cheap() -> None:
-    heavy = ("aiohttp", "fastapi", "pydantic", "openai", "orjson", "omegaconf", "numpy", "torch", "yaml")
+    heavy = (
+        *(
+            "aiohttp",
+            "fastapi",
+            "httpx",
+            "numpy",
+            "omegaconf",
+            "openai",
+            "orjson",
+            "pandas",
+            "pydantic",
+            "ray",
+        ),
+        *("torch", "transformers", "uvicorn", "yaml", "nemo_gym.servers", "nemo_gym.config"),
+    )
     program = f"import sys, json; import nemo_gym.client; print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []

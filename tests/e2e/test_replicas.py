@@ -63,7 +63,7 @@ async def test_a_session_never_sees_another_replica(gym: RunningGym) -> None:
     assert [each["errors"] for each in stats] == [0] * REPLICAS
     assert [each["sessions_open"] for each in stats] == [0] * REPLICAS
     served = [each["requests"] for each in stats]
-    assert sum(served) - REPLICAS >= calls + 3 * SESSIONS, "opening, verifying and closing, and the tools"
+    assert sum(served) >= calls + 3 * SESSIONS, "opening, verifying and closing, and the tools"
     assert min(served) > max(served) / 3, f"the sessions are spread over the replicas: {served}"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +58,35 @@ def test_every_server_of_the_project_runs(gym: RunningGym) -> None:
     for kind in ("resources_servers", "responses_api_agents"):
         for folder in (FIXTURES / kind).iterdir():
             assert f"{kind}/{folder.name}/" in configs + (FIXTURES / "configs" / "variants.yaml").read_text()
-    assert len(list(FIXTURES.glob("*/*/app.py"))) >= 30
     assert len(gym.urls["replicated"]) == 2
+
+
+def test_every_environment_agent_and_model_took_part_in_a_rollout(
+    gym: RunningGym, collected: Collected
+) -> None:
+    assert collected.rows
+    implementations = {
+        entry["name"]: (entry["server_type"], entry["implementation"])
+        for entry in ask(gym.head, "/server_instances")
+    }
+    worked = {"/".join(implementations[name]) for name, urls in gym.urls.items() if any(map(was_asked, urls))}
+    ours = {path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/app.py")}
+    assert len(ours) >= 30
+    assert ours - worked == {"resources_servers/own_app"}, "which brings its own app and tells no figures"
+    assert "own_app_simple_agent" in collected.metrics
+
+
+def was_asked(url: str) -> bool:
+    """Whether a server has had requests, as far as it tells."""
+    try:
+        return bool(ask(url, "/_ng/stats")["requests"])
+    except urllib.error.HTTPError:
+        return False
+
+
+def ask(url: str, path: str) -> Any:
+    with urllib.request.urlopen(url + path, timeout=5) as answer:
+        return json.loads(answer.read())
 
 
 def test_every_rollout_gets_the_reward_or_the_failure_that_its_row_expects(collected: Collected) -> None:

@@ -49,9 +49,15 @@ def check_trl_sft(row: dict[str, Any]) -> None:
 
 
 def check_trl_tokens(row: dict[str, Any]) -> None:
-    assert row.keys() == {"input_ids", "completion_mask"}
-    assert len(row["input_ids"]) == len(row["completion_mask"]) > 1
-    assert set(row["completion_mask"]) == {0, 1}
+    """SFTTrainer takes `labels` as they are, and drops rows in which all are -100."""
+    assert row.keys() == {"input_ids", "labels"}
+    assert len(row["input_ids"]) == len(row["labels"]) > 1
+    assert row["labels"][0] == -100, "what nothing comes before can't be predicted"
+    learnt = [
+        (token, label) for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100
+    ]
+    assert learnt
+    assert all(token == label for token, label in learnt)
 
 
 def check_trl_dpo(row: dict[str, Any]) -> None:
@@ -109,10 +115,10 @@ def check_agent_tunix_task(row: dict[str, Any]) -> None:
 
 
 def check_prime_rl_sft(row: dict[str, Any]) -> None:
+    """Arguments are JSON text that it parses; tools are OpenAI's, a list or JSON text of one."""
+    assert row.keys() <= {"prompt", "completion", "tools"}
     check_chat(row["prompt"] + row["completion"], arguments=str)
-    for tool in row["tool_defs"]:
-        assert isinstance(tool["name"], str)
-        assert isinstance(tool["parameters"], dict)
+    check_tools(orjson.loads(row.get("tools") or "[]"))
 
 
 def check_verifiers_episode(row: dict[str, Any]) -> list[dict[str, list[Any]]]:

@@ -12,7 +12,7 @@ import pytest
 from nemo_gym.export import formats
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.formats import NAMES, find_format
-from nemo_gym.export.report import LOSSES, SENTENCES, LeftOut, Loss
+from nemo_gym.export.report import LOSSES, SENTENCES, LeftOut, Loss, Report
 from nemo_gym.failures import ConfigError
 from nemo_gym.testing.engine.drifting import ForgetfulTemplate
 from tests.export import consumers
@@ -86,8 +86,88 @@ def test_every_row_passes_the_checks_of_its_reader(
     assert len(rows) == sum(report.rows.values()) > 5
     assert report.left_out[LeftOut.FAILED] == 1
     assert report.left_out[LeftOut.UNSCORED] == 1
+    assert report.losses.keys() <= set(find_format(format).losses), (
+        "losses are those that the format declares"
+    )
     for each in rows:
         check(each)
+
+
+NOT_TO_LEARN: list[dict[str, Any]] = [
+    {"_ng_masked": True},
+    {"mask_sample": True},
+    {"_ng_failure_class": "judge_failed"},
+    {"_ng_outcome": "failed"},
+]
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{case: (format, options) for case, (format, options, _) in CHECKS.items()},
+    "grpo": ("grpo", {}),
+    "agent_tunix": ("agent_tunix", {"num_generations": 4}),
+}
+
+
+def written_with(added: list[dict[str, Any]], case: str, tmp_path: Path) -> tuple[list[Any], Report]:
+    """What is written of rows that come after `added`."""
+    format, options = CASES[case]
+    name = "out.parquet" if format == "verl" else "out.jsonl"
+    return exported(tmp_path, format, added, name=name, options=options)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_failed_and_masked_rollouts_change_no_row_of_any_format(
+    case: str, tmp_path: Path, token_data: list[dict[str, Any]]
+) -> None:
+    """They are in no row, in no pair and in no mean, whatever reward stands on them."""
+    others = [
+        {**each, "_ng_rollout_index": 10 + place, "reward": (99.0, -99.0)[place % 2], **mark}
+        for each in token_data
+        for place, mark in enumerate(NOT_TO_LEARN)
+    ]
+    plain, before = written_with(token_data, case, tmp_path)
+    among_others, after = written_with([*others, *token_data], case, tmp_path)
+    assert among_others == plain
+    assert len(plain) > 5
+    told = after.left_out - before.left_out
+    assert told == {LeftOut.MASKED: 2 * len(token_data), LeftOut.FAILED: 2 * len(token_data)}
+
+
+@pytest.mark.parametrize("case", ["sft", "sft tokens", "verl", "prime_rl", "sharegpt", "openai"])
+def test_what_was_cut_off_is_no_example_to_learn(
+    case: str, tmp_path: Path, token_data: list[dict[str, Any]]
+) -> None:
+    others = [{**each, "_ng_rollout_index": 10, "_ng_outcome": "truncated"} for each in token_data]
+    plain, before = written_with(token_data, case, tmp_path)
+    among_others, after = written_with([*others, *token_data], case, tmp_path)
+    assert among_others == plain
+    assert after.left_out - before.left_out == {LeftOut.OUTCOME: len(token_data)}
+
+
+def without_nulls(value: Any) -> Any:
+    """Columns give an object the fields of all; who reads them takes null for absent."""
+    if isinstance(value, dict):
+        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+LINES_ONLY = ("nemo_rl", "openai", "prime_rl traces")
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - {*LINES_ONLY, "verl", "verl rl"}))
+def test_columns_hold_what_lines_hold(case: str, tmp_path: Path, token_data: list[dict[str, Any]]) -> None:
+    format, options = CASES[case]
+    if "arguments" in find_format(format).options_type.model_fields:
+        options = {**options, "arguments": "string"}
+    rows = [*token_data, *ODD_ROWS]
+    lines, _ = exported(tmp_path, format, rows, options=options)
+    columns, _ = exported(tmp_path, format, rows, name="out.parquet", options=options)
+    assert without_nulls(columns) == without_nulls(lines)
+
+
+@pytest.mark.parametrize("case", LINES_ONLY)
+def test_what_columns_would_change_is_not_put_into_them(case: str, tmp_path: Path) -> None:
+    format, options = CASES[case]
+    with pytest.raises(ConfigError, match=f"{format} reads .jsonl"):
+        exported(tmp_path, format, [], name="out.parquet", options=options)
 
 
 def test_tunix_gets_whole_groups_alone(tmp_path: Path, token_data: list[dict[str, Any]]) -> None:

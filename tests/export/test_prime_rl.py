@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from nemo_gym.testing.engine.drifting import ForgetfulTemplate
@@ -17,7 +18,8 @@ def test_an_answer_has_flat_tools_and_its_reasoning_apart(tmp_path: Path) -> Non
     assert written["prompt"] == [{"role": "user", "content": "Question 0?"}]
     assert written["completion"][0]["reasoning_content"] == "Hm."
     assert written["completion"][0]["tool_calls"][0]["function"]["arguments"] == '{"city":"Oslo"}'
-    assert written["tool_defs"] == [{key: value for key, value in TOOL.items() if key != "type"}]
+    function = {key: value for key, value in TOOL.items() if key != "type"}
+    assert orjson.loads(written["tools"]) == [{"type": "function", "function": function}]
 
 
 @pytest.mark.parametrize("kind", ["steady", "drifting"])

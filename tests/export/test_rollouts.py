@@ -47,6 +47,14 @@ def test_a_failure_is_in_no_baseline(tmp_path: Path) -> None:
     assert report.examples[LeftOut.FAILED] == f"{tmp_path}/in.jsonl:4"
 
 
+@pytest.mark.parametrize("key", ["_ng_masked", "mask_sample"])
+def test_what_is_not_to_be_trained_on_is_in_no_group(key: str, tmp_path: Path) -> None:
+    rows = [row(0, 0, 1.0), row(0, 1, 9.0) | {key: True}, row(0, 2, 3.0) | {key: False}]
+    (group,), report = groups_of(write(tmp_path / "in.jsonl", rows))
+    assert (group.mean, [member.repeat for member in group.members]) == (2.0, [0, 2])
+    assert report.left_out == {LeftOut.MASKED: 1}
+
+
 def test_a_task_whose_attempts_all_failed_is_no_group(tmp_path: Path) -> None:
     groups, report = groups_of(write(tmp_path / "in.jsonl", [failed(0, 0), failed(0, 1)]))
     assert groups == []

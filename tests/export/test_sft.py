@@ -31,7 +31,7 @@ async def test_every_segment_is_a_row_and_the_mask_counts_what_was_sampled(tmp_p
     written, report = exported(tmp_path, "sft", rows, options={"form": "tokens"}, merge_equal_rows=False)
     segments = [segment for each in rows for segment in segments_of(calls_of(each))]
     assert len(written) == len(segments) > report.exported == 8
-    assert sorted((r["input_ids"], r["completion_mask"]) for r in written) == sorted(
+    assert sorted((r["input_ids"], [int(label != -100) for label in r["labels"]]) for r in written) == sorted(
         (segment.token_ids, segment.loss_mask) for segment in segments
     )
 
@@ -47,5 +47,5 @@ def test_masked_calls_are_told(tmp_path: Path) -> None:
     user = {"type": "message", "role": "user", "content": "and?"}
     given = row(items=[text("a") | good, user, text("b") | bad])
     (written,), report = exported(tmp_path, "sft", [given], options={"form": "tokens"})
-    assert written == {"input_ids": [1, 2, 3], "completion_mask": [0, 0, 1]}
+    assert written == {"input_ids": [1, 2, 3], "labels": [-100, -100, 3]}
     assert report.losses == {Loss.MASKED_CALLS: 1}

@@ -198,3 +198,16 @@ async def test_a_taken_port_is_named_with_its_holder_and_nothing_is_started(benc
         ):
             async with launch(config, bench.options(zygote=None)):
                 pytest.fail("the gym started")
+
+
+async def test_a_server_that_never_answers_ends_the_gym_in_time_with_its_name_and_log(
+    bench: Workbench,
+) -> None:
+    silent = bench.instance("silent", preamble="import time; time.sleep(60)")
+    async with launch(config_of(silent, startup_timeout_s=0.5), bench.options()) as gym:
+        with pytest.raises(LaunchError, match=r"`silent` did not answer within 0\.5 s") as caught:
+            await gym.wait_ready()
+        (server,) = (each for each in gym.servers if each.name == "silent")
+        assert server.state is ServerState.FAILED
+        assert str(server.log_path) in (caught.value.failure.remedy or "")
+        assert server.pid is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 
@@ -56,3 +57,15 @@ def test_folders_of_the_same_second_are_apart_and_private(tmp_path: Path) -> Non
 def test_a_log_is_named_after_its_server_whatever_the_name_holds(tmp_path: Path) -> None:
     assert logs.log_path(tmp_path, "my/odd name", 0, 1) == tmp_path / "my_odd_name.log"
     assert logs.log_path(tmp_path, "wide", 1, 2) == tmp_path / "wide.1.log"
+
+
+def test_the_logs_of_old_gyms_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    gone, running = 4_000_000, os.getpid()
+    names = [f"20260101_00000{n}_{gone}" for n in range(4)]
+    for name in (*names, f"20250101_000000_{running}", "notes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "server.log").write_text("x")
+    logs.prune(tmp_path, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*names[2:], f"20250101_000000_{running}", "notes"]
+    )

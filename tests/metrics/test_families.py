@@ -1,6 +1,10 @@
 import math
+from fractions import Fraction
+from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nemo_gym.metrics.families import Planned, TaskScores, run_averages, score_families
 
@@ -60,3 +64,24 @@ def test_majority_comes_with_answers() -> None:
     )
     assert metrics["majority@1/reward"] == pytest.approx(100 / 3)
     assert metrics["majority@3/reward"] == pytest.approx(50.0)
+
+
+def test_halves_are_halves_to_the_last_digit() -> None:
+    metrics = families(task(1.0, 0.0, 0.0), task(1.0, 0.0, 1.0))
+    assert metrics["pass@1[avg-of-3]/reward"] == metrics["pass@1/reward"] == 50.0
+    assert run_averages([task(1.0), task(0.0), task(0.0), task(1.0)]) == [50.0]
+    assert families(*[task(0.1, 0.1, 0.1)] * 7)["pass@1[avg-of-3]/reward"] == pytest.approx(10.0)
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=8), min_size=1, max_size=4))
+def test_whole_scores_are_averaged_as_exactly_as_a_number_can_tell(scores: list[list[float]]) -> None:
+    metrics = families(*(task(*of_task) for of_task in scores))
+    for k in range(1, max(map(len, scores)) + 1):
+        averages = [Fraction(sum(map(int, of_task[:k])), len(of_task[:k])) for of_task in scores]
+        assert metrics[f"pass@1[avg-of-{k}]/reward"] == float(100 * sum(averages) / len(averages))
+        bests = [
+            Fraction(sum(int(max(drawn)) for drawn in combinations(of_task, k)), math.comb(len(of_task), k))
+            for of_task in scores
+            if len(of_task) >= k
+        ]
+        assert metrics[f"pass@{k}/reward"] == float(100 * sum(bests) / len(bests))

@@ -1,10 +1,9 @@
 """The model servers, served for as long as the tests of one file run."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
-from openai import DefaultHttpxClient, OpenAI
+from openai import OpenAI
 
 from nemo_gym.testing.serving import LoopbackServers
 from tests.models.kinds import KINDS, Ground
@@ -19,14 +18,9 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 @pytest.fixture(scope="session")
 def connect() -> Iterator[Callable[[str], OpenAI]]:
     """A client of the model server at a URL. Making one from nothing costs more than most tests."""
-    http_client = DefaultHttpxClient(event_hooks={"request": [_forget_session]})
-    with OpenAI(base_url="http://none", api_key="none", max_retries=0, http_client=http_client) as client:
+    # Cookies know no ports: it sends the session of one server to the next, which didn't sign it and doesn't mind.
+    with OpenAI(base_url="http://none", api_key="none", max_retries=0) as client:
         yield lambda url: client.with_options(base_url=f"{url}/v1")
-
-
-def _forget_session(request: Any) -> None:
-    # Cookies know no ports: the session of one server would be sent to the next, which didn't sign it.
-    request.headers.pop("cookie", None)
 
 
 @pytest.fixture(scope="module")

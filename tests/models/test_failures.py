@@ -158,10 +158,12 @@ def test_a_rate_limit_is_waited_out(ask: Callable[..., str], kind: str) -> None:
 
 
 def test_a_rate_limit_that_lasts_is_a_rate_limit_error(ask: Callable[..., str]) -> None:
-    upstream = Canned().add(429, refusal("slow down"), retry_after="60")
-    with pytest.raises(openai.RateLimitError, match="slow down"):
+    upstream = Canned().add(429, refusal("slow down"), retry_after="59.5")
+    with pytest.raises(openai.RateLimitError, match="slow down") as raised:
         ask(upstream, retry_s=1.0)
     assert upstream.count == 1
+    assert raised.value.response.headers["retry-after"] == "60"
+    assert "x-should-retry" not in raised.value.response.headers
 
 
 def test_an_engine_that_stays_away_is_given_up(ask: Callable[..., str]) -> None:
@@ -196,6 +198,27 @@ def test_a_request_that_is_no_json_object_is_a_bad_request(
     for path in ("/responses", "/chat/completions", "/messages"):
         with pytest.raises(openai.BadRequestError):
             client.post(path, content=body, cast_to=object)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "asked"),
+    [
+        (401, refusal("wrong key"), 1),
+        (429, refusal("the quota is used up", code="insufficient_quota"), 1),
+        (500, refusal("CUDA out of memory"), 2),
+    ],
+)
+def test_a_client_that_retries_by_status_does_so_only_where_it_is_of_use(
+    ground: Ground, connect: Callable[[str], OpenAI], status: int, error: Any, asked: int
+) -> None:
+    """All three are answered with 502, after which the `openai` client would try again."""
+    upstream = Canned().add(status, error)
+    server = KINDS["vllm"](f"{ground.servers.serve(upstream)}/v1", 0.0)
+    client = connect(ground.servers.serve(server)).with_options(max_retries=1)
+    with pytest.raises(openai.APIStatusError) as raised:
+        client.responses.create(model=MODEL, input="hello")
+    assert raised.value.status_code == 502
+    assert upstream.count == asked
 
 
 def test_a_failure_comes_before_a_stream_begins(ask: Callable[..., str]) -> None:

@@ -110,7 +110,7 @@ def test_an_overflow_comes_with_its_numbers_and_the_field_at_fault() -> None:
 )
 def test_the_time_to_wait_is_what_the_engine_says(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_of(headers) == seconds
-    assert engine_failure(429, headers, b"").retry_after == seconds
+    assert engine_failure(429, headers, b"").failure.retry_after_s == seconds
 
 
 def test_a_failure_can_be_raised() -> None:

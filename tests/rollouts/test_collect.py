@@ -17,12 +17,14 @@ from nemo_gym.failures import ConfigError, EngineError
 from nemo_gym.rollouts.answer import AttemptResult
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
+from nemo_gym.rollouts.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.discovery import Gym
+from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.rollouts.stopping import Stop
+from nemo_gym.rollouts.stored import StoredRun
 from nemo_gym.rollouts.summary import CollectSummary
 from nemo_gym.transport import InMemoryTransport
 from tests.rollouts.doubles import (
@@ -80,7 +82,8 @@ class Servers:
 
 def settings_of(folder: Path, *, repeats: int = 1, **options: Any) -> CollectSettings:
     datasets = options.pop("datasets", (DatasetFile(folder / "tasks.jsonl", num_repeats=repeats),))
-    return CollectSettings(datasets=datasets, output=folder / "results" / "out.jsonl", **options)
+    output = options.pop("output", out(folder))
+    return CollectSettings(datasets=datasets, output=output, **options)
 
 
 async def run(
@@ -145,6 +148,41 @@ async def test_what_failed_is_attempted_again_by_a_resume_and_counted_once(tmp_p
     third = await run(tmp_path, agents=Agents(), existing=Existing.RESUME)
     assert (third.exit_code, third.agents[0].completed, third.agents[0].failed) == (0, 10, 0)
     assert sorted(identities(read_rows(out(tmp_path)))) == [(task, 0) for task in range(10)]
+
+
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+async def test_a_compressed_run_is_the_same_run(tmp_path: Path, packing: str) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 10)
+    agents, output = Agents({3: always(failure())}), out(tmp_path, f".jsonl{packing}")
+    first = await run(tmp_path, agents=agents, output=output)
+    assert [path.name for path in first.paths()] == [
+        f"out.jsonl{packing}", f"out_failures.jsonl{packing}", "out_run.json", "out_aggregate_metrics.json",
+        f"out_materialized_inputs.jsonl{packing}",
+    ]  # fmt: skip
+    servers = Servers()
+    second = await run(tmp_path, servers=servers, output=output, existing=Existing.RESUME)
+    assert [row["_ng_task_index"] for row in servers.runs] == [3]
+    assert (second.tally.finished_before, second.agents[0].completed, second.exit_code) == (9, 10, 0)
+    rows = [orjson.loads(line.content) for line in read_lines(output)]
+    assert sorted(identities(rows)) == [(task, 0) for task in range(10)]
+    (earlier,) = read_lines(out(tmp_path, f"_failures.1.jsonl{packing}"))
+    assert orjson.loads(earlier.content)["_ng_task_index"] == 3
+    stored = StoredRun(output)
+    assert stored.scored.row(RolloutId(3, 0))["reward"] == 1.0
+    stored.close()
+
+
+async def test_a_run_in_another_form_is_neither_mixed_with_nor_overlooked(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 2)
+    await run(tmp_path)
+    packed = out(tmp_path, ".jsonl.zst")
+    with pytest.raises(ConfigError, match="belongs to an earlier run"):
+        await run(tmp_path, output=packed)
+    with pytest.raises(ConfigError, match=r"the run to resume is in .*out\.jsonl, not in"):
+        await run(tmp_path, output=packed, existing=Existing.RESUME)
+    await run(tmp_path, output=packed, existing=Existing.MOVE_ASIDE)
+    assert len(read_rows(out(tmp_path, ".1.jsonl"))) == 2
+    assert not out(tmp_path).exists()
 
 
 async def test_a_finished_run_resumed_does_nothing_and_says_the_same(tmp_path: Path) -> None:

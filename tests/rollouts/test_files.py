@@ -23,8 +23,30 @@ def test_a_stem_may_have_dots(tmp_path: Path) -> None:
     assert RunFiles.of(tmp_path / "v1.2.jsonl").failures == tmp_path / "v1.2_failures.jsonl"
 
 
-@pytest.mark.parametrize("name", ["out", "out.json", "out.jsonl.gz", "out.jsonl.zst"])
-def test_an_output_that_is_not_plain_jsonl_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+def test_what_is_written_row_by_row_is_compressed_as_the_output_is(tmp_path: Path, packing: str) -> None:
+    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    assert files.rows == tmp_path / f"out.jsonl{packing}"
+    assert files.failures == tmp_path / f"out_failures.jsonl{packing}"
+    assert files.materialized_inputs == tmp_path / f"out_materialized_inputs.jsonl{packing}"
+    assert files.manifest == tmp_path / "out_run.json"
+
+
+def test_a_run_is_moved_aside_in_whatever_form_it_is(tmp_path: Path) -> None:
+    for name in ("out.jsonl.zst", "out_failures.1.jsonl.zst", "out.jsonl.zst.tail", "out_run.json"):
+        (tmp_path / name).write_text(name)
+    plain = RunFiles.of(tmp_path / "out.jsonl")
+    assert plain.in_another_form() == RunFiles.of(tmp_path / "out.jsonl.zst")
+    aside = plain.move_aside()
+    assert aside == RunFiles.of(tmp_path / "out.1.jsonl.zst")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.1.jsonl.zst", "out.1.jsonl.zst.tail", "out.1_failures.1.jsonl.zst", "out.1_run.json",
+    ]  # fmt: skip
+    assert plain.move_aside() is None
+
+
+@pytest.mark.parametrize("name", ["out", "out.json", "out.jsonl.bz2", "out.zst"])
+def test_an_output_that_is_no_jsonl_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"does not end in \.jsonl"):
         RunFiles.of(tmp_path / name)
 

@@ -89,6 +89,18 @@ def test_rows_stand_in_the_order_of_their_identities(tmp_path: Path) -> None:
     assert identities(read_rows(merged.files.materialized_inputs)) == [(0, 0), (0, 1), (1, 0), (3, 0)]
 
 
+def test_shards_and_whole_may_be_compressed(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"{n}.jsonl", [scored_row(n), failure_row(n, 1)]) for n in range(2)]
+    merged = merge_shards(shards, tmp_path / "packed.jsonl.zst")
+    again = merge_shards([merged.files.rows], tmp_path / "plain.jsonl")
+    plain = merge_shards(shards, tmp_path / "direct.jsonl")
+    assert again.files.rows.read_bytes() == plain.files.rows.read_bytes()
+    assert again.files.failures.read_bytes() == plain.files.failures.read_bytes()
+    assert again.results == plain.results
+    with pytest.raises(ConfigError, match=r"the run in the output is .*packed\.jsonl\.zst"):
+        merge_shards(shards, tmp_path / "packed.jsonl", overwrite=True)
+
+
 def test_what_was_planned_and_left_no_trace_is_missing_in_the_whole_too(tmp_path: Path) -> None:
     shards = [store_shard(tmp_path / f"{n}.jsonl", [scored_row(n)]) for n in range(2)]
     path = tmp_path / "0_aggregate_metrics.json"

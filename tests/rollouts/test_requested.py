@@ -63,5 +63,20 @@ def test_everything_that_is_wrong_is_told(body: Any, told: str) -> None:
     assert caught.value.failure.http_status == 422
 
 
+def test_options_rows_and_agents_are_told_together() -> None:
+    rows = [{}, {"responses_create_params": {}}, task_row(0, agent="nobody"), task_row(1)]
+    with pytest.raises(InputError) as caught:
+        read({"rows": rows, "num_repeats": 0, "num_repeat": 1, "agent_name": AGENT})
+    for told in ("num_repeats: ", "num_repeat: ", "rows[0].responses", "rows[1].responses", "`nobody`"):
+        assert told in str(caught.value)
+    assert "agent_ref is missing" not in str(caught.value), "the sound options hold while the rest is read"
+    assert caught.value.failure.param == "num_repeats"
+
+
+def test_a_long_list_of_problems_is_counted() -> None:
+    with pytest.raises(InputError, match="and 30 more"):
+        read({"rows": [{"responses_create_params": {}}] * 50, "agent_name": AGENT})
+
+
 def test_no_rows_are_no_error() -> None:
     assert read({"rows": []}).planned == 0

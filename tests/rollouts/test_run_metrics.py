@@ -43,7 +43,7 @@ def test_rows_of_an_earlier_start_count_as_if_they_were_of_this_one(tmp_path: Pa
         lines.append(orjson.dumps(row) + b"\n")
     path.write_bytes(b"".join(lines) + b'{"of": "this start"}\n')
     metrics = RunMetrics()
-    metrics.note_rows(path, end=sum(map(len, lines)))
+    metrics.note_rows(path, count=len(lines))
     results = metrics.results({})
     assert results["a"]["agent_metrics"]["mean/reward"] == 0.5
     assert results["b"]["agent_metrics"]["count/scored"] == 1

@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 import orjson
+import pytest
 
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.requested import RolloutOptions, RolloutRequest
-from nemo_gym.rollouts.serve import END_KEY, RolloutStream
+from nemo_gym.rollouts.serve import END_KEY, RolloutStream, WaitingLines
 from nemo_gym.rollouts.task_rows import TaskShaper
 from tests.rollouts.doubles import Agents, Behaviour, always, failure, run_virtually, scored, task_row
 
@@ -129,6 +130,35 @@ def test_a_slow_reader_slows_the_run() -> None:
     stream(Counting(seconds=0.1), reader, 200, num_samples_in_parallel=window)
     assert len(reader.rollouts) == 200
     assert max(done_at_once) <= 4 * window
+
+
+async def test_few_lines_may_wait_where_they_are_long() -> None:
+    lines = WaitingLines(64, most_bytes=1000)
+    for _ in range(10):
+        await asyncio.wait_for(lines.room(), 1)
+        lines.put(b"x" * 100)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(lines.room(), 0.01)
+    assert await lines.take() == ((b"x" * 100 + b"\n") * 10, False)
+    await asyncio.wait_for(lines.room(), 1)
+    lines.end(b"end")
+    assert await lines.take() == (b"end\n", True)
+
+
+async def test_the_socket_is_handed_a_chunk_at_a_time() -> None:
+    lines = WaitingLines(64)
+    for number in range(4):
+        lines.put(b"%d" % number * 200_000)
+    lines.end(b"end")
+    chunks = [await lines.take() for _ in range(3)]
+    assert [len(chunk) for chunk, _ in chunks] == [400_002, 400_002, 4]
+    assert [is_last for _, is_last in chunks] == [False, False, True]
+
+
+def test_a_window_wider_than_the_plan_is_no_wider() -> None:
+    agents, reader = Agents(), Reader()
+    stream(agents, reader, 3, num_samples_in_parallel=10**9)
+    assert reader.end["scored"] == 3
 
 
 def test_a_reader_that_leaves_cancels_everything() -> None:

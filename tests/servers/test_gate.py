@@ -85,6 +85,18 @@ def test_cookies_of_another_run_are_refused(environment: CounterEnvironment) -> 
     assert answer.status_code == 403
 
 
+def test_a_server_that_keeps_no_sessions_minds_no_foreign_cookie() -> None:
+    model = ScriptedModel.standalone(name="model")
+    assert isinstance(model, ScriptedModel)
+    model.turns = [[text("hello")]]
+    cookie = f"{model.gate.cookies.name}=session-of-another-run.0123"
+    answer = TestClient(model.setup_webserver()).post(
+        "/v1/responses", json={"input": "hi"}, headers={"cookie": cookie}
+    )
+    assert answer.status_code == 200
+    assert model.gate.cookies.name in answer.cookies, "it is given a session of its own"
+
+
 def test_closing_is_idempotent_and_opening_again_starts_anew(environment: CounterEnvironment) -> None:
     client = TestClient(environment.setup_webserver(), headers={"x-ng-session": "s1"})
     client.post("/seed_session", json=task_row())
@@ -130,15 +142,18 @@ def test_stats_count_requests_errors_and_sessions(environment: CounterEnvironmen
     client = TestClient(environment.setup_webserver())
     client.post("/seed_session", json=task_row())
     client.post("/crash")
+    for path in ("/", "/_ng/stats"):  # to look is no request
+        assert client.get(path).status_code == 200
     stats = client.get("/_ng/stats").json()
     del stats["workers"]  # the process's, whatever other tests had them do
     assert stats == {
-        "requests": 3,
+        "requests": 2,
         "errors": 1,
         "in_flight": 0,
         "cancelled": 0,
         "sessions_open": 1,
         "outages": [],
+        "refusals": 0,
         "loop_held": {},
     }
 

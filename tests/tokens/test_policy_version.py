@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.failures import EngineError
 from nemo_gym.servers.control import CONTROL_ROUTES
+from nemo_gym.servers.server_client import ServerClient
 from nemo_gym.testing.engine import EngineOptions
 from nemo_gym.testing.engine.app import EngineApp
 from nemo_gym.testing.engine.engine import Engine
@@ -16,7 +18,8 @@ from nemo_gym.testing.engine.in_memory import mount
 from nemo_gym.tokens.certificate import certificate_of
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of
-from nemo_gym.transport import Call, InMemoryTransport
+from nemo_gym.transport import Call, InMemoryTransport, Reply
+from nemo_gym.transport.directory import REPLICA_PORTS_KEY
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.tokens.conversations import Conversation, Ground, model_server
@@ -109,7 +112,8 @@ class Reloading:
         self.status = status
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.calls.append(scope["path"].encode() + b" " + (await receive())["body"])
+        body = (await receive())["body"]
+        self.calls.append(scope["path"].encode() + b"?" + scope["query_string"] + body)
         await send({"type": "http.response.start", "status": self.status, "headers": []})
         await send({"type": "http.response.body", "body": b'{"results": [null]}'})
 
@@ -118,13 +122,68 @@ async def test_weights_are_reloaded_before_the_version_changes() -> None:
     engine = Reloading()
     server = model_server(engine)
     await server.update_policy(PolicyUpdate(version=1, reload_weights=True))
-    assert engine.calls == [b'/collective_rpc {"method":"reload_weights"}']
+    assert engine.calls == [
+        b'/collective_rpc?{"method":"reload_weights"}',
+        b"/reset_prefix_cache?reset_running_requests=true{}",  # what the old weights computed
+    ]
     engine.status = 404
     with pytest.raises(EngineError) as raised:
         await server.update_policy(PolicyUpdate(version=2, reload_weights=True))
     assert raised.value.failure.code == "weights_not_reloaded"
     assert "VLLM_SERVER_DEV_MODE" in (raised.value.failure.remedy or "")
     assert server._policy.version == 1
+
+
+class Replicas:
+    """A model server of two processes, in memory."""
+
+    TOKEN = "the-run-token"
+
+    def __init__(self) -> None:
+        self.grounds = [Ground(engine={"latency_s": 30}) for _ in range(2)]
+        self.transport = InMemoryTransport()
+        block = {"host": "127.0.0.1", "port": 1, REPLICA_PORTS_KEY: [1, 2]}
+        config = {"policy_model": {"responses_api_models": {"vllm_model": block}}}
+        client = ServerClient.connect(config, transport=self.transport, token=self.TOKEN)
+        for port, ground in enumerate(self.grounds, 1):
+            ground.server.config.name = "policy_model"
+            ground.server.server_client = client
+            ground.server.gate.token = self.TOKEN
+            self.transport.apps[f"http://127.0.0.1:{port}"] = ground.server.setup_webserver()
+
+    async def update(self, port: int, **update: Any) -> Reply:
+        headers = {"content-type": "application/json", "x-ng-token": self.TOKEN}
+        call = Call("POST", "/policy_version", orjson.dumps(update), headers)
+        return await self.transport.send(f"http://127.0.0.1:{port}", call)
+
+    @property
+    def versions(self) -> list[Any]:
+        return [ground.server._policy.version for ground in self.grounds]
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+async def test_all_processes_of_a_server_change_whichever_is_asked(asked: int) -> None:
+    replicas = Replicas()
+    calls = [
+        asyncio.create_task(Conversation(ground, str(n)).ask())
+        for ground in replicas.grounds
+        for n in range(2)
+    ]
+    await asyncio.sleep(0.02)
+    reply = await replicas.update(asked, version=5, drop_in_flight=True)
+    assert reply.json() == {"version": 5, "previous": None, "dropped": 4}
+    assert replicas.versions == [5, 5]
+    assert all(isinstance(end, EngineError) for end in await asyncio.gather(*calls, return_exceptions=True))
+    assert (await replicas.update(asked, version=6, everywhere=False)).ok
+    assert sorted(replicas.versions) == [5, 6]
+
+
+async def test_a_process_that_does_not_change_is_told_of() -> None:
+    replicas = Replicas()
+    replicas.grounds[1].server.gate.token = "of another run"
+    reply = await replicas.update(1, version=5)
+    assert (reply.status, reply.json()["error"]["code"]) == (401, "token_required")
+    assert replicas.versions == [5, None]
 
 
 @pytest.mark.parametrize(

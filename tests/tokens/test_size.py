@@ -1,8 +1,12 @@
-"""Ids travel once: packed rows grow with the turns, and requests are as large as without ids."""
+"""Ids travel once, and so does text but to the engine: rows and requests of our own grow with the turns."""
 
 from __future__ import annotations
 
 from benchmarks.tokens import FORMS, measure
+
+TURNS = 100
+MOST_ROW_MB, MOST_REQUESTS_MB = 2, 25
+"""What a rollout of so many turns of 1,000 tokens may come to, the requests of all hops together."""
 
 
 async def test_a_packed_row_grows_with_its_turns_and_no_faster() -> None:
@@ -10,8 +14,17 @@ async def test_a_packed_row_grows_with_its_turns_and_no_faster() -> None:
     assert (short["segments"], long["segments"]) == (1, 1)
     assert long["tokens"] / short["tokens"] > 3
     assert long["row_mb"] / short["row_mb"] < long["tokens"] / short["tokens"]
-    # 2 MB for 100 turns of 1,000 tokens are 20 bytes a token.
-    assert long["row_mb"] * 1e6 / long["tokens"] < 14
+    assert long["row_mb"] / 30 * TURNS < MOST_ROW_MB
+    check_requests(short, long)
+
+
+def check_requests(short: dict[str, float], long: dict[str, float]) -> None:
+    """Text goes to the engine with every turn, as its API has it, and nowhere else."""
+    for hop in ("requests_to_model_server_mb", "requests_to_environment_mb"):
+        assert long[hop] < 3.3 * short[hop], hop
+    to_engine = long["requests_to_engine_mb"] * (TURNS * (TURNS + 1)) / (30 * 31)
+    others = (long["requests_mb"] - long["requests_to_engine_mb"]) / 30 * TURNS
+    assert to_engine + others < MOST_REQUESTS_MB
 
 
 async def test_the_contracts_fields_repeat_every_prompt() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ def example(name: str) -> dict[str, Any]:
 
 
 def test_grpo_by_rollouts_over_http() -> None:
-    rewards = example("grpo_trl.py")["main"](sft_steps=60, grpo_steps=3)
+    check_rewards(example("grpo_trl.py")["main"](grpo_steps=3))
+
+
+@pytest.mark.skipif("NEMO_GYM_TEST_VLLM" not in os.environ, reason="needs tests/vllm/install.sh")
+def test_grpo_with_a_vllm_that_reads_new_weights_between_steps() -> None:
+    vllm = PARENT_DIR / ".venvs" / "vllm" / "bin" / "vllm"
+    check_rewards(example("grpo_trl.py")["main"](grpo_steps=3, vllm=str(vllm)))
+
+
+def check_rewards(rewards: list[float]) -> None:
     assert len(rewards) == 3
     assert all(0 <= reward <= 1 for reward in rewards)
     assert sum(rewards) > 0, "the policy has learnt to call the tool"

@@ -15,6 +15,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.http import calls_within
+from nemo_gym.transport.plain_http import PlainHttp
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -207,3 +208,31 @@ def test_a_process_that_may_open_few_files_makes_more_calls_than_that() -> None:
 @pytest.mark.parametrize("files", [64, 256, 1024, 20_000, 1 << 20])
 def test_a_server_and_its_callers_fit_into_the_files(files: int) -> None:
     assert 16 <= calls_within(files) <= files // 2
+
+
+async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
+    """Those to one peer are closed for those to another, the longest idle first, and none while there is room."""
+    open_to: dict[str, int] = {}
+
+    async def talk(url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_to[url] = open_to.get(url, 0) + 1
+        try:
+            while True:
+                await read_request(reader)
+                await asyncio.sleep(0.02)  # so that calls overlap
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        except asyncio.IncompleteReadError:
+            open_to[url] -= 1
+
+    client = PlainHttp()
+    client.most_open = 4
+    async with serve(lambda *streams: talk("one", *streams)) as one, serve(lambda *s: talk("two", *s)) as two:
+        await asyncio.gather(*(client.send(one, Call("GET", "/")) for _ in range(3)))
+        await client.send(two, Call("GET", "/"))
+        assert open_to == {"one": 3, "two": 1}
+        await asyncio.gather(*(client.send(two, Call("GET", "/")) for _ in range(3)))
+        await asyncio.sleep(0.05)
+        assert open_to == {"one": 1, "two": 3}
+        await client.close()
+        await asyncio.sleep(0.05)
+    assert open_to == {"one": 0, "two": 0}

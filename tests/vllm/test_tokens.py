@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,25 @@ def test_weights_are_reloaded_with_a_new_version(vllm_url: str) -> None:
     assert answer["version"] == 3
     row = run(roll_out(server, "after"))
     assert certificate([row]).policy_versions == [3]
+
+
+def test_reloading_drops_what_the_old_weights_cached(vllm_url: str) -> None:
+    server = server_at(vllm_url)
+    prompt = {"input": "Sun and rain. " * 200, "max_output_tokens": 1}
+    hits = [prefix_hits(vllm_url)]
+    for reload_weights in (False, False, True):
+        update = PolicyUpdate(version=4, reload_weights=reload_weights)
+        run(server.update_policy(update))
+        run(server.respond(prompt))
+        hits.append(prefix_hits(vllm_url))
+    assert hits[2] > hits[1], "the prefix is cached"
+    assert hits[3] == hits[2], "and it is no more"
+
+
+def prefix_hits(vllm_url: str) -> float:
+    """Tokens that the engine has found in its prefix cache so far."""
+    with urllib.request.urlopen(f"{vllm_url.removesuffix('/v1')}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(
+        float(line.rpartition(" ")[2]) for line in lines if line.startswith("vllm:prefix_cache_hits_total")
+    )

@@ -33,6 +33,7 @@ from nemo_gym.testing.engine.refusals import ContextSizes, ErrorAnswer, Refusal
 from nemo_gym.testing.engine.request import Asked, parse_chat, parse_completion
 from nemo_gym.testing.engine.responses import ResponsesSurface
 from nemo_gym.testing.engine.responses_input import parse_responses
+from nemo_gym.testing.engine.slots import Slots
 from nemo_gym.testing.engine.stats import EngineStats
 from nemo_gym.testing.engine.tokenize import detokenize, tokenize
 from nemo_gym.testing.engine.wire import Dialect, Event, Surface
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 Payload: TypeAlias = dict[str, Any]
+_FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class EngineApp:
         self._faults = faults or read_faults(options.faults, options.seed)
         self._dialect = Dialect(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
         self._delays = Random(f"{options.seed}/delays")
+        self._slots = Slots(options.max_num_seqs, options.max_waiting)
         self._authorization = f"Bearer {options.api_key}".encode() if options.api_key else None
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -101,10 +104,14 @@ class EngineApp:
         error = self._gate(exchange, route, path)
         if error is not None:
             await deliver(exchange, error)
+        elif isinstance(route, GenerationRoute) and self._slots.are_taken:
+            await exchange.body()
+            await deliver(exchange, self._error(_FULL))
         elif isinstance(route, GenerationRoute):
             self.stats.enter()
             try:
-                await self._generate(exchange, route)
+                async with self._slots:
+                    await self._generate(exchange, route)
             finally:
                 self.stats.leave()
         elif route is not None:

@@ -42,6 +42,12 @@ class EngineOptions(BaseModel):
         None, description="Least number of tokens of an answer; filler makes it up."
     )
     tokens_per_s: float | None = Field(None, gt=0, description="How fast tokens come after `latency_s`.")
+    max_num_seqs: int | None = Field(
+        None, ge=1, description="Requests that are worked on at once, as vLLM calls it; more wait."
+    )
+    max_waiting: int | None = Field(
+        None, ge=0, description="Requests that may wait for `max_num_seqs`; more are refused with 429."
+    )
     chunk_tokens: int = Field(8, ge=1, description="Tokens in one event of a stream.")
     parallel_tools: bool = Field(False, description="`tools`: all calls in one turn instead of one a turn.")
     most_calls: int | None = Field(

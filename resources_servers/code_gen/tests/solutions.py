@@ -1,49 +1,25 @@
-"""A right solution of each example task, by task_id."""
+"""A right solution of each example task, by task_id: the gold that stands beside the tasks."""
 
 from __future__ import annotations
 
-GOLD = {
-    "repeated_integers": """
-n = int(input())
-numbers = list(map(int, input().split()))
-print(*sorted({number for number in numbers if n == 1 or numbers.count(number) > 1}))
-""",
-    "diagonal": """
-w, h = map(int, input().split())
-print(f"{(w * w + h * h) ** 0.5:.9f}")
-""",
-    "merge_intervals": """
-def merge_intervals(intervals):
-    merged = []
-    for start, end in sorted(intervals):
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
-        else:
-            merged.append([start, end])
-    return merged
-""",
-    "longest_run": """
-from itertools import groupby
+from pathlib import Path
 
-class Solution:
-    def longest_run(self, text, letter):
-        runs = (len(list(run)) for key, run in groupby(text.lower()) if key == letter.lower())
-        return max(runs, default=0)
-""",
-    "rotate_vowels": """
-def rotate_vowels(text: str) -> str:
-    places = [place for place, letter in enumerate(text) if is_vowel(letter)]
-    turned = list(text)
-    for place, source in zip(places, places[-1:] + places[:-1]):
-        turned[place] = text[source]
-    return "".join(turned)
-""",
-    "count_words": """
-from collections import Counter
+import yaml
 
-def count_words(path):
-    with open(path, encoding="utf-8") as file:
-        words = (word.strip(".,;:!?") for word in file.read().lower().split())
-        return dict(Counter(word for word in words if word))
-""",
-}
+from nemo_gym.testing import read_rows
+from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, final_code
+
+_DATA = Path(__file__).parents[1] / "data"
+
+
+def _read_gold() -> dict[str, str]:
+    scenes = yaml.safe_load((_DATA / "example_gold.yaml").read_text(encoding="utf-8"))
+    solutions = {}
+    for task, scene in zip(read_rows(_DATA / "example.jsonl"), scenes, strict=True):
+        code = final_code(scene["turns"][0]["text"], PYTHON_LANGUAGES)
+        assert code is not None, scene["match"]
+        solutions[task["verifier_metadata"]["task_id"]] = code
+    return solutions
+
+
+GOLD = _read_gold()

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.verify.process_tree import tree_of
 from nemo_gym.verify.sandbox import IsolationKind
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
@@ -220,15 +221,29 @@ async def test_a_solution_that_cuts_the_gym_off_is_not_waited_for(name: str) -> 
     await attack("function", *CUT_OFF[name], HASTY_SERVER)
 
 
-@pytest.mark.parametrize("way", ["program", "check"])
-@pytest.mark.parametrize("name", list(ANYWHERE))
-async def test_without_a_sandbox_they_score_nothing_either(
-    name: str, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for tool in ("prlimit", "setpriv"):
         if (found := shutil.which(tool)) is not None:
             (tmp_path / tool).symlink_to(found)
     monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_a_server_says_when_it_starts_that_there_is_no_sandbox(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await make_server().on_start()
+    assert "There is no sandbox for code of strangers (bubblewrap (bwrap) is not installed" in caplog.text
+    with pytest.raises(ConfigError, match="require_sandbox is set") as caught:
+        await make_server(require_sandbox=True).on_start()
+    assert caught.value.failure.code == "sandbox_unavailable"
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+@pytest.mark.parametrize("way", ["program", "check"])
+@pytest.mark.parametrize("name", list(ANYWHERE))
+async def test_without_a_sandbox_they_score_nothing_either(name: str, way: str) -> None:
     scored = await attack(way, *ANYWHERE[name], make_server(unit_test_timeout_secs=5, **OPTIONS))
     assert scored.isolation is IsolationKind.PROCESS
 

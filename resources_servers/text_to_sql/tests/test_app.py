@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,6 @@ async def test_what_sqlite_cannot_run_is_judged(
         ({}, False),
         ({"sql_dialect": "mysql"}, True),
         ({"sql": "SELECT b FROM t WHERE a > 9"}, True),
-        ({"sql": "SELECT nonsense(b) FROM t"}, True),
         ({"sql_context": ""}, True),
     ],
 )
@@ -162,6 +162,28 @@ async def test_a_task_that_nothing_can_verify_is_no_zero(row: dict[str, Any], me
     with pytest.raises(InputError, match=message) as caught:
         await verify(make_server(), fenced("SELECT 1"), **row)
     assert caught.value.failure.code == "invalid_row"
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"sql": "SELECT nonsense(b) FROM t"}, "sql"),
+        ({"sql": "SELEC b"}, "sql"),
+        ({"sql": " "}, "sql"),
+        ({"sql": " ", "sql_dialect": "mysql"}, "sql"),
+        ({"sql_context": "CREATE TABL t"}, "sql_context"),
+        ({"sql_test_contexts": [CONTEXT, "CREATE TABL t"]}, "sql_test_contexts[1]"),
+        ({"sql_test_contexts": ["CREATE TABLE other (x)"]}, "sql"),
+    ],
+)
+@pytest.mark.parametrize("text", [fenced("SELECT b FROM t ORDER BY a"), "I don't know.", ""])
+@pytest.mark.parametrize("model", [None, ScriptedJudge(EQUAL_LABEL)], ids=["no judge", "judge"])
+async def test_a_broken_task_is_told_by_its_field_whatever_the_answer(
+    row: dict[str, Any], field: str, text: str, model: ScriptedJudge | None
+) -> None:
+    with pytest.raises(InputError, match=re.escape(field)) as caught:
+        await verify(make_server(model), text, **row)
+    assert (caught.value.failure.code, caught.value.failure.param) == ("invalid_row", field)
 
 
 async def test_a_judge_without_a_verdict_is_no_score() -> None:

@@ -9,6 +9,9 @@ import pytest
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.servers.responses_upstream import OUR_FIELDS
 from nemo_gym.testing.engine import EngineOptions, MockEngine
+from nemo_gym.testing.engine.in_memory import mount
+from nemo_gym.transport import InMemoryTransport, Transport
+from responses_api_models.openai_model.app import OpenAIModel
 from tests.models.upstreams import Canned, RecordingUpstream, StrictOpenAI, openai_over
 
 HELLO = {"input": "hello"}
@@ -35,6 +38,23 @@ async def test_model_key_headers_and_extra_body_are_the_configuration_s() -> Non
         assert request.headers["authorization"] == "Bearer key"
         assert request.headers["openai-organization"] == "org"
         assert (request.body["model"], request.body["temperature"]) == ("mock", 0.5)
+
+
+async def test_one_url_or_several_are_asked_in_turn() -> None:
+    transport = InMemoryTransport()
+    upstreams = [openai_of(), openai_of()]
+    urls = [mount(transport, each, f"http://engine-{number}") for number, each in enumerate(upstreams)]
+
+    class Server(OpenAIModel):
+        def new_transport(self) -> Transport:
+            return transport
+
+    for given in (urls, urls[0]):
+        server = Server.standalone(openai_base_url=given, openai_api_key="key", openai_model="mock")
+        assert isinstance(server, OpenAIModel)
+        for _ in range(2):
+            await server.complete(MESSAGES)
+    assert [len(upstream.sent) for upstream in upstreams] == [3, 1]
 
 
 @pytest.mark.parametrize("upstream_api", ["both", "chat_completions"])

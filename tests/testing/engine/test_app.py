@@ -258,3 +258,10 @@ async def test_answers_and_scripts_are_read_from_their_files(tmp_path: Path) -> 
         _, written = await scripted.chat()
     assert right["choices"][0]["message"]["content"] == "It is 3."
     assert written["choices"][0]["message"]["content"] == "As written."
+
+
+async def test_an_engine_works_at_so_many_at_once_lets_some_wait_and_refuses_the_rest() -> None:
+    async with running(latency_s=0.2, max_num_seqs=2, max_waiting=1) as wire:
+        answers = await asyncio.gather(*(wire.chat() for _ in range(4)))
+        assert sorted(status for status, _ in answers) == [200, 200, 200, 429]
+        assert (await wire.chat())[0] == 200

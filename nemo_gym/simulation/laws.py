@@ -3,12 +3,14 @@ broken. Nothing here knows how the gym does it; the truth comes from the environ
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from nemo_gym.cli.command import ExitCode
 from nemo_gym.rollouts.answer import FAILURE_KEY, NG_TERMINAL_KEY
 from nemo_gym.rollouts.identity import (
     ATTEMPT_INDEX_KEY,
@@ -17,6 +19,7 @@ from nemo_gym.rollouts.identity import (
     RolloutId,
     identity_at,
 )
+from nemo_gym.simulation.environment import right_reward
 from nemo_gym.simulation.events import AttemptId, Ended, Event, Kind, Rest, ToolRun, Verdict
 from nemo_gym.simulation.faults import (
     AGENT,
@@ -26,6 +29,7 @@ from nemo_gym.simulation.faults import (
     CallFault,
     Harm,
     is_got_over,
+    seconds_lost_by,
 )
 from nemo_gym.simulation.scenario import Scenario
 
@@ -33,9 +37,14 @@ RUN_PLACE = f"{AGENT} /run"
 _WITHOUT_EFFECT_ON_TOOLS = frozenset({Harm.SLOW, Harm.REFUSED})
 _FEW_HARMS = 3
 """As many does a call get over within its budget of attempts."""
+_TAKES_S = 25.0
+"""What an attempt takes at most that meets no fault."""
+_NOTICED_AGAIN_WITHIN_S = 10.0
+"""How long after a server is up again its callers may be about to find out."""
 _JOURNAL_CODES = frozenset(
     {
         "output_exists",
+        "output_form",
         "output_locked",
         "damaged_output",
         "duplicate_row",
@@ -131,9 +140,12 @@ class CountedIsWritten:
 
 
 class CountsAgree:
-    """The summary says what is in the files."""
+    """The summary and the exit code say what is in the files."""
 
     name = "counts agree"
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._planned = scenario.planned
 
     def see(self, event: Event) -> str | None:
         if event.kind is not Kind.ENDED or not event.detail.counts:
@@ -146,7 +158,18 @@ class CountsAgree:
         failed = sum(orjson.loads(line)[NG_TERMINAL_KEY] for line in ended.failures)
         if counts["failed"] != failed:
             return f"the summary counts {counts['failed']} failures, the file has {failed}"
-        return None
+        is_whole = len(ended.rows) == self._planned
+        if is_whole != (ended.exit_code == ExitCode.COMPLETE):
+            return f"the exit code is {ended.exit_code}, with {len(ended.rows)} rows of {self._planned}"
+        return self._mean_differs(ended) if is_whole else None
+
+    def _mean_differs(self, ended: Ended) -> str | None:
+        if ended.mean_reward is None:
+            return None
+        mean = sum(orjson.loads(line)["reward"] for line in ended.rows) / self._planned
+        if math.isclose(ended.mean_reward, mean, abs_tol=1e-9):
+            return None
+        return f"the summary says that the mean reward is {ended.mean_reward}; that of the file is {mean}"
 
 
 class AttemptsAreMade:
@@ -178,23 +201,33 @@ class FailuresHaveCauses:
 
     name = "failures have causes"
 
-    def __init__(self) -> None:
+    def __init__(self, scenario: Scenario) -> None:
+        self._limit_s = scenario.rollout_timeout_s
         self._harms: dict[AttemptId, list[str]] = {}
+        self._lost_s: dict[AttemptId, float] = {}
         self._severe: set[AttemptId] = set()
         self._in_flight: set[AttemptId] = set()
+        self._crashes: list[tuple[str, float]] = []
+        """Servers, and when they are back for all who call them."""
 
     def see(self, event: Event) -> str | None:
         match event.kind:
             case Kind.SENT if event.place == RUN_PLACE and event.attempt is not None:
                 self._in_flight.add(event.attempt)
+                for server, back_at in self._crashes:
+                    self._note_absence(event.attempt, server, back_at - event.at)
             case Kind.DONE if event.place == RUN_PLACE and event.attempt is not None:
                 self._in_flight.discard(event.attempt)
             case Kind.HARMED if event.attempt is not None:
-                self._note(event.attempt, str(event.detail), is_severe=not is_got_over(event.detail))
+                fault: CallFault = event.detail
+                self._note(event.attempt, str(fault), seconds_lost_by(fault))
+                if not is_got_over(fault):
+                    self._severe.add(event.attempt)
             case Kind.CRASHED:
-                is_severe = event.place in (AGENT, ENVIRONMENT) or event.detail > SHORT_OUTAGE_S
+                away_s = event.detail + _NOTICED_AGAIN_WITHIN_S
+                self._crashes.append((event.place, event.at + away_s))
                 for attempt in self._in_flight:
-                    self._note(attempt, f"{event.place} crashed", is_severe=is_severe)
+                    self._note_absence(attempt, event.place, away_s)
             case Kind.ENDED:
                 for line in event.detail.failures:
                     message = self._without_cause(orjson.loads(line), event.detail)
@@ -202,30 +235,36 @@ class FailuresHaveCauses:
                         return message
         return None
 
-    def _note(self, attempt: AttemptId, harm: str, *, is_severe: bool) -> None:
+    def _note(self, attempt: AttemptId, harm: str, lost_s: float) -> None:
         self._harms.setdefault(attempt, []).append(harm)
-        if is_severe:
-            self._severe.add(attempt)
+        self._lost_s[attempt] = self._lost_s.get(attempt, 0.0) + lost_s
+
+    def _note_absence(self, attempt: AttemptId, server: str, away_s: float) -> None:
+        if away_s > 0:
+            self._note(attempt, f"{server} crashed", away_s)
+            if server in (AGENT, ENVIRONMENT) or away_s > SHORT_OUTAGE_S + _NOTICED_AGAIN_WITHIN_S:
+                self._severe.add(attempt)
 
     def _without_cause(self, row: Mapping[str, Any], ended: Ended) -> str | None:
         attempt = attempt_of(row, ended.start)
         harms = self._harms.get(attempt, [])
         failure = row[FAILURE_KEY]
+        may_be_late = _TAKES_S + self._lost_s.get(attempt, 0.0) > self._limit_s
         is_late = failure["type"] == "deadline"
-        if attempt in self._severe or len(harms) > _FEW_HARMS or (is_late and harms):
+        if attempt in self._severe or (may_be_late if is_late else len(harms) > _FEW_HARMS):
             return None
         met = f"met only: {'; '.join(harms)}" if harms else "met no fault"
         return f"{attempt} failed ({failure['type']}:{failure['code']}: {failure['message']}), and {met}"
 
 
 class RewardsAreTrue:
-    """A row's reward is what the verifier gave to this very attempt, and a failure has none."""
+    """A row is its task's, its reward is what the verifier gave to this very attempt, and a failure has none."""
 
     name = "rewards are true"
 
-    def __init__(self, right_rewards: list[float]) -> None:
-        """`right_rewards`: by task, what an attempt is worth whose tools were not harmed."""
-        self._right = right_rewards
+    def __init__(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        """`tasks`: the rows of the dataset."""
+        self._tasks = tasks
         self._verdicts: dict[AttemptId, set[Verdict]] = {}
         self._disturbed: set[AttemptId] = set()
         self._seen = 0
@@ -255,7 +294,10 @@ class RewardsAreTrue:
         if verdict not in verdicts:
             given = ", ".join(str(one.reward) for one in verdicts) or "none"
             return f"{attempt} has the reward {verdict.reward}; the verifier gave it {given}"
-        right = self._right[attempt.task]
+        task = self._tasks[attempt.task]
+        if any(row.get(key) != task[key] for key in ("agent_ref", "responses_create_params", "total")):
+            return f"the row of {attempt} is another task's"
+        right = right_reward(task)
         if attempt not in self._disturbed and verdict.reward != right:
             return f"{attempt} did all that was asked and got {verdict.reward} instead of {right}"
         return None
@@ -321,14 +363,17 @@ class QueuesAreBounded:
 
 
 class FilesRecover:
-    """A run that died can be resumed, whatever it was doing."""
+    """A run that died can be resumed, whatever it was doing, and its files hold nothing but whole rows."""
 
     name = "files recover"
 
     def see(self, event: Event) -> str | None:
-        if event.kind is not Kind.ENDED or event.detail.how != "refused":
+        if event.kind is not Kind.ENDED:
             return None
-        code, _, message = event.detail.error.partition(": ")
+        ended: Ended = event.detail
+        if ended.damaged:
+            return f"a line is not a row: {ended.damaged[0][:100]!r}…"
+        code, _, message = ended.error.partition(": ")
         return f"the run can't be resumed: {message}" if code in _JOURNAL_CODES else None
 
 

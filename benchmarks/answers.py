@@ -1,0 +1,74 @@
+"""What a policy that can do the example tasks would answer: verifiers do their whole work on it.
+
+Environments that are not named here are answered in their own way: with the row's expected answer in a box, or, where
+the task is done with tools, with whatever the scripted policy says after it has called them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+Row = Mapping[str, Any]
+
+
+def answer_to(environment: str, row: Row) -> str | None:
+    """The answer to a task row; None where the row doesn't say any."""
+    return _ANSWERS.get(environment, _boxed)(row)
+
+
+def _boxed(row: Row) -> str | None:
+    expected = row.get("expected_answer", row.get("answer"))
+    first = expected[0] if isinstance(expected, list) and expected else expected
+    return None if first is None else f"The answer is \\boxed{{{first}}}."
+
+
+def _tagged(row: Row) -> str:
+    return f"<answer>{row['answer']}</answer>"
+
+
+def _rewritten(row: Row) -> str:
+    """The expected answer in other words, so that they have to be compared as mathematics."""
+    return f"The answer is \\boxed{{0 + {row['expected_answer']}}}."
+
+
+def _program(row: Row) -> str:
+    """A program that reads its input and is wrong at the first test: the sandbox is what costs."""
+    return "```python\nimport sys\n\nprint(sorted(sys.stdin.read().split()))\n```"
+
+
+def _query(row: Row) -> str:
+    return f"```sql\n{row['sql']}\n```"
+
+
+def _document(row: Row) -> str | None:
+    if row.get("schema_type", "json").lower() != "json" or "expected" not in row:
+        return None
+    return orjson.dumps(row["expected"]).decode()
+
+
+def _calendar(row: Row) -> str:
+    events = [
+        {"event_id": int(number), "event_name": f"event {number}", "start_time": wanted["min_time"],
+         "duration": wanted["duration"]}
+        for number, wanted in row["exp_cal_state"].items()
+    ]  # fmt: skip
+    return orjson.dumps(events).decode()
+
+
+def _essay(row: Row) -> str:
+    return "The sky is blue because small particles scatter the short waves of the light most.\n\n" * 12
+
+
+_ANSWERS: Mapping[str, Callable[[Row], str | None]] = {
+    "calendar": _calendar,
+    "code_gen": _program,
+    "instruction_following": _essay,
+    "math_with_judge": _rewritten,
+    "reasoning_gym": _tagged,
+    "rubric_judge": _essay,
+    "structured_outputs": _document,
+    "text_to_sql": _query,
+}

@@ -1,0 +1,171 @@
+"""The benchmarks, in the order in which `ng_bench all` runs them, and what of their figures the docs show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from benchmarks.measure import FigurePath
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A plot of figures of one unit over the commits."""
+
+    title: str
+    curves: Mapping[str, FigurePath]
+    """Label → the figure."""
+    goal: float | None = None
+    """Drawn as a line of its own."""
+
+
+Columns: TypeAlias = Mapping[str, str]
+"""Figure → heading, with the unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a benchmark is shown."""
+
+    summary: str
+    columns: Columns | None = None
+    """The columns of its table, a row for each group of figures; None for all of them."""
+    panels: tuple[Panel, ...] = ()
+    options: tuple[str, ...] = field(default=())
+    """What `ng_bench all` runs it with."""
+
+
+def _rollouts(figure: str, episode: str, *loads: str) -> dict[str, FigurePath]:
+    return {
+        f"{placement}, {load.split(',')[0]}": (placement, episode, load, figure)
+        for placement in ("process", "inline")
+        for load in loads
+    }
+
+
+_INSTANT, _MANY = "64 in flight, engine 0 s", "1024 in flight, engine 0 s"
+_MODEL_SERVER = "2 MB answer, 65,536 ids"
+
+BENCHMARKS: Mapping[str, Shown] = {
+    "startup": Shown(
+        "seconds until `ng_run` is ready, memory, processes, `import nemo_gym`",
+        {
+            "ready_s": "ready s",
+            "stop_s": "stopped s",
+            "memory_mb": "memory MB",
+            "processes": "processes",
+            "first_model_request_s": "first model request s",
+            "import_nemo_gym_s": "`import nemo_gym` s",
+        },
+        (
+            Panel("ng_run ready, s", {"four servers": ("ng_run", "ready_s")}, 2.0),
+            Panel("inline: first model request, s", {"from the command on": ("inline", "first_model_request_s")}, 1.0),
+            Panel("memory of all processes, MB", {"four servers": ("ng_run", "memory_mb")}, 600.0),
+        ),
+        ("+runs=5",),
+    ),
+    "hop": Shown(
+        "one hop with 1 KB, 30 KB and 2 MB bodies, against a bare ASGI app with the same client; "
+        "2 MB with 65,536 token ids through a model server",
+        {
+            "requests_per_s": "requests/s",
+            "of_the_floor": "of the floor",
+            "server_cpu_ms": "server CPU ms",
+            "more_than_the_floor_cpu_ms": "more than the floor, CPU ms",
+            "times_the_floor": "times the floor",
+        },
+        (
+            Panel(
+                "requests/s, of a bare ASGI app's",
+                {
+                    f"{size}, {way}": (size, f"gym, {way}", "of_the_floor")
+                    for size in ("1 KB", "30 KB")
+                    for way in ("bytes passed on", "parsed and dumped")
+                },
+                0.6,
+            ),
+            Panel(
+                "CPU ms of a 2 MB answer through a model server",
+                {
+                    name: (_MODEL_SERVER, name, "server_cpu_ms")
+                    for name in ("parsed and dumped once", "ids not asked for", "ids recorded, packed")
+                },
+                5.0,
+            ),
+        ),
+        ("+runs=3",),
+    ),
+    "rollouts": Shown(
+        "rollouts per second, CPU per rollout, p50 and p99, memory: single-step, tool-calling and 20-turn episodes, "
+        "1 to 10,000 in flight, an instant engine and one of 2 s, with a process a server and inline",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "gym_cpu_ms": "gym CPU ms",
+            "times_the_floor": "times the floor",
+            "engine_cpu_ms_a_call": "stub CPU ms a call",
+            "engine_core_share": "stub's core",
+            "cores_busy": "cores busy",
+            "p50_s": "p50 s",
+            "p99_s": "p99 s",
+            "overhead_p99_s": "gym's own p99 s",
+            "of_the_ideal": "of the ideal",
+            "memory_mb": "memory MB",
+            "failed": "failed",
+        },
+        (
+            Panel("tool-calling, rollouts/s", _rollouts("rollouts_per_s", "tool-calling", _INSTANT, _MANY), 800.0),
+            Panel("tool-calling, gym CPU ms a rollout", _rollouts("gym_cpu_ms", "tool-calling", _INSTANT, _MANY)),
+            Panel("single-step, gym CPU ms a rollout", _rollouts("gym_cpu_ms", "single-step", _INSTANT, _MANY)),
+            Panel("20 turns, gym CPU ms a rollout", _rollouts("gym_cpu_ms", "20-turn", _INSTANT, _MANY)),
+        ),
+        ("+runs=3",),
+    ),
+    "collector": Shown(
+        "rows of 4 KB a second, memory over 200,000 of them, and how soon a run is resumed; the collector alone",
+        {
+            "rows_per_s": "rows/s",
+            "cpu_ms_a_row": "CPU ms a row",
+            "collecting_memory_mb": "memory while collecting MB",
+            "peak_memory_mb": "peak memory MB",
+            "until_first_rollout_s": "until the first rollout s",
+            "seconds": "in all s",
+        },
+        (
+            Panel(
+                "rows/s", {way: (way, "rows_per_s") for way in ("in memory", "over HTTP")}, 5_000.0
+            ),
+            Panel(
+                "peak memory over 200,000 rows, MB",
+                {
+                    "while collecting": ("in memory", "collecting_memory_mb"),
+                    "with the metrics at the end": ("in memory", "peak_memory_mb"),
+                },
+                150.0,
+            ),
+        ),
+        ("+runs=1",),
+    ),
+    "verifiers": Shown(
+        "scores per second and CPU of each environment's `verify` on its example rows",
+        {"scores_per_s": "scores/s", "cpu_ms": "CPU ms"},
+        (),
+        ("+runs=1",),
+    ),
+    "tokens": Shown("bytes and CPU for 1 to 100 turns with token ids", None, (), ("+runs=1",)),
+    "calls": Shown(
+        "Python calls and bytecode instructions of one rollout: counted, so the same on every machine",
+        {"calls_per_rollout": "calls a rollout", "instructions_per_rollout": "instructions a rollout"},
+        (
+            Panel(
+                "bytecode instructions of a rollout",
+                {way: (way, "instructions_per_rollout") for way in ("inline", "over sockets")},
+            ),
+        ),
+        ("+runs=1",),
+    ),
+    "profile": Shown(
+        "where the CPU of a tool-calling rollout goes, by a sampling profiler (needs `py-spy`)",
+        {"process": "a process a server, %", "inline": "inline, %"}, (), ("+runs=1",),
+    ),
+}  # fmt: skip

@@ -1,0 +1,219 @@
+"""The collector alone: rows of 4 KB a second, its memory over 200,000 of them, and how soon it goes on with a run.
+
+It has a process of its own, and works as `ng_collect_rollouts` does: it reads the dataset, keeps 64 attempts in flight,
+judges every answer, writes rows, materialized inputs, manifest and metrics. The agent is a stub that appends the same
+4 KB to whatever task row it is sent; in memory it costs next to nothing, over HTTP (a quarter of the rows) it is a bare
+ASGI app in another process, and what is measured includes the collector's client.
+
+Rates are medians over the tenths of a run. Memory is the most that was resident: in all, and while rows were written,
+before the metrics of the whole run were computed. To resume is measured on a run that
+lacks its last hundredth: until the first rollout is sent, and until the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+import uvloop
+from multidict import CIMultiDict
+from pydantic import Field
+
+from benchmarks.floor import answer, body_of, served
+from benchmarks.measure import Figures, medians
+from nemo_gym.cli.command import Keys
+from nemo_gym.rollouts.collect import collect
+from nemo_gym.rollouts.collector import Limits
+from nemo_gym.rollouts.dataset import DatasetFile
+from nemo_gym.rollouts.discovery import Gym
+from nemo_gym.rollouts.journal import Existing
+from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.transport import Call, HttpTransport, Reply, Transport
+
+ROW_BYTES = 4_000
+REPEATS = 4
+IN_PARALLEL = 64
+_AGENT = "stub_agent"
+_OUTPUT = "rollouts.jsonl"
+_TENTHS = 10
+_LEFT_OUT = 0.01
+_OVER_HTTP = 0.25
+
+
+class BenchKeys(Keys):
+    rows: int = Field(200_000, ge=1_000, description="How many rows to collect.")
+
+
+def run(runs: int, keys: BenchKeys) -> Figures:
+    """Rows per second, memory and CPU with the agent in memory and over HTTP, and what it takes to resume."""
+    return medians([_run_once(keys.rows) for _ in range(runs)])
+
+
+def _run_once(rows: int) -> Figures:
+    with tempfile.TemporaryDirectory() as name, served(lambda: _agent_app) as agent:
+        folder = Path(name)
+        collected = _collect_in_child(folder, rows, agent_url="")
+        _cut(folder / _OUTPUT)
+        resumed = _collect_in_child(folder, rows, agent_url="")
+        over_http = _collect_in_child(folder / "http", round(rows * _OVER_HTTP), agent_url=agent.url)
+    return {
+        "in memory": collected,
+        "over HTTP": over_http,
+        "resume": {
+            "until_first_rollout_s": resumed["until_first_rollout_s"],
+            "seconds": resumed["seconds"],
+            "cpu_s": resumed["cpu_s"],
+        },
+    }
+
+
+def _cut(output: Path) -> None:
+    """Take the last hundredth of the rows away."""
+    with output.open("r+b") as file:
+        file.seek(round((1 - _LEFT_OUT) * output.stat().st_size))
+        file.readline()
+        file.truncate(file.tell())
+
+
+def _collect_in_child(folder: Path, rows: int, agent_url: str) -> Figures:
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "benchmarks.collector", str(folder), str(rows), agent_url]
+    figures: Figures = orjson.loads(subprocess.check_output(command))
+    return figures
+
+
+# --- The stub agent ---------------------------------------------------------------------------------------------
+
+_PARAMS = {"input": [{"role": "user", "content": "x" * 300}]}
+_SAID = "y" * (ROW_BYTES - 700)
+_SCORED = b"," + orjson.dumps({
+    "response": {
+        "id": "resp_1", "object": "response", "created_at": 0, "model": "stub", "parallel_tool_calls": True,
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": _SAID}]}],
+        "usage": {"input_tokens": 100, "output_tokens": 800, "total_tokens": 900},
+    },
+    "reward": 1.0, "_ng_outcome": "completed",
+})[1:]  # fmt: skip
+
+
+_NO_HEADERS: CIMultiDict[str] = CIMultiDict()
+
+
+def scored(row: bytes) -> bytes:
+    """The task row with its score."""
+    return row[:-1] + _SCORED
+
+
+async def _agent_app(scope: Any, receive: Any, send: Any) -> None:
+    body = await body_of(receive)
+    await answer(send, scored(body) if body else b"{}")
+
+
+class StubAgent:
+    """A transport that is the agent itself, or leads to it; it notes when it was used."""
+
+    def __init__(self, inner: Transport | None, rows: int) -> None:
+        self._inner = inner
+        self._each = max(1, rows // _TENTHS)
+        self._sent = 0
+        self.first_s = 0.0
+        self.tenths: list[float] = []
+        """When each tenth of the rows was begun."""
+        self.peak_memory_mb = 0.0
+        """Until the last tenth was begun: rows are being written, no metrics computed."""
+
+    async def send(self, base_url: str, call: Call) -> Reply:
+        if call.path == "/run":
+            self._note()
+        if self._inner is not None:
+            return await self._inner.send(base_url, call)
+        await asyncio.sleep(0)
+        return Reply(200, _NO_HEADERS, scored(call.body or b"{}"))
+
+    def _note(self) -> None:
+        now = time.perf_counter()
+        self.first_s = self.first_s or now
+        if self._sent % self._each == 0:
+            self.tenths.append(now)
+            self.peak_memory_mb = _peak_memory_mb()
+        self._sent += 1
+
+    def rows_per_s(self) -> float:
+        ends = self.tenths
+        return statistics.median(self._each / (end - begin) for begin, end in pairwise(ends))
+
+    async def close(self) -> None:
+        if self._inner is not None:
+            await self._inner.close()
+
+
+# --- The collector's process ------------------------------------------------------------------------------------
+
+
+async def _collect(folder: Path, rows: int, agent_url: str) -> Figures:
+    host, _, port = agent_url.removeprefix("http://").partition(":")
+    block = {"entrypoint": "app.py", "host": host or "127.0.0.1", "port": int(port or 1)}
+    stub = StubAgent(HttpTransport() if agent_url else None, rows)
+    gym = Gym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
+    settings = CollectSettings(
+        datasets=(DatasetFile(_dataset(folder, rows // REPEATS), REPEATS, _AGENT),),
+        output=folder / _OUTPUT,
+        existing=Existing.RESUME,
+        limits=Limits(in_parallel=IN_PARALLEL),
+        environment_metrics_max_rows=0,
+    )
+    began, cpu = time.perf_counter(), time.process_time()
+    summary = await collect(settings, gym.caller(), gym)
+    seconds = time.perf_counter() - began
+    await stub.close()
+    if summary.exit_code:
+        raise RuntimeError(f"the collection ended with {summary.to_json()}")
+    figures = {
+        "until_first_rollout_s": stub.first_s - began,
+        "seconds": seconds,
+        "cpu_s": time.process_time() - cpu,
+        "peak_memory_mb": _peak_memory_mb(),
+    }
+    if len(stub.tenths) < _TENTHS:
+        return figures
+    return {
+        "rows_per_s": stub.rows_per_s(),
+        "cpu_ms_a_row": 1e3 * figures["cpu_s"] / rows,
+        "collecting_memory_mb": stub.peak_memory_mb,
+        **figures,
+    }
+
+
+def _dataset(folder: Path, tasks: int) -> Path:
+    path = folder / "tasks.jsonl"
+    if not path.exists():
+        with path.open("wb") as file:
+            for number in range(tasks):
+                file.write(orjson.dumps({"responses_create_params": _PARAMS, "number": number}) + b"\n")
+    return path
+
+
+def _peak_memory_mb() -> float:
+    """The most that was resident since this program began (`getrusage` would count what its parent held)."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS tells bytes
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+if __name__ == "__main__":
+    _folder, _rows, _url = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as _runner:
+        os.write(1, orjson.dumps(_runner.run(_collect(Path(_folder), int(_rows), _url))))

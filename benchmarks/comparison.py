@@ -1,0 +1,146 @@
+"""This checkout against another in one run: A B A B …, each with its own code, and the ratios of their figures.
+
+Both are measured by the benchmarks of this checkout, so that the same thing is measured. A side's code comes first on
+its `PYTHONPATH`, and it runs in its own `.venv` where it has one; what the benchmark starts inherits both. Ratios are
+taken within a round, so that a machine that gets slower meanwhile slows both sides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.measure import REPOSITORY, FigurePath, Figures, leaves, tell
+from nemo_gym.failures import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A figure here, there, and here by there."""
+
+    path: FigurePath
+    here: float
+    there: float
+    median: float
+    lowest: float
+    highest: float
+
+    def to_json(self) -> dict[str, float]:
+        return {
+            "here": self.here,
+            "there": self.there,
+            "ratio": self.median,
+            "lowest": self.lowest,
+            "highest": self.highest,
+        }
+
+
+def compare(benchmark: str, keys: Mapping[str, Any], other: Path, rounds: int) -> list[Ratio]:
+    """The ratios of every figure over so many rounds. Raises `ConfigError` for what is no checkout of ours."""
+    if not (other / "nemo_gym").is_dir():
+        raise ConfigError(f"{other} is no checkout: it has no folder nemo_gym", code="no_checkout")
+    results: list[tuple[Figures, Figures]] = []
+    for number in range(1, rounds + 1):
+        tell(f"round {number} of {rounds}")
+        results.append((measured(benchmark, keys, REPOSITORY), measured(benchmark, keys, other.resolve())))
+    return list(ratios(results))
+
+
+def ratios(rounds: Sequence[tuple[Figures, Figures]]) -> Iterator[Ratio]:
+    """The ratio of each number that both sides have in every round and that is not zero there."""
+    tables = [(dict(leaves(here)), dict(leaves(there))) for here, there in rounds]
+    for path in tables[0][0]:
+        pairs = [(here.get(path), there.get(path)) for here, there in tables]
+        numbers = [
+            (float(here), float(there))
+            for here, there in pairs
+            if isinstance(here, int | float) and isinstance(there, int | float) and there
+        ]
+        if len(numbers) < len(pairs):
+            continue
+        each = [here / there for here, there in numbers]
+        yield Ratio(
+            path,
+            statistics.median(here for here, _ in numbers),
+            statistics.median(there for _, there in numbers),
+            statistics.median(each),
+            min(each),
+            max(each),
+        )
+
+
+def table_of(found: Sequence[Ratio]) -> str:
+    """The ratios as text: here, there, here by there, and between which ratios the rounds lie."""
+    names = [" / ".join(ratio.path) for ratio in found]
+    width = max(map(len, names), default=0)
+    lines = [f"{'':{width}}  {'here':>10}  {'there':>10}  {'ratio':>6}  spread"]
+    for name, ratio in zip(names, found, strict=True):
+        figures = f"{ratio.here:10.4g}  {ratio.there:10.4g}  {ratio.median:6.3f}"
+        lines.append(f"{name:{width}}  {figures}  {ratio.lowest:.3f} to {ratio.highest:.3f}")
+    return "\n".join(lines)
+
+
+# --- One side ---------------------------------------------------------------------------------------------------
+
+
+def measured(benchmark: str, keys: Mapping[str, Any], checkout: Path) -> Figures:
+    """One run of the benchmark over the code of `checkout`. Raises `ConfigError` where that code can't be measured."""
+    own = checkout / ".venv" / "bin" / "python"
+    python = str(own) if own.exists() else sys.executable
+    with _only_our_benchmarks() as folder:
+        path = os.pathsep.join([str(folder), str(checkout)])
+        told = subprocess.run(
+            [python, "-m", "benchmarks.comparison"],
+            input=orjson.dumps({"benchmark": benchmark, "keys": keys, "checkout": str(checkout)}),
+            cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    if told.returncode:
+        raise ConfigError(
+            f"`{benchmark}` can't be measured on {checkout}: see its error above",
+            code="not_measured",
+            remedy="Benchmarks measure checkouts that have what they call, which very old ones may not.",
+        )
+    figures: Figures = orjson.loads(told.stdout.splitlines()[-1])
+    return figures
+
+
+@contextmanager
+def _only_our_benchmarks() -> Iterator[Path]:
+    """A folder from which `benchmarks` can be imported, and nothing else of this checkout."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "benchmarks").symlink_to(Path(__file__).parent, target_is_directory=True)
+        yield folder
+
+
+def run_once(benchmark: str, keys: Mapping[str, Any]) -> Figures:
+    """One run of a benchmark, with keys of its own as they came from the command line."""
+    module = importlib.import_module(f"benchmarks.{benchmark}")
+    own = getattr(module, "BenchKeys", None)
+    figures: Figures = module.run(1, own.model_validate(keys)) if own else module.run(1)
+    return figures
+
+
+def _main() -> None:
+    asked = orjson.loads(sys.stdin.buffer.read())
+    import nemo_gym
+
+    found = Path(nemo_gym.__path__[0]).resolve().parent
+    if found != Path(asked["checkout"]).resolve():
+        sys.exit(f"the code that was imported is that of {found}, not of {asked['checkout']}")
+    sys.stdout.buffer.write(b"\n" + orjson.dumps(run_once(asked["benchmark"], asked["keys"])) + b"\n")
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,99 @@
+"""The three episodes that rollouts are measured with: their task, what the policy does, and the hops that they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym.testing.engine import EngineOptions
+
+VLLM_CONFIG = "responses_api_models/vllm_model/configs/vllm_model.yaml"
+_TURNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One kind of attempt, always scored 1."""
+
+    environment: str
+    row: dict[str, Any]
+    model_calls: int
+    tool_calls: int = 0
+    policy: dict[str, Any] = field(default_factory=dict)
+    """Options of the engine stub."""
+    script: tuple[dict[str, Any], ...] = ()
+    """What the policy does turn by turn, where the options don't say it."""
+
+    @property
+    def agent(self) -> str:
+        return f"{self.environment}_simple_agent"
+
+    @property
+    def configs(self) -> str:
+        environment = f"resources_servers/{self.environment}/configs/{self.environment}.yaml"
+        return f"+config_paths=[{environment},{VLLM_CONFIG}]"
+
+    @property
+    def hops(self) -> tuple[int, int]:
+        """Requests that the gym's servers answer (run, open, close, verify, model, tools), and that they make."""
+        answered = 4 + self.model_calls + self.tool_calls
+        return answered, answered - 1 + self.model_calls
+
+    def body(self) -> bytes:
+        """The body of `POST /run`."""
+        return orjson.dumps(self.row)
+
+    def engine_options(self, latency_s: float, folder: Path) -> EngineOptions:
+        options: dict[str, Any] = {**self.policy, "latency_s": latency_s}
+        if self.script:
+            script = folder / "script.json"
+            script.write_bytes(orjson.dumps([{"turns": self.script}]))
+            options |= {"policy": "script", "script": script}
+        return EngineOptions.model_validate(options)
+
+
+def _asking(content: str, tools: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"responses_create_params": {"input": [{"role": "user", "content": content}], "tools": tools}}
+
+
+_GET_WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather in a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "The city."}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+    "strict": True,
+}
+
+EPISODES = {
+    "single-step": Episode(
+        "string_match",
+        {**_asking("carbon dioxide", []), "expected_answer": "carbon dioxide", "extraction_mode": "full_response"},
+        model_calls=1,
+        policy={"policy": "echo"},
+    ),
+    "tool-calling": Episode(
+        "example_single_tool_call",
+        _asking("What is the weather like in San Francisco?", [_GET_WEATHER]),
+        model_calls=2,
+        tool_calls=1,
+        policy={"policy": "tools"},
+    ),
+    "20-turn": Episode(
+        "example_single_tool_call",
+        _asking("How warm is it in each of these cities?", [_GET_WEATHER]),
+        model_calls=_TURNS,
+        tool_calls=_TURNS - 1,
+        script=(
+            *({"tool_calls": [{"name": "get_weather", "arguments": {"city": f"city {n}"}}]} for n in range(1, _TURNS)),
+            {"text": "It is warm everywhere."},
+        ),
+    ),
+}  # fmt: skip

@@ -1,0 +1,106 @@
+"""The contract of overhead: what the gym may cost on a machine with two cores, figure by figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.measure import FigurePath, Figures, leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound of one figure, or of its ratio to another."""
+
+    text: str
+    benchmark: str
+    path: FigurePath
+    bound: float
+    unit: str = ""
+    at_most: bool = False
+    relative_to: FigurePath | None = None
+
+    def value_in(self, figures: Figures) -> float | None:
+        """What was measured; None where it wasn't."""
+        table: dict[FigurePath, Any] = dict(leaves(figures))
+        value, base = table.get(self.path), table.get(self.relative_to) if self.relative_to else 1.0
+        return None if value is None or not base else float(value / base)
+
+    def is_reached_by(self, value: float) -> bool:
+        return value <= self.bound if self.at_most else value >= self.bound
+
+
+_64, _1024 = "64 in flight, engine 0 s", "1024 in flight, engine 0 s"
+_4096, _10000 = "4096 in flight, engine 2 s", "10000 in flight, engine 2 s"
+
+
+def _rollouts(placement: str, load: str, figure: str) -> FigurePath:
+    return placement, "tool-calling", load, figure
+
+
+def _of_placement(placement: str, rate: float, cpu_ms: float) -> tuple[Goal, ...]:
+    name = "rollouts"
+    where = "a process a server" if placement == "process" else "inline"
+    rate_64 = _rollouts(placement, _64, "rollouts_per_s")
+    return (
+        Goal(f"tool-calling rollouts/s, {where}, 64 in flight, instant engine", name, rate_64, rate),
+        Goal(
+            f"the gym's CPU for each, {where}", name, _rollouts(placement, _64, "gym_cpu_ms"), cpu_ms, " ms",
+            at_most=True,
+        ),
+        Goal(
+            f"rollouts/s at 1,024 in flight, of those at 64, {where}", name,
+            _rollouts(placement, _1024, "rollouts_per_s"), 0.9, relative_to=rate_64,
+        ),
+        Goal(
+            f"4,096 in flight, engine 2 s, {where}: of the ideal rate", name,
+            _rollouts(placement, _4096, "of_the_ideal"), 0.95,
+        ),
+        Goal(
+            f"4,096 in flight, engine 2 s, {where}: p99 of the gym's own time", name,
+            _rollouts(placement, _4096, "overhead_p99_s"), 0.25, " s", at_most=True,
+        ),
+        Goal(
+            f"4,096 in flight, engine 2 s, {where}: failed", name,
+            _rollouts(placement, _4096, "failed"), 0, at_most=True,
+        ),
+        Goal(
+            f"10,000 in flight, engine 2 s, {where}: memory in all", name,
+            _rollouts(placement, _10000, "memory_mb"), 2_000, " MB", at_most=True,
+        ),
+        Goal(
+            f"10,000 in flight, engine 2 s, {where}: failed", name,
+            _rollouts(placement, _10000, "failed"), 0, at_most=True,
+        ),
+    )  # fmt: skip
+
+
+_MODEL_SERVER = "2 MB answer, 65,536 ids"
+
+GOALS: tuple[Goal, ...] = (
+    *_of_placement("process", 800, 2.5),
+    *_of_placement("inline", 1_000, 1.2),
+    *(
+        Goal(
+            f"requests/s of one hop of {size}, of a bare ASGI app's", "hop",
+            (size, "gym, bytes passed on", "of_the_floor"), 0.6,
+        )
+        for size in ("1 KB", "30 KB")
+    ),
+    *(
+        Goal(
+            f"CPU of 2 MB with 65,536 ids through a model server, {way}", "hop",
+            (_MODEL_SERVER, way, "server_cpu_ms"), 5, " ms", at_most=True,
+        )
+        for way in ("ids not asked for", "ids recorded, packed")
+    ),
+    Goal("four servers ready", "startup", ("ng_run", "ready_s"), 2, " s", at_most=True),
+    Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
+    Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),
+    Goal("`import nemo_gym`", "startup", ("import_nemo_gym_s",), 0.25, " s", at_most=True),
+    Goal("rows of 4 KB a second that the collector writes", "collector", ("in memory", "rows_per_s"), 5_000),
+    Goal(
+        "the collector's memory over 200,000 rows", "collector",
+        ("in memory", "peak_memory_mb"), 150, " MB", at_most=True,
+    ),
+)  # fmt: skip

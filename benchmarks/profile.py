@@ -1,0 +1,145 @@
+"""Where the CPU of a tool-calling rollout goes: shares of the gym's samples under load, by kind of work.
+
+`py-spy` looks at the gym's processes a few hundred times a second, C code included, while 64 attempts are in flight.
+A sample belongs to the innermost frame that a kind of work claims: what the interpreter does for orjson is JSON, what
+it does for `gate.py` is the gate. Threads beside the event loop (the watchdogs) are left out. A process that waits for
+a core counts as busy, and it is most often system calls in which it loses one: where cores are scarce their share is
+told too high.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from benchmarks.episodes import EPISODES
+from benchmarks.load import ClosedLoop, Windows
+from benchmarks.measure import Figures, in_fast_loop, medians
+from benchmarks.rollouts import PLACEMENTS, Placement, engine_of, gym_of
+from nemo_gym.cli.command import Keys
+from nemo_gym.failures import ConfigError
+
+IN_FLIGHT = 64
+_EPISODE = "tool-calling"
+_SAMPLES_A_S = 200
+_SETTLES_S = 1.0
+
+KINDS: Mapping[str, str] = {
+    "reading and writing sockets, polling": r"^(writev?|readv?|recv\w*|send\w*|epoll_\w+) \([^)]*libc",
+    "JSON (orjson)": r"orjson",
+    "validation (pydantic)": r"pydantic",
+    "HTTP parsing (httptools)": r"httptools/|llhttp|parser\.c",
+    "garbage collection": r"^gc_collect",
+    "asyncio: tasks, timeouts, the running loop": r"asyncio/|_asynciomodule|contextvars",
+    "event loop (uvloop)": r"uvloop|(loop|core|stream|linux|timer|loop-watcher|udp)\.c:|queue\.h:",
+    "HTTP server (uvicorn)": r"uvicorn/",
+    "framework (starlette, fastapi)": r"starlette/|fastapi/|anyio/",
+    "client and transport": r"nemo_gym/transport/|multidict|yarl",
+    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|sessions|base|context|turns|control|watchdog)\.py",
+    "conversion and engine calls": r"nemo_gym/responses/|nemo_gym/tokens/|nemo_gym/servers/(engine|model)\w*\.py"
+    r"|responses_api_models/|recorder\.py",
+    "episode and agent": r"nemo_gym/servers/|responses_api_agents/",
+    "environment": r"resources_servers/",
+    "the benchmark's client": r"benchmarks/",
+}
+"""Kind of work → which frames claim it, as `py-spy` writes them: `function (file:line)`."""
+_REST = "the rest"
+_PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in KINDS.items()]
+_BESIDE_THE_LOOP = re.compile(r"threading\.py|select_select_impl|select_epoll_poll")
+"""Waiting threads and the launcher, which the profiler takes for busy now and then."""
+
+
+class BenchKeys(Keys):
+    seconds: float = Field(4.0, gt=0, description="How long the profiler looks at each placement.")
+
+
+def run(runs: int, keys: BenchKeys) -> Figures:
+    """Kind of work → placement → per cent of the CPU, the largest first."""
+    profiler = _profiler()
+    measured = {
+        placement: medians([_profiled(placement, profiler, keys.seconds) for _ in range(runs)])
+        for placement in PLACEMENTS
+    }
+    kinds = sorted(KINDS, key=lambda kind: -measured["inline"][kind])
+    return {
+        kind: {placement: measured[placement][kind] for placement in PLACEMENTS} for kind in (*kinds, _REST)
+    }
+
+
+def _profiler() -> str:
+    beside = Path(sys.executable).parent / "py-spy"
+    found = str(beside) if beside.exists() else shutil.which("py-spy")
+    if found is None:
+        raise ConfigError(
+            "py-spy is not installed", code="no_profiler", remedy="pip install py-spy, and run it again."
+        )
+    return found
+
+
+def _profiled(placement: Placement, profiler: str, seconds: float) -> Figures:
+    episode = EPISODES[_EPISODE]
+
+    async def profile() -> Figures:
+        async with gym_of(placement, episode, engine) as (send, groups):
+            load = ClosedLoop(send, IN_FLIGHT)
+            endless = asyncio.create_task(load.measured(groups, Windows(10**6, budget_s=10**6)))
+            try:
+                await asyncio.sleep(_SETTLES_S)
+                stacks = await _sampled(
+                    profiler, groups["gym"][0].pid, seconds, family=placement == "process"
+                )
+            finally:
+                endless.cancel()
+                await asyncio.wait([endless])
+        return shares_of(stacks)
+
+    with engine_of(episode, 0.0) as engine:
+        return in_fast_loop(profile())
+
+
+async def _sampled(profiler: str, pid: int, seconds: float, *, family: bool) -> str:
+    """What the profiler saw: a line for each stack, its frames from the outermost in, and how often it was met."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "stacks"
+        options = ["--duration", f"{seconds:.0f}", "--rate", str(_SAMPLES_A_S), "--format", "raw", "--native"]
+        recording = await asyncio.create_subprocess_exec(
+            profiler, "record", "--pid", str(pid), *(["--subprocesses"] if family else []),
+            "--full-filenames", *options, "--output", str(output),
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await recording.communicate()
+        if not output.exists():
+            raise RuntimeError(f"py-spy saw nothing: {said.decode(errors='replace').strip()}")
+        return output.read_text()
+
+
+def shares_of(stacks: str) -> Figures:
+    """Kind of work → per cent of the samples."""
+    counts: Counter[str] = Counter()
+    for frames, count in _stacks_of_loops(stacks):
+        counts[_kind_of(frames)] += count
+    total = counts.total() or 1
+    return {kind: 100 * counts[kind] / total for kind in (*KINDS, _REST)}
+
+
+def _stacks_of_loops(stacks: str) -> Iterator[tuple[list[str], int]]:
+    for line in stacks.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if stack and not _BESIDE_THE_LOOP.search(stack):
+            yield stack.split(";"), int(count)
+
+
+def _kind_of(frames: list[str]) -> str:
+    for frame in reversed(frames):
+        for kind, pattern in _PATTERNS:
+            if pattern.search(frame):
+                return kind
+    return _REST

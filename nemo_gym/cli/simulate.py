@@ -1,0 +1,168 @@
+"""`ng_simulate`: whole collections in virtual time under random faults, until one breaks a law."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.failures import ConfigError
+
+if TYPE_CHECKING:
+    from nemo_gym.simulation import Finding, Scenario, Search
+
+_TOLD_EVERY_S = 10.0
+_OF_A_SEARCH = ("seeds", "first_seed", "most_findings")
+"""Keys that mean nothing where one seed is played alone."""
+
+
+class SimulateKeys(Keys):
+    seeds: int = Field(1000, ge=1, description="How many seeds are played; each is a whole collection.")
+    first_seed: int = Field(0, ge=0, description="The first of them.")
+    most_findings: int = Field(3, ge=1, description="Stop after so many seeds that break a law.")
+    seed: int | None = Field(
+        None, ge=0, description="Play this one alone, and print everything that happens."
+    )
+    keep: list[int] | None = Field(
+        None, description="With `seed`: only these of its faults, by their numbers from 0; [] for none."
+    )
+    as_json: bool = Field(False, alias="json", description="Print JSON instead of text.")
+
+
+COMMAND = Command(
+    name="ng_simulate",
+    summary="Play collections in virtual time under random faults, and check that nothing is lost or made up.",
+    example="ng_simulate +seeds=1000",
+    keys=SimulateKeys,
+    exit_codes={
+        ExitCode.COMPLETE: "no law was broken",
+        ExitCode.FATAL: "a law was broken",
+        ExitCode.BAD_INPUT: "wrong usage",
+        ExitCode.INTERRUPTED: "interrupted",
+    },
+)
+
+
+def simulate(keys: SimulateKeys) -> int:
+    _refuse_contradictions(keys)
+    return _search(keys) if keys.seed is None else _show(keys, keys.seed)
+
+
+def _refuse_contradictions(keys: SimulateKeys) -> None:
+    if keys.seed is None and keys.keep is not None:
+        raise ConfigError(
+            "+keep chooses among the faults of one seed, and there is no +seed",
+            code="keep_without_seed",
+            remedy="Add +seed=N.",
+        )
+    of_a_search = [name for name in _OF_A_SEARCH if name in keys.model_fields_set]
+    if keys.seed is not None and of_a_search:
+        raise ConfigError(
+            f"+seed plays one seed alone, and +{of_a_search[0]} is about many",
+            code="seed_and_seeds",
+            remedy=f"Leave +seed or +{of_a_search[0]} out.",
+        )
+
+
+def _search(keys: SimulateKeys) -> int:
+    from nemo_gym.simulation import Search
+
+    search = Search()
+    began = told_at = time.monotonic()
+    for seed in range(keys.first_seed, keys.first_seed + keys.seeds):
+        finding = search.examine(seed)
+        if finding is not None and not keys.as_json:
+            print(f"{finding}\n", flush=True)
+        if len(search.findings) == keys.most_findings:
+            break
+        if time.monotonic() - told_at > _TOLD_EVERY_S:
+            told_at = time.monotonic()
+            progress = f"{search.seeds:,} of {keys.seeds:,} seeds, {len(search.findings)} break a law"
+            print(progress, file=sys.stderr, flush=True)
+    seconds = round(time.monotonic() - began, 1)
+    print(json.dumps(_summary(search, seconds), indent=2) if keys.as_json else _sentence(search, seconds))
+    return ExitCode.FATAL if search.findings else ExitCode.COMPLETE
+
+
+def _summary(search: Search, seconds: float) -> dict[str, Any]:
+    return {
+        "seeds": search.seeds,
+        "rollouts": search.rollouts,
+        "faults": search.faults,
+        "virtual_hours": round(search.virtual_s / 3600, 1),
+        "seconds": seconds,
+        "findings": [_to_json(finding) for finding in search.findings],
+    }
+
+
+def _sentence(search: Search, seconds: float) -> str:
+    seeds = "1 seed" if search.seeds == 1 else f"{search.seeds:,} seeds"
+    count = len(search.findings)
+    broken = f"{count} break{'s' if count == 1 else ''} a law" if count else "no law was broken"
+    return (
+        f"{seeds}: {broken}. {search.rollouts:,} rollouts met {search.faults:,} faults in "
+        f"{search.virtual_s / 3600:,.1f} virtual hours ({seconds:,} s)."
+    )
+
+
+def _show(keys: SimulateKeys, seed: int) -> int:
+    """Play one seed and print its scenario, its events and what they break."""
+    from nemo_gym.simulation import draw, play
+
+    scenario = draw(seed)
+    numbers = _chosen(scenario, keys.keep)
+    result = play(scenario.keeping(numbers))
+    violations = [str(violation) for violation in result.violations]
+    faults = [f"{number}. {scenario.faults[number]}" for number in numbers]
+    events = [str(event) for event in result.events]
+    if keys.as_json:
+        document = {"seed": seed, "faults": faults, "trace": result.digest, "violations": violations}
+        print(json.dumps(document | {"events": events}, indent=2))
+    else:
+        print("\n".join([f"seed {seed}: {scenario}", *(f"  {fault}" for fault in faults), *events]))
+        print(f"trace {result.digest}")
+        print("\n".join(violations) or "no law was broken")
+    return ExitCode.FATAL if violations else ExitCode.COMPLETE
+
+
+def _chosen(scenario: Scenario, keep: list[int] | None) -> list[int]:
+    """The numbers of the faults to be played. Raises `ConfigError` for one that there is not."""
+    numbers = list(range(len(scenario.faults)))
+    if keep is None:
+        return numbers
+    unknown = [number for number in keep if number not in numbers]
+    if unknown:
+        raise ConfigError(
+            f"seed {scenario.seed} has {len(numbers)} faults; there is no number {unknown[0]}",
+            code="unknown_fault",
+            remedy="Faults are numbered from 0; without +keep all are played, and printed with their numbers.",
+        )
+    return sorted(set(keep))
+
+
+def _to_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "seed": finding.seed,
+        "law": finding.violation.law,
+        "message": finding.violation.message,
+        "at_s": finding.violation.at,
+        "faults": [str(fault) for fault in finding.faults],
+        "keep": list(finding.kept),
+        "faults_drawn": finding.drawn,
+        "trace": finding.digest,
+        "replays_exactly": finding.is_exact,
+        "command": finding.command,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    sys.exit(COMMAND.run(argv, simulate))
+
+
+if __name__ == "__main__":
+    main()

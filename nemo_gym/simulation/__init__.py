@@ -1,0 +1,18 @@
+"""Whole collections, simulated: one process, virtual time, one seed, and a fault plan that the gym must survive.
+
+    from nemo_gym.simulation import draw, play
+
+    result = play(draw(17))
+    assert result.finding is None
+
+The servers, the collector and the journal are the real ones. What is put in place of the world are its seams: time,
+ids and chance (`nemo_gym.sources`), the network (`nemo_gym.transport.Transport`) and the disk
+(`nemo_gym.rollouts.disk`). After every event the laws in `laws` and `deadlines` are checked. See `docs/simulation.md`.
+"""
+
+from nemo_gym.simulation.play import Result, play
+from nemo_gym.simulation.scenario import Scenario, draw
+from nemo_gym.simulation.search import Finding, Search, shrink
+from nemo_gym.simulation.witness import Violation
+
+__all__ = ["Finding", "Result", "Scenario", "Search", "Violation", "draw", "play", "shrink"]

@@ -1,0 +1,70 @@
+"""What is in a run's files at this moment, for somebody who comes and looks: whole lines, decompressed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from nemo_gym.rollouts.compression import DAMAGE, codec_of
+from nemo_gym.rollouts.files import RunFiles
+from nemo_gym.rollouts.identity import identity_in
+from nemo_gym.rollouts.packed_file import open_packed
+from nemo_gym.simulation.mortal_disk import MortalDisk
+
+
+def whole_lines(path: Path) -> tuple[bytes, ...]:
+    """The lines that are ended. A file that can't be decompressed has one, which is no row and says why."""
+    if not path.exists():
+        return ()
+    codec = codec_of(path)
+    try:
+        if codec is None:
+            content = path.read_bytes()
+        else:
+            with open_packed(path, codec) as file:
+                content = file.read()
+    except DAMAGE as error:
+        return (f"{path.name} is damaged: {error}".encode(),)
+    return tuple(content.split(b"\n")[:-1])
+
+
+def is_row(line: bytes) -> bool:
+    """Whether a line is a JSON object that says which rollout it belongs to."""
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(row, dict) and identity_in(row) is not None
+
+
+class FailuresFile(NamedTuple):
+    """The failures file of the run's latest start; each start that gets so far moves it aside and begins another."""
+
+    file: int
+    """What tells it from another file of the same name; 0 for none."""
+    lines: tuple[bytes, ...]
+
+    @classmethod
+    def look(cls, path: Path) -> FailuresFile:
+        return cls(path.stat().st_ino, whole_lines(path)) if path.exists() else cls(0, ())
+
+    def written_after(self, earlier: FailuresFile) -> tuple[bytes, ...]:
+        return self.lines[len(earlier.lines) :] if self.file == earlier.file else self.lines
+
+
+class LineCounts:
+    """How many rows and failures are in the files; they are read again when something was done on the disk."""
+
+    def __init__(self, files: RunFiles, disk: MortalDisk) -> None:
+        self._files = files
+        self._disk = disk
+        self._counted_at = -1
+        self._counts = (0, 0)
+
+    def __call__(self) -> tuple[int, int]:
+        if self._disk.operations != self._counted_at:
+            self._counted_at = self._disk.operations
+            self._counts = (len(whole_lines(self._files.rows)), len(whole_lines(self._files.failures)))
+        return self._counts

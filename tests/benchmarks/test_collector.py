@@ -1,0 +1,24 @@
+"""The collector's benchmark: a real collection in a process of its own, from a stub that costs next to nothing."""
+
+from __future__ import annotations
+
+import orjson
+
+from benchmarks.collector import ROW_BYTES, BenchKeys, run, scored
+
+
+def test_the_stub_answers_a_task_row_with_a_scored_row_of_four_kilobytes() -> None:
+    task = orjson.dumps({"_ng_task_index": 0, "responses_create_params": {"input": "x" * 300}})
+    row = orjson.loads(scored(task))
+    assert row["_ng_task_index"] == 0
+    assert row["reward"] == 1.0
+    assert abs(len(scored(task)) - ROW_BYTES) < 200
+
+
+def test_a_small_run_has_all_figures() -> None:
+    figures = run(1, BenchKeys(rows=1_000))
+    for way in ("in memory", "over HTTP"):
+        assert figures[way]["rows_per_s"] > 100
+        assert 20 < figures[way]["peak_memory_mb"] < 200
+        assert figures[way]["cpu_ms_a_row"] > 0
+    assert 0 < figures["resume"]["until_first_rollout_s"] < figures["resume"]["seconds"]

@@ -1,0 +1,91 @@
+"""The hot path, counted: a rollout that takes a tenth more calls or instructions than the committed numbers fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from benchmarks.calls import Work, work_inline, work_over_sockets
+
+
+class Counts(NamedTuple):
+    calls: float
+    instructions: float
+
+
+COMMITTED = {"inline": Counts(1070, 26_188), "over sockets": Counts(1580, 35_348)}
+"""What `ng_bench calls` said on Python 3.11 when it was last committed. Lower them when the hot path gets shorter."""
+ALLOWED = 0.10
+
+only_where_committed = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="bytecode differs by version; the numbers are Python 3.11's"
+)
+
+
+def fault_in(work: Work, committed: Counts) -> str | None:
+    """Why the work is not what it used to be; None where it is."""
+    counted = Counts(work.calls_per_rollout, work.instructions_per_rollout)
+    for name, now, before in zip(Counts._fields, counted, committed, strict=True):
+        if now > before * (1 + ALLOWED):
+            most = "\n".join(
+                f"{takes['instructions']:8.1f} {function}" for function, takes in work.most(40).items()
+            )
+            return f"{now:.0f} {name} a rollout, not {before:.0f}; most instructions are those of:\n{most}"
+        if now < before * (1 - ALLOWED):
+            return f"{now:.0f} {name} a rollout, not {before:.0f}: commit it, so that the next regression is seen"
+    return None
+
+
+@only_where_committed
+def test_an_inline_rollout_takes_no_more_than_it_used_to() -> None:
+    assert fault_in(work_inline(), COMMITTED["inline"]) is None
+
+
+@only_where_committed
+def test_a_rollout_over_sockets_takes_no_more_than_it_used_to() -> None:
+    assert fault_in(work_over_sockets(), COMMITTED["over sockets"]) is None
+
+
+def test_a_planted_regression_of_a_tenth_is_found() -> None:
+    now = work_inline()
+    committed = Counts(now.calls_per_rollout, now.instructions_per_rollout)
+    assert fault_in(work_inline(slower_by(0.08 * committed.instructions)), committed) is None
+    found = fault_in(work_inline(slower_by(0.11 * committed.instructions)), committed)
+    assert found is not None
+    assert "instructions a rollout" in found
+    assert "slower_by.<locals>.spend" in found, "the function that takes most is named"
+
+
+def test_a_hot_path_that_got_shorter_has_to_be_committed() -> None:
+    now = work_inline()
+    before = Counts(now.calls_per_rollout * 1.2, now.instructions_per_rollout)
+    assert "commit it" in (fault_in(now, before) or "")
+
+
+def test_the_engine_stub_is_left_out_and_the_libraries_are_not() -> None:
+    inline = {code.co_filename for code in work_inline().calls}
+    over_sockets = {code.co_filename for code in work_over_sockets().calls}
+    assert any("nemo_gym/servers/gate.py" in file for file in inline)
+    assert any("uvicorn/protocols" in file for file in over_sockets)
+    assert any("nemo_gym/transport/plain_http.py" in file for file in over_sockets)
+    assert not any("nemo_gym/testing/engine" in file for file in inline | over_sockets)
+
+
+def slower_by(instructions: float) -> Callable[[Any], Any]:
+    """Puts that many instructions before every attempt: a pass of this loop is three."""
+
+    def spend() -> None:
+        for _ in range(round(instructions / 3)):
+            pass
+
+    def wrap(app: Any) -> Any:
+        async def slower(scope: Any, receive: Any, send: Any) -> None:
+            spend()
+            await app(scope, receive, send)
+
+        return slower
+
+    return wrap

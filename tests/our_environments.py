@@ -1,0 +1,64 @@
+"""The environments of this repository, found by their folders, so that the next one is tested when it is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from nemo_gym import PARENT_DIR
+
+Mapping = dict[str, Any]
+
+BEST_REWARD = "best_reward"
+"""The field of a task row that says what the best attempt gets, where that is not 1."""
+
+
+class OurEnvironment(NamedTuple):
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def config_files(self) -> list[Path]:
+        return sorted(self.folder.glob("configs/*.yaml"))
+
+    def servers(self) -> Mapping:
+        """What its configurations declare, by the names of the instances."""
+        declared: Mapping = {}
+        for path in self.config_files:
+            declared |= yaml.safe_load(path.read_text(encoding="utf-8"))
+        return declared
+
+    def agents(self) -> list[str]:
+        """Those that attempt its example tasks."""
+        return [
+            name
+            for name, server in self.servers().items()
+            for options in server.get("responses_api_agents", {}).values()
+            if any(dataset["type"] == "example" for dataset in options.get("datasets", []))
+        ]
+
+    def examples(self) -> list[Mapping]:
+        """Its example tasks."""
+        lines = (self.folder / "data" / "example.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def best_rewards(self) -> list[float]:
+        """What a right policy gets for each example task."""
+        return [row.get(BEST_REWARD, 1.0) for row in self.examples()]
+
+    def gold(self) -> list[Mapping]:
+        """The scenes of what a right policy says in its example tasks, and a judge about it."""
+        path = self.folder / "data" / "example_gold.yaml"
+        scenes: list[Mapping] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return scenes
+
+
+OUR_ENVIRONMENTS = [
+    OurEnvironment(path.parent) for path in sorted((PARENT_DIR / "resources_servers").glob("*/app.py"))
+]

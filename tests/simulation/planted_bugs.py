@@ -1,0 +1,226 @@
+"""Bugs to be found: each breaks one thing in the real code while a block runs, as somebody might by mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from nemo_gym.failures import GymError
+from nemo_gym.rollouts import collect, collector, disk, journal, stopping
+from nemo_gym.rollouts.answer import Failed
+from nemo_gym.rollouts.append_file import AppendFile
+from nemo_gym.rollouts.collector import Collector
+from nemo_gym.rollouts.identity import FinishedRollouts
+from nemo_gym.rollouts.journal import Journal
+from nemo_gym.rollouts.window import window_of
+from nemo_gym.servers import episode, gate, server_client
+from nemo_gym.servers.gate import Gate
+from nemo_gym.servers.sessions import SessionRegistry
+from nemo_gym.servers.turns import Turns
+from nemo_gym.transport import caller
+from nemo_gym.transport.caller import Caller
+
+Bug = Callable[[], AbstractContextManager[Any]]
+
+
+def retry_of_a_call_dropped() -> AbstractContextManager[Any]:
+    """What an endpoint refuses is not asked for again."""
+    return patch.object(caller, "_may_be_sent_again", lambda last, repeatable: False)
+
+
+def attempt_dropped() -> AbstractContextManager[Any]:
+    """A rollout is given up after its first failure."""
+    return patch.object(Failed, "may_succeed_next_time", property(lambda self: False))
+
+
+def attempts_without_end() -> AbstractContextManager[Any]:
+    """One attempt more than allowed is made."""
+
+    class Generous(int):
+        def __gt__(self, other: int) -> bool:
+            return int(self) + 1 > other
+
+    original = Collector.__init__
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        original(self, *args, **options)
+        object.__setattr__(self._limits, "max_attempts", Generous(self._limits.max_attempts))
+
+    return patch.object(Collector, "__init__", init)
+
+
+def append_without_flush() -> AbstractContextManager[Any]:
+    """Rows wait in the process until there are three of them, or the file is closed."""
+    append, close = AppendFile.append, AppendFile.close
+    waiting: dict[AppendFile, list[bytes]] = {}
+
+    def flush(self: AppendFile) -> None:
+        for line in waiting.pop(self, []):
+            append(self, line)
+
+    def append_later(self: AppendFile, line: bytes) -> None:
+        waiting.setdefault(self, []).append(line)
+        if len(waiting[self]) == 3:
+            flush(self)
+
+    def flush_and_close(self: AppendFile) -> None:
+        flush(self)
+        close(self)
+
+    return patch.multiple(AppendFile, append=append_later, close=flush_and_close)
+
+
+def failure_row_dropped() -> AbstractContextManager[Any]:
+    """Attempts that fail leave no trace in the failures file."""
+    return patch.object(Journal, "add_failure", lambda self, line: None)
+
+
+def torn_tail_kept() -> AbstractContextManager[Any]:
+    """The next row is written behind half of another."""
+    return patch.object(AppendFile, "recover", lambda self, *args: 0)
+
+
+def finished_rollouts_forgotten() -> AbstractContextManager[Any]:
+    """A resumed run does again what is done."""
+    return patch.object(journal, "read_finished", lambda path: FinishedRollouts())
+
+
+def manifest_written_in_place() -> AbstractContextManager[Any]:
+    """A process that dies while it writes the manifest leaves half of one."""
+
+    def write(path: Path, content: bytes) -> None:
+        disk.write_file(path, content)
+
+    return patch("nemo_gym.rollouts.manifest.write_atomically", write)
+
+
+def session_not_closed() -> AbstractContextManager[Any]:
+    """The session stays open when the attempt fails."""
+    close = episode.close_quietly
+
+    async def close_after_success(client: Any, server: str, path: str) -> None:
+        if sys.exc_info()[0] is None:
+            await close(client, server, path)
+
+    return patch.object(episode, "close_quietly", close_after_success)
+
+
+def abandoned_sessions_kept() -> AbstractContextManager[Any]:
+    """Nobody sweeps up after an agent that died."""
+    return patch.object(SessionRegistry, "abandoned", lambda self: [])
+
+
+def failure_scored_zero() -> AbstractContextManager[Any]:
+    """An attempt whose verifier fails counts as a wrong answer."""
+    verify = episode._verify
+
+    async def verify_or_zero(*args: Any) -> dict[str, Any]:
+        try:
+            return await verify(*args)
+        except GymError:
+            return {"reward": 0.0, "session": "none"}
+
+    return patch.object(episode, "_verify", verify_or_zero)
+
+
+def tool_call_replayed() -> AbstractContextManager[Any]:
+    """A tool call whose answer was lost is sent again."""
+    return patch.object(server_client, "_REPEATABLE_PATHS", server_client._REPEATABLE_PATHS | {"/add"})
+
+
+def deadline_dropped() -> AbstractContextManager[Any]:
+    """Calls wait for as long as it takes, and tell nobody when the attempt is over."""
+    call = Caller.call
+
+    async def call_without(self: Caller, *args: Any, **options: Any) -> Any:
+        return await call(self, *args, **{**options, "deadline": None, "told": None})
+
+    return patch.object(Caller, "call", call_without)
+
+
+def window_too_wide() -> AbstractContextManager[Any]:
+    """A worker too many draws from the plan."""
+    return patch.object(collect, "window_of", lambda wanted, planned: window_of(wanted + 1, planned))
+
+
+def drain_without_end() -> AbstractContextManager[Any]:
+    """A run that is told to end waits for what is in flight, however long that takes."""
+
+    async def first_of(work: Any, event: asyncio.Event, timeout: float | None = None) -> None:
+        await stopping.first_of(work, event)
+
+    return patch.object(collector, "first_of", first_of)
+
+
+def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
+    """A handler works on after its caller has left."""
+
+    async def serve(inner: Any, scope: Any, body: bytes, receive: Any, answer: Any) -> None:
+        await inner(scope, gate._replay(body, receive), answer)
+
+    return patch.object(gate, "_serve_watched", serve)
+
+
+def caller_missed_late() -> AbstractContextManager[Any]:
+    """A handler looks for the first time after five seconds whether its caller is still there."""
+    return patch.object(gate, "_WATCHED_AFTER_S", 5.0)
+
+
+def restart_unnoticed() -> AbstractContextManager[Any]:
+    """An attempt plays on with a server that was restarted and has lost its session."""
+    original = Gate._open_context
+
+    def open_context(self: Gate, path: str, headers: dict[bytes, bytes]) -> Any:
+        return original(self, path, {name: value for name, value in headers.items() if name != b"x-ng-boot"})
+
+    return patch.object(Gate, "_open_context", open_context)
+
+
+def session_closed_under_a_tool() -> AbstractContextManager[Any]:
+    """What a session holds is freed while one of its tools still works with it."""
+
+    @contextmanager
+    def shared(self: Turns, session: str) -> Iterator[None]:
+        yield
+
+    return patch.object(Turns, "shared", shared)
+
+
+class Planted(NamedTuple):
+    """A bug, and how it comes to light."""
+
+    plant: Bug
+    """While the context that it gives is entered, the bug is there."""
+    laws: frozenset[str]
+    """Those by which it may show first."""
+    shows_at: int
+    """A seed at which it did when this was written: where to look first."""
+
+
+_TABLE: Sequence[tuple[Bug, set[str], int]] = (
+    (retry_of_a_call_dropped, {"failures have causes"}, 0),
+    (attempt_dropped, {"attempts are made"}, 6),
+    (attempts_without_end, {"attempts are made"}, 4),
+    (append_without_flush, {"what is counted is written"}, 0),
+    (failure_row_dropped, {"what is counted is written"}, 4),
+    (torn_tail_kept, {"files recover", "what is counted is written"}, 2),
+    (finished_rollouts_forgotten, {"nothing twice"}, 0),
+    (manifest_written_in_place, {"files recover"}, 53),
+    (session_not_closed, {"sessions are closed"}, 0),
+    (abandoned_sessions_kept, {"sessions are closed"}, 6),
+    (failure_scored_zero, {"rewards are true"}, 14),
+    (tool_call_replayed, {"nothing twice"}, 18),
+    (deadline_dropped, {"deadlines are kept"}, 0),
+    (window_too_wide, {"queues are bounded"}, 0),
+    (drain_without_end, {"runs end when told"}, 33),
+    (cancellation_stops_at_the_model, {"nobody works in vain"}, 0),
+    (caller_missed_late, {"nobody works in vain"}, 6),
+    (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
+    (session_closed_under_a_tool, {"sessions are closed"}, 2),
+)
+PLANTED = {bug.__name__: Planted(bug, frozenset(laws), seed) for bug, laws, seed in _TABLE}

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from nemo_gym.simulation import draw
+from nemo_gym.simulation.faults import HARMS_OF, Blow, CallFault, CollectorFault, Fault
+
+
+def faults_of(seeds: range) -> list[Fault]:
+    return [fault for seed in seeds for fault in draw(seed).faults]
+
+
+def test_a_seed_is_the_same_scenario_whenever_it_is_drawn() -> None:
+    assert [draw(seed) for seed in range(50)] == [draw(seed) for seed in range(50)]
+    assert len({draw(seed).faults for seed in range(50)}) > 30
+
+
+def test_every_harm_of_every_route_and_every_blow_is_drawn_within_a_thousand_seeds() -> None:
+    faults = faults_of(range(1000))
+    drawn = {(fault.place, fault.harm) for fault in faults if isinstance(fault, CallFault)}
+    assert drawn == {(place, harm) for place, harms in HARMS_OF.items() for harm in harms}
+    assert {fault.blow for fault in faults if isinstance(fault, CollectorFault)} == set(Blow)
+
+
+def test_some_runs_meet_no_fault_and_some_many() -> None:
+    counts = {len(draw(seed).faults) for seed in range(200)}
+    assert {0, 1, 8} <= counts
+
+
+def test_a_scenario_keeps_the_faults_that_are_asked_for_and_all_else() -> None:
+    scenario = next(draw(seed) for seed in range(100) if len(draw(seed).faults) >= 4)
+    kept = scenario.keeping([1, 3])
+    assert kept.faults == (scenario.faults[1], scenario.faults[3])
+    assert kept.keeping([0, 1]) == kept
+    assert str(kept) == str(scenario)
+    assert kept.rng("tasks").random() == scenario.rng("tasks").random()
