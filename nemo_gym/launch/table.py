@@ -46,7 +46,9 @@ def server_table(observations: Sequence[Observation]) -> Table:
             megabytes(each.memory_bytes),
             _alarming(server.restarts),
         )
-    by_process = {each.server.pid: each.memory_bytes or 0 for each in observations}
+    by_process = {
+        each.server.pid: each.memory_bytes for each in observations if each.memory_bytes is not None
+    }
     table.caption = f"{megabytes(sum(by_process.values()))} in all servers"
     table.caption_justify = "left"
     return table

@@ -231,13 +231,14 @@ async def test_what_a_killed_collector_s_processes_left_is_taken_over(tmp_path: 
 async def test_processes_end_when_their_collector_is_killed(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 2)
     agent = AgentServer(hanging=frozenset({0, 1}))
+    there_before = set(psutil.Process().children())
     async with serving(agent) as gym:
         running = asyncio.create_task(run(gym, tmp_path, 2))
         await agent.in_flight(4)
         running.cancel()  # as near as a test comes: the sockets to the processes are closed
         await asyncio.gather(running, return_exceptions=True)
         await agent.in_flight(0)
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) <= there_before
 
 
 async def test_servers_in_the_collector_s_own_process_can_t_be_called_from_others(tmp_path: Path) -> None:
