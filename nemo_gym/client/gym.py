@@ -138,17 +138,19 @@ class Gym(_Client):
             raise _unreachable(url, error) from error
         if answer.status != http.HTTPStatus.OK:
             raise refusal(answer.status, answer.read(), url)
-        while True:
-            try:
-                line = answer.readline()
-            except (OSError, http.client.HTTPException) as error:
-                raise broken_off(url, error) from error
+        is_whole = False
+        for line in _read_lines(answer, url):
             if not line.endswith(b"\n"):
                 raise broken_off(url)
             rollout = read_line(line)
             if rollout is None:
-                return
-            yield rollout
+                is_whole = (
+                    True  # and the end of the body is still to be read: leaving before it breaks it off
+                )
+            else:
+                yield rollout
+        if not is_whole:
+            raise broken_off(url)
 
 
 class AsyncGym(_Client):
@@ -173,6 +175,7 @@ class AsyncGym(_Client):
 
         url = self.address.url
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        is_whole = False
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 22) as session,
@@ -185,13 +188,15 @@ class AsyncGym(_Client):
                 async for line in _lines(answer.content):
                     rollout = read_line(line)
                     if rollout is None:
-                        return
-                    yield rollout
+                        is_whole = True
+                    else:
+                        yield rollout
         except aiohttp.ClientConnectorError as error:
             raise _unreachable(url, error) from error
         except aiohttp.ClientError as error:
             raise broken_off(url, error) from error
-        raise broken_off(url)
+        if not is_whole:
+            raise broken_off(url)
 
     async def update_policy(
         self,
@@ -234,6 +239,13 @@ def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> s
         )
     url: str = models[server]["url"]
     return url
+
+
+def _read_lines(answer: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
+    try:
+        yield from iter(answer.readline, b"")
+    except (OSError, http.client.HTTPException) as error:
+        raise broken_off(url, error) from error
 
 
 async def _lines(content: Any) -> AsyncIterator[bytes]:

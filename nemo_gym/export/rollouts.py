@@ -182,7 +182,7 @@ class RolloutFiles:
             if task is None:
                 report.leave_out(name, LeftOut.UNREADABLE)
                 continue
-            rollout = _scored(orjson.loads(line.content), name, task, report)
+            rollout = _scored(_parsed(line, path), name, task, report)
             if rollout is not None:
                 opened.setdefault(task, []).append(rollout)
             missing[task] -= 1
@@ -208,15 +208,24 @@ def _task_of(line: Line, path: Path) -> str | None:
     if identity is not None and _is_whole(line):
         return str(identity.task)
     try:
-        row = orjson.loads(line.content)
-    except orjson.JSONDecodeError as error:
+        row = _parsed(line, path)
+    except ConfigError:
         if not _is_whole(line):
             return None
+        raise
+    number = row.get(TASK_INDEX_KEY)
+    return str(number) if isinstance(number, int) else prompt_fingerprint(row).hex()
+
+
+def _parsed(line: Line, path: Path) -> dict[str, Any]:
+    """The row on a line. Raises `ConfigError` where there is none."""
+    try:
+        row = orjson.loads(line.content)
+    except orjson.JSONDecodeError as error:
         raise _not_a_row(path, line, f"is not JSON: {error}") from error
     if not isinstance(row, dict):
         raise _not_a_row(path, line, "is not a JSON object")
-    number = row.get(TASK_INDEX_KEY)
-    return str(number) if isinstance(number, int) else prompt_fingerprint(row).hex()
+    return row
 
 
 def _not_a_row(path: Path, line: Line, problem: str) -> ConfigError:

@@ -15,11 +15,12 @@ verifier's own fields, `input_tokens` and the like of `response.usage`):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics.estimators import (
+    Clusters,
     clustered_standard_error,
     confidence_interval,
     mean,
@@ -34,8 +35,9 @@ from nemo_gym.metrics.table import RecordTable, TaskPlaces
 class AggregateResult(TypedDict):
     """The fields of the wire's `AggregateMetrics`."""
 
-    group_level_metrics: list[dict[str, Any]]
-    """One entry a task, in order of the task index."""
+    group_level_metrics: Iterable[dict[str, Any]]
+    """One entry a task, in order of the task index. Those of an accumulator are made anew each time that they are gone
+    through: all of a large run's at once would take gigabytes."""
     agent_metrics: dict[str, Any]
     key_metrics: dict[str, Any]
 
@@ -74,44 +76,55 @@ class AgentMetrics:
         """
         if not len(self._table) and planned is None:
             return AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
-        tasks = list(self._table.tasks())
-        planned = _complete_plan(tasks, planned)
-        agent_metrics: dict[str, Any] = _count_metrics(self._table, tasks, planned)
-        for name in self._table.names:
-            clusters = [self._table.values(name, task.scored) for task in tasks]
-            agent_metrics |= describe(name, [value for cluster in clusters for value in cluster])
-            agent_metrics |= _errors_of_mean(name, clusters)
-        for name in self._scores:
-            agent_metrics |= self._families(name, tasks, planned)
+        agent_metrics = self._agent_metrics(planned)
         return AggregateResult(
-            group_level_metrics=[self._group_metrics(task) for task in tasks],
+            group_level_metrics=_TaskEntries(self._table),
             agent_metrics=agent_metrics,
             key_metrics=select_key_metrics(agent_metrics),
         )
 
-    def _families(self, name: str, tasks: Sequence[TaskPlaces], planned: Planned) -> dict[str, float]:
-        max_k = max((len(task.places) for task in tasks), default=0)
-        return score_families(
-            name, [self._task_scores(name, task) for task in tasks], planned=planned, max_k=max_k
-        )
+    def _agent_metrics(self, planned: Planned | None) -> dict[str, Any]:
+        table = self._table
+        sizes = Counter(len(task.places) for task in table.tasks())
+        planned = _complete_plan(sizes, planned)
+        metrics: dict[str, Any] = _count_metrics(table, planned)
+        for name in table.names:
+            clusters = Clusters(table.values(name, task.places) for task in table.tasks())
+            metrics |= describe(name, clusters.samples) | _errors_of_mean(name, clusters)
+        for name in self._scores:
+            scores = (self._task_scores(name, task) for task in table.tasks())
+            metrics |= score_families(name, scores, planned=planned, max_k=max(sizes, default=0))
+        return metrics
 
     def _task_scores(self, name: str, task: TaskPlaces) -> TaskScores:
-        table, places = self._table, self._table.places_with(name, task.scored)
+        table, places = self._table, self._table.places_with(name, task.places)
         return TaskScores(
-            scores=table.values(name, places) if places else [],
+            scores=table.values(name, task.places) if places else [],
             runs=[table.rollout(place) for place in places],
             answers=None if self._answer_key is None else [table.answer(place) for place in places],
         )
 
-    def _group_metrics(self, task: TaskPlaces) -> dict[str, Any]:
-        metrics: dict[str, Any] = {
-            TASK_INDEX: task.task,
-            "count/rollouts": len(task.places),
-            "count/scored": len(task.scored),
-        }
-        for name in self._table.names:
-            metrics |= describe(name, self._table.values(name, task.scored))
-        return metrics
+
+class _TaskEntries:
+    """The entry of each task of a table."""
+
+    def __init__(self, table: RecordTable) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self._table.names
+        for task in self._table.tasks():
+            metrics: dict[str, Any] = {
+                TASK_INDEX: task.task,
+                "count/rollouts": len(task.places),
+                "count/scored": self._table.scored(task.places),
+            }
+            for name in names:
+                metrics |= describe(name, self._table.values(name, task.places))
+            yield metrics
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Iterable) and list(self) == list(other)
 
 
 def aggregate(rows: Iterable[Mapping[str, Any]], *, planned: Planned | None = None) -> AggregateResult:
@@ -144,8 +157,9 @@ def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _complete_plan(tasks: Sequence[TaskPlaces], planned: Planned | None) -> Planned:
-    seen = Planned(tasks=len(tasks), rollouts=sum(len(task.places) for task in tasks))
+def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned:
+    """`sizes`: how many tasks have so many rollouts."""
+    seen = Planned(tasks=sum(sizes.values()), rollouts=sum(size * tasks for size, tasks in sizes.items()))
     if planned is None:
         return seen
     if planned.tasks < seen.tasks or planned.rollouts < seen.rollouts:
@@ -158,28 +172,24 @@ def _complete_plan(tasks: Sequence[TaskPlaces], planned: Planned | None) -> Plan
     return planned
 
 
-def _count_metrics(table: RecordTable, tasks: Sequence[TaskPlaces], planned: Planned) -> dict[str, int]:
-    outcomes: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
-    for task in tasks:
-        outcomes.update(table.outcome(place) for place in task.places)
-        failures.update(kind for place in task.places if (kind := table.failure(place)) is not None)
+def _count_metrics(table: RecordTable, planned: Planned) -> dict[str, int]:
+    outcomes, failures = table.outcomes(), table.failures()
     outcomes["missing"] = planned.rollouts - outcomes.total()
+    scored = Counter(table.scored(task.places) for task in table.tasks())
     counts = {
         "count/tasks": planned.tasks,
         "count/rollouts": planned.rollouts,
-        "count/scored": sum(len(task.scored) for task in tasks),
-        "count/unscored_tasks": planned.tasks - sum(1 for task in tasks if task.scored),
+        "count/scored": sum(rollouts * tasks for rollouts, tasks in scored.items()),
+        "count/unscored_tasks": planned.tasks - scored.total() + scored[0],
     }
     counts |= {f"count/outcome/{outcome}": count for outcome, count in sorted(outcomes.items()) if count}
     counts |= {f"count/failure/{kind}": count for kind, count in sorted(failures.items())}
     return counts
 
 
-def _errors_of_mean(name: str, clusters: Sequence[Sequence[float]]) -> dict[str, float]:
+def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
     error = clustered_standard_error(clusters)
     if error is None:
         return {}
-    center = mean([value for cluster in clusters for value in cluster])
-    interval = confidence_interval(center, error, sum(1 for cluster in clusters if cluster))
+    interval = confidence_interval(mean(clusters.samples), error, len(clusters))
     return {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}

@@ -7,12 +7,13 @@ not exist (the spread of one sample over tasks, an interval over one task) are `
 from __future__ import annotations
 
 import math
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 NORMAL_975 = 1.959963984540054
@@ -49,21 +50,64 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def mean_in_percent(ratios: Sequence[Ratio]) -> float:
-    """The arithmetic mean of one or more ratios, times 100: of 1/3 and 2/3 it is 50, and not a digit less."""
-    if not ratios:
-        raise ValueError("the mean of no values is undefined")
-    numerators: defaultdict[int, list[float | int]] = defaultdict(list)
-    for ratio in ratios:
-        numerators[ratio.denominator].append(ratio.numerator)
-    total = sum((_exact_sum(parts) / denominator for denominator, parts in numerators.items()), Fraction())
-    return float(100 * total / len(ratios))
+class RatioMean:
+    """The mean of ratios, times 100, which are taken in one by one: of 1/3 and 2/3 it is 50, and not a digit less.
+
+    Whole numerators are added up exactly; of others eight bytes each are kept, and the sum is rounded once.
+    """
+
+    def __init__(self) -> None:
+        self._whole: defaultdict[int, int] = defaultdict(int)
+        """Denominator → the sum of whole numerators."""
+        self._others: defaultdict[int, array[float]] = defaultdict(_no_numbers)
+        """Denominator → numerators that are no whole numbers."""
+        self._percent = _no_numbers()
+
+    def __len__(self) -> int:
+        return len(self._percent)
+
+    def add(self, ratio: Ratio) -> None:
+        if isinstance(ratio.numerator, int):
+            self._whole[ratio.denominator] += ratio.numerator
+        else:
+            self._others[ratio.denominator].append(ratio.numerator)
+        self._percent.append(100.0 * ratio.value)
+
+    def in_percent(self) -> float:
+        """The mean of what was taken in, which is one ratio or more."""
+        sums = [
+            *(Fraction(total, denominator) for denominator, total in self._whole.items()),
+            *(Fraction(math.fsum(each)) / denominator for denominator, each in self._others.items()),
+        ]
+        return float(100 * sum(sums, Fraction()) / len(self))
+
+    def standard_error(self) -> float | None:
+        """Of the mean, each ratio being an observation; None for fewer than 2."""
+        spread = sample_standard_deviation(self._percent)
+        return None if spread is None else spread / math.sqrt(len(self))
 
 
-def _exact_sum(numbers: Sequence[float | int]) -> Fraction:
-    """Whole numbers are added exactly, others rounded once."""
-    whole = sum(number for number in numbers if isinstance(number, int))
-    return whole + Fraction(math.fsum(number for number in numbers if not isinstance(number, int)))
+class Clusters:
+    """The samples of each task that has any, packed: eight bytes a sample, and as many a task."""
+
+    def __init__(self, clusters: Iterable[Sequence[float]]) -> None:
+        self.samples = _no_numbers()
+        """Of all tasks together."""
+        self._ends = array("q", [0])
+        for cluster in clusters:
+            if cluster:
+                self.samples.extend(cluster)
+                self._ends.append(len(self.samples))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __iter__(self) -> Iterator[Sequence[float]]:
+        return (self.samples[start:end] for start, end in pairwise(self._ends))
+
+
+def _no_numbers() -> array[float]:
+    return array("d")
 
 
 def median(values: Iterable[float]) -> float:
@@ -163,13 +207,12 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | Non
     With one sample a task it is the ordinary s / sqrt(n), with equally many the spread of task means over sqrt(G).
     Tasks without a sample are no clusters.
     """
-    groups = [cluster for cluster in clusters if cluster]
+    groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
         return None
-    samples = sum(map(len, groups))
-    center = math.fsum(value for group in groups for value in group) / samples
+    center = mean(groups.samples)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
-    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / samples
+    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples)
 
 
 def confidence_interval(center: float, standard_error: float, clusters: int) -> Interval:

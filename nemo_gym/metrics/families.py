@@ -18,11 +18,13 @@ the other tasks, and `short_tasks@k` tells how many are missing.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from nemo_gym.metrics.estimators import Ratio, expected_max_ratios, mean_in_percent, sample_standard_deviation
+from nemo_gym.metrics.estimators import Ratio, RatioMean, expected_max_ratios, sample_standard_deviation
 from nemo_gym.metrics.majority import majority_curve
 
 STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
@@ -54,48 +56,75 @@ class Planned:
 
 
 def score_families(
-    name: str, tasks: Sequence[TaskScores], *, planned: Planned, max_k: int
+    name: str, tasks: Iterable[TaskScores], *, planned: Planned, max_k: int
 ) -> dict[str, float]:
-    """All families of the score `name` for k = 1 .. max_k."""
+    """All families of the score `name` for k = 1 .. max_k. `tasks` are gone through once, and not held."""
+    families = [
+        _Family("pass@{k}", _best_curve, max_k),
+        _Family("pass@1[avg-of-{k}]", _average_curve, max_k),
+        _Family("majority@{k}", _vote_curve, max_k),
+    ]
+    runs, sizes = _Runs(), Counter[int]()
+    for task in tasks:
+        for family in families:
+            family.add(task)
+        runs.add(task)
+        sizes[len(task.scores)] += 1
     metrics: dict[str, float] = {}
-    _add_family(metrics, "pass@{k}", name, tasks, max_k, _best_curve)
-    _add_family(metrics, "pass@1[avg-of-{k}]", name, tasks, max_k, _average_curve)
-    if any(task.answers is not None for task in tasks):
-        _add_family(metrics, "majority@{k}", name, tasks, max_k, _vote_curve)
-    _add_run_spread(metrics, name, run_averages(tasks))
-    _add_coverage(metrics, name, tasks, planned, max_k)
-    return metrics
+    for family in families:
+        metrics |= family.metrics(name)
+    return metrics | _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, max_k)
 
 
 def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
     """The mean score, times 100, of each run of the dataset that has any, in the order of the runs."""
-    by_run: defaultdict[int, list[float]] = defaultdict(list)
+    runs = _Runs()
     for task in tasks:
+        runs.add(task)
+    return runs.averages()
+
+
+class _Family:
+    """The mean over tasks of what `curve_of` makes of each, for k = 1 .. max_k."""
+
+    def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[Ratio]], max_k: int) -> None:
+        self._pattern = pattern
+        self._curve_of = curve_of
+        self._means = [RatioMean() for _ in range(max_k)]
+
+    def add(self, task: TaskScores) -> None:
+        for of_k, ratio in zip(self._means, self._curve_of(task, len(self._means)), strict=False):
+            of_k.add(ratio)
+
+    def metrics(self, name: str) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        for k, of_k in enumerate(self._means, start=1):
+            if not len(of_k):
+                continue
+            key = f"{self._pattern.format(k=k)}/{name}"
+            metrics[key] = of_k.in_percent()
+            error = of_k.standard_error()
+            if error is not None:
+                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = error
+        return metrics
+
+
+class _Runs:
+    """The scores of each run of the dataset."""
+
+    def __init__(self) -> None:
+        self._scores: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+
+    def add(self, task: TaskScores) -> None:
         for run, score in zip(task.runs, task.scores, strict=True):
-            by_run[run].append(score)
-    return [mean_in_percent([Ratio(math.fsum(by_run[run]), len(by_run[run]))]) for run in sorted(by_run)]
+            self._scores[run].append(score)
 
-
-def _add_family(
-    metrics: dict[str, float],
-    pattern: str,
-    name: str,
-    tasks: Iterable[TaskScores],
-    max_k: int,
-    curve_of: Callable[[TaskScores, int], list[Ratio]],
-) -> None:
-    values_by_k: list[list[Ratio]] = [[] for _ in range(max_k)]
-    for task in tasks:
-        for values, value in zip(values_by_k, curve_of(task, max_k), strict=False):
-            values.append(value)
-    for k, values in enumerate(values_by_k, start=1):
-        if not values:
-            continue
-        key = f"{pattern.format(k=k)}/{name}"
-        metrics[key] = mean_in_percent(values)
-        spread = sample_standard_deviation([100.0 * ratio.value for ratio in values])
-        if spread is not None:
-            metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = spread / math.sqrt(len(values))
+    def averages(self) -> list[float]:
+        """The mean of each, times 100, in the order of the runs."""
+        return [
+            float(100 * Fraction(math.fsum(scores)) / len(scores))
+            for _, scores in sorted(self._scores.items())
+        ]
 
 
 def _best_curve(task: TaskScores, max_k: int) -> list[Ratio]:
@@ -116,22 +145,25 @@ def _average_curve(task: TaskScores, max_k: int) -> list[Ratio]:
     return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
 
 
-def _add_run_spread(metrics: dict[str, float], name: str, averages: Sequence[float]) -> None:
+def _run_spread(name: str, averages: Sequence[float]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
     for k in range(2, len(averages) + 1):
         spread = sample_standard_deviation(averages[:k])
         if spread is not None:
             key = f"pass@1[avg-of-{k}]/{name}"
             metrics[f"{key}/{STD_DEV_ACROSS_RUNS}"] = spread
             metrics[f"{key}/{STD_ERR_ACROSS_RUNS}"] = spread / math.sqrt(k)
+    return metrics
 
 
-def _add_coverage(
-    metrics: dict[str, float], name: str, tasks: Sequence[TaskScores], planned: Planned, max_k: int
-) -> None:
-    scored = sum(len(task.scores) for task in tasks)
+def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int) -> dict[str, float]:
+    """`sizes`: how many tasks have so many scores."""
+    metrics: dict[str, float] = {}
     if planned.rollouts:
+        scored = sum(scores * tasks for scores, tasks in sizes.items())
         metrics[f"coverage/{name}"] = 100.0 * scored / planned.rollouts
     for k in range(1, max_k + 1):
-        short = planned.tasks - sum(1 for task in tasks if len(task.scores) >= k)
+        short = planned.tasks - sum(tasks for scores, tasks in sizes.items() if scores >= k)
         if short:
             metrics[f"short_tasks@{k}/{name}"] = short
+    return metrics

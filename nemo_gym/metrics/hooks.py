@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.metrics.aggregate import AgentMetrics, AggregateResult, select_key_metrics
+from nemo_gym.metrics.aggregate import AgentMetrics, select_key_metrics
 from nemo_gym.metrics.records import REWARD, ROLLOUT_INDEX, TASK_INDEX, is_scored
 
 Row = dict[str, Any]
@@ -41,10 +41,11 @@ def compute_aggregate_metrics(
     for row in rows:
         metrics.add(row)
     result = metrics.result()
-    _merge_per_task(result, per_task)
+    groups = list(result["group_level_metrics"])
+    _merge_per_task(groups, per_task)
     agent_metrics = result["agent_metrics"] | custom
     return AggregateMetrics(
-        group_level_metrics=result["group_level_metrics"],
+        group_level_metrics=groups,
         agent_metrics=agent_metrics,
         key_metrics=(get_key_metrics_fn or select_key_metrics)(agent_metrics),
     )
@@ -85,10 +86,10 @@ def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
         seen[task] += 1
 
 
-def _merge_per_task(result: AggregateResult, per_task: Iterable[Mapping[str, Any]]) -> None:
-    groups = {group[TASK_INDEX]: group for group in result["group_level_metrics"]}
+def _merge_per_task(groups: Iterable[Row], per_task: Iterable[Mapping[str, Any]]) -> None:
+    by_task = {group[TASK_INDEX]: group for group in groups}
     for metrics in per_task:
-        group = groups.get(metrics[TASK_INDEX])
+        group = by_task.get(metrics[TASK_INDEX])
         if group is None:
             raise ValueError(
                 f"{PER_TASK_METRICS} has an entry for task {metrics[TASK_INDEX]!r}, which has no rows"

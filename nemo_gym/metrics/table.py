@@ -1,7 +1,8 @@
 """The mergeable store of a run's records: one packed column per number, eight bytes a value, no rows.
 
-Adding and merging append; records are brought in order only when they are read. So the content doesn't depend on
-the order of arrival or on how a run was cut into shards.
+Adding and merging append; before it is read the table is put in order, and attempts that don't count are dropped. So
+what it holds then doesn't depend on the order of arrival or on how a run was cut into shards, and each task's records
+stand together.
 """
 
 from __future__ import annotations
@@ -9,25 +10,29 @@ from __future__ import annotations
 import math
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeVar
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics.records import RolloutRecord
 
+T = TypeVar("T", int, float)
 
-@dataclass(frozen=True, slots=True)
-class TaskPlaces:
+
+class TaskPlaces(NamedTuple):
     """Where the records of one task stand in the table, in order of their rollout index."""
 
     task: int
-    places: list[int]
-    scored: list[int]
-    """The places whose record is scored."""
+    places: range
 
 
 class RecordTable:
-    """Records in columns. A place is a record's position; columns hold NaN where a record lacks the number."""
+    """Records in columns. A place is a record's position; columns hold NaN where a record lacks the number.
+
+    Places are those of the table in order: they hold until the next record is added.
+    """
 
     def __init__(self) -> None:
         self._tasks = array("q")
@@ -38,6 +43,8 @@ class RecordTable:
         self._failures: list[str | None] = []
         self._answers: list[str | None] = []
         self._columns: dict[str, array[float]] = {}
+        self._bounds: array[int] | None = None
+        """Where each task's records begin, and the end; None while the table is not in order."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -60,6 +67,7 @@ class RecordTable:
         self._outcomes.append(sys.intern(record.outcome))
         self._failures.append(_intern(record.failure))
         self._answers.append(_intern(record.answer))
+        self._bounds = None
 
     def extend(self, other: RecordTable) -> None:
         """Append every record of `other`, which stays as it is."""
@@ -75,28 +83,7 @@ class RecordTable:
         self._outcomes.extend(other._outcomes)
         self._failures.extend(other._failures)
         self._answers.extend(other._answers)
-
-    def values(self, name: str, places: list[int]) -> list[float]:
-        """The numbers `name` of the records at `places`, those that have it."""
-        column = self._columns[name]
-        return [column[place] for place in places if not math.isnan(column[place])]
-
-    def places_with(self, name: str, places: list[int]) -> list[int]:
-        """The places whose record has the number `name`."""
-        column = self._columns.get(name)
-        return [] if column is None else [place for place in places if not math.isnan(column[place])]
-
-    def rollout(self, place: int) -> int:
-        return self._rollouts[place]
-
-    def outcome(self, place: int) -> str:
-        return self._outcomes[place]
-
-    def failure(self, place: int) -> str | None:
-        return self._failures[place]
-
-    def answer(self, place: int) -> str | None:
-        return self._answers[place]
+        self._bounds = None
 
     def tasks(self) -> Iterator[TaskPlaces]:
         """Every task in order of its index, with one place a rollout.
@@ -106,16 +93,59 @@ class RecordTable:
         Raises:
             InputError: two records of one rollout are scored.
         """
-        places = self._kept_places()
-        start = 0
-        while start < len(places):
-            task = self._tasks[places[start]]
-            end = start
-            while end < len(places) and self._tasks[places[end]] == task:
-                end += 1
-            mine = places[start:end]
-            yield TaskPlaces(task, mine, [place for place in mine if self._is_scored[place]])
-            start = end
+        for start, end in pairwise(self._in_order()):
+            yield TaskPlaces(self._tasks[start], range(start, end))
+
+    def outcomes(self) -> Counter[str]:
+        """How many rollouts ended how. Raises as `tasks` does."""
+        self._in_order()
+        return Counter(self._outcomes)
+
+    def failures(self) -> Counter[str]:
+        """How many rollouts failed, by the class of their failure. Raises as `tasks` does."""
+        self._in_order()
+        return Counter(failure for failure in self._failures if failure is not None)
+
+    def values(self, name: str, places: range) -> list[float]:
+        """The numbers `name` of the records at `places`, those that have it."""
+        column = self._columns[name][places.start : places.stop]
+        return [value for value in column if not math.isnan(value)]
+
+    def places_with(self, name: str, places: range) -> list[int]:
+        """The places whose record has the number `name`."""
+        column = self._columns.get(name)
+        return [] if column is None else [place for place in places if not math.isnan(column[place])]
+
+    def scored(self, places: range) -> int:
+        """How many of the records at `places` are scored."""
+        return sum(self._is_scored[places.start : places.stop])
+
+    def rollout(self, place: int) -> int:
+        return self._rollouts[place]
+
+    def answer(self, place: int) -> str | None:
+        return self._answers[place]
+
+    def _in_order(self) -> array[int]:
+        """The bounds of tasks, when the table is in order."""
+        if self._bounds is None:
+            self._keep(self._kept_places())
+            tasks = self._tasks
+            starts = (place for place in range(len(tasks)) if not place or tasks[place] != tasks[place - 1])
+            self._bounds = array("q", chain(starts, (len(tasks),)))
+        return self._bounds
+
+    def _keep(self, kept: list[int]) -> None:
+        """Hold the records at `kept` alone, in that order."""
+        self._tasks = _picked(self._tasks, kept)
+        self._rollouts = _picked(self._rollouts, kept)
+        self._attempts = _picked(self._attempts, kept)
+        self._is_scored = _picked(self._is_scored, kept)
+        self._outcomes = [self._outcomes[place] for place in kept]
+        self._failures = [self._failures[place] for place in kept]
+        self._answers = [self._answers[place] for place in kept]
+        for name, column in self._columns.items():
+            self._columns[name] = _picked(column, kept)
 
     def _kept_places(self) -> list[int]:
         # Stable sorts, the most significant key last: no tuple per record. The failure breaks ties between equal
@@ -145,6 +175,10 @@ class RecordTable:
 
 def _missing(count: int) -> array[float]:
     return array("d", [math.nan]) * count
+
+
+def _picked(column: array[T], places: list[int]) -> array[T]:
+    return array(column.typecode, map(column.__getitem__, places))
 
 
 def _intern(text: str | None) -> str | None:

@@ -59,6 +59,15 @@ class AppendFile:
             ) from error
         self._size += len(data)
 
+    def sync(self) -> None:
+        """Return when all that was added would outlive a power cut. Raises `ConfigError` when the disk refuses it."""
+        try:
+            disk().sync(self._fd)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} may not outlive a power cut: {error.strerror}", code="output_unwritable"
+            ) from error
+
     def cut(self, size: int) -> None:
         """Shorten the file to `size` bytes."""
         disk().cut(self._fd, size)

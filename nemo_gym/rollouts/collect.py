@@ -80,7 +80,7 @@ class _Prepared:
 
 async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prepared:
     files = RunFiles.of(settings.output)
-    _refuse_contradictions(settings, gym)
+    _refuse_contradictions(settings, files, gym)
     refuse_existing(files, settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
     if not settings.skip_invalid_rows or not inspection.rollouts:
@@ -91,9 +91,16 @@ async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prep
     return await asyncio.to_thread(_open_files, settings, files, inspection, servers)
 
 
-def _refuse_contradictions(settings: CollectSettings, gym: Gym) -> None:
+def _refuse_contradictions(settings: CollectSettings, files: RunFiles, gym: Gym) -> None:
     if settings.processes == 1:
         return
+    for shard in map(files.shard, range(settings.processes)):
+        if shard.is_run_of_its_own():
+            raise ConfigError(
+                f"{shard.rows} belongs to another run; a collector process of this one would write to it",
+                code="output_exists",
+                remedy="Choose another +output_jsonl_fpath, or leave +collector_processes out.",
+            )
     if gym.transport is not None:
         raise ConfigError(
             "+collector_processes needs servers in processes of their own",
@@ -206,6 +213,7 @@ class _Run:
                     await self._collector(attempter).run(self._attempts())
         except GymError as error:
             log.debug("the run broke, which its summary says", exc_info=error)
+            self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
 
     def _shards(self) -> Shards:
         """The processes that the work is shared out to."""
@@ -230,9 +238,7 @@ class _Run:
         return Shards(setups, self._tally, self._metrics, self._rules(), self._stop)
 
     async def _run_shards(self) -> None:
-        if self._prepared.materialized is not None:
-            for planned in self._prepared.plan:
-                self._prepared.materialized.add(planned)
+        await asyncio.to_thread(self._write_inputs)
         journal, shards = self._prepared.journal, self._shards()
         try:
             await shards.run()
@@ -241,6 +247,12 @@ class _Run:
         if shards.has_lost_one:  # what it counted is gone, what it wrote is not
             self._metrics, self._rows_to_note = RunMetrics(), journal.rows_before + taken
             self._tally.completed = taken - self._tally.truncated
+
+    def _write_inputs(self) -> None:
+        """Write every planned row, which the processes only read."""
+        if self._prepared.materialized is not None:
+            for planned in self._prepared.plan:
+                self._prepared.materialized.add(planned)
 
     def _rules(self) -> StopRules:
         return StopRules(
@@ -272,11 +284,11 @@ class _Run:
     async def _measure(self) -> tuple[dict[str, AggregateResult], list[str]]:
         """The metrics of all rows in the file, written beside it; and what there is to say about them."""
         journal, cutting = self._prepared.journal, self._stop.cutting
-        if cutting.is_set():
-            return {}, ["no metrics were computed: the run was interrupted twice"]
         await asyncio.to_thread(
             self._metrics.note_rows, journal.files.rows, self._rows_to_note, lambda: not cutting.is_set()
         )
+        if cutting.is_set():  # perhaps in the middle of the file
+            return {}, ["no metrics were computed: the run was interrupted twice"]
         results = await asyncio.to_thread(self._metrics.results, self._planned())
         environment = EnvironmentMetrics(
             self._caller, self._gym.token, max_rows=self._settings.environment_metrics_max_rows
@@ -285,7 +297,7 @@ class _Run:
             results = await self._extended(environment, results)
         notes = [*self._metrics.notes, *environment.notes]
         try:
-            write_atomically(journal.files.aggregate_metrics, document_of(results))
+            await asyncio.to_thread(write_atomically, journal.files.aggregate_metrics, document_of(results))
         except OSError as error:
             notes.append(f"{journal.files.aggregate_metrics} could not be written: {error.strerror}")
         return results, notes

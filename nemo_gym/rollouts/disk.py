@@ -8,7 +8,7 @@ tried out: `nemo_gym.simulation` puts a disk in place whose process dies at the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -78,11 +78,12 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         left = left[_disk.write(descriptor, left) :]
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Make `path` hold `content`, which is on the disk when this returns."""
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Make `path` hold `content`, whole or in pieces, which is on the disk when this returns."""
     descriptor = _disk.open_to_replace(path)
     try:
-        write_all(descriptor, content)
+        for piece in (content,) if isinstance(content, bytes) else content:
+            write_all(descriptor, piece)
         _disk.sync(descriptor)
     finally:
         _disk.close(descriptor)

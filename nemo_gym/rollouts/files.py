@@ -12,7 +12,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -112,10 +112,15 @@ class RunFiles:
         return replace(self, stem=f"{self.stem}{_SHARD}{index}")
 
     def shards(self) -> list[RunFiles]:
-        """Shards that are there: a collector that was killed left them."""
+        """Shards that are there: a collector that was killed left them. Runs that only have such a name are none."""
         name = re.compile(re.escape(self.stem + _SHARD) + r"(\d+)(_failures)?" + re.escape(self.ending))
         matches = (name.match(path.name) for path in self.folder.glob(f"{glob.escape(self.stem)}{_SHARD}*"))
-        return [self.shard(index) for index in sorted({int(match[1]) for match in matches if match})]
+        found = map(self.shard, sorted({int(match[1]) for match in matches if match}))
+        return [shard for shard in found if not shard.is_run_of_its_own()]
+
+    def is_run_of_its_own(self) -> bool:
+        """Whether there is what only a whole run has: a shard has neither manifest nor metrics."""
+        return self.manifest.exists() or self.aggregate_metrics.exists()
 
     def first_free_torn(self) -> Path:
         """Where the next torn end of a file is kept."""
@@ -146,14 +151,16 @@ class RunFiles:
     def _every_file(self) -> list[Path]:
         """All that there is of the run, in any form: also torn ends, earlier failures and tails."""
         named = {path for form in self.forms() for path in form.present()}
+        shards = [shard for form in self.forms() for shard in form.shards()]
+        of_shards = {path for shard in shards for path in (shard.rows, shard.failures)}
         stem = glob.escape(self.stem)
         kept_apart = {
             path
-            for kind in ("_torn_*", "_failures.*", f"{_SHARD}*")
+            for kind in ("_torn_*", "_failures.*")
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | kept_apart)
+        paths = sorted(named | of_shards | kept_apart)
         return [each for path in paths for each in (tail_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
@@ -184,8 +191,9 @@ def _unwritable(folder: Path, reason: str) -> ConfigError:
     )
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: a reader, or a power cut, meets the old file or the new one, whole."""
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Replace `path` by `content` (as one, or in pieces): a reader, or a power cut, meets the old file or the new one,
+    whole."""
     draft = path.with_name(f".{path.name}.draft")
     write_file(draft, content)
     disk().rename(draft, path)

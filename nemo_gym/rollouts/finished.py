@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.dataset import open_dataset
+from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 
 
@@ -41,10 +41,9 @@ class PlacedRow(NamedTuple):
 
 
 def read_identities(path: Path) -> Iterator[RolloutId]:
-    """The identity of every row, in the file's order."""
-    with open_dataset(path) as file:
-        for row in read_places(file, path):
-            yield row.identity
+    """The identity of every row, in the file's order. Raises `ConfigError` for a file that is damaged."""
+    for line in read_lines(path):
+        yield identity_of_line(line.content, path, line.number)
 
 
 def read_places(file: IO[bytes], path: Path) -> Iterator[PlacedRow]:

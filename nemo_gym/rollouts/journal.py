@@ -7,6 +7,7 @@ written is deleted, only moved aside. Everything that can be refused is refused 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -90,27 +91,18 @@ def open_journal(
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
         notes += _move_aside(files)
     manifest, changes = _compare(files, identity, bool(files.present()), allow_identity_change)
-    rows = append_to(files.rows)
-    try:
-        if torn := rows.recover(kept_at := files.first_free_torn()):
-            notes.append(
-                f"{files.rows.name} ended within a row: its last {torn} bytes are kept in {kept_at.name}"
-            )
+    with ExitStack() as opened:
+        rows = opened.enter_context(closing(append_to(files.rows)))
+        notes += _recover(rows, files)
         finished = read_finished(files.rows)
-        failures = append_to(files.failures)
-        if taken := _take_over(files, rows, failures, finished):
-            notes.append(f"{taken:,} rows were those of collector processes that had been killed")
-        failures.close()
-        files.move_failures_aside()
-        failures = append_to(files.failures)
-    except BaseException:
-        rows.close()
-        raise
-    manifest.identity = identity
-    manifest.starts.append(
-        {**start, "finished_before": len(finished), "changes": [list(one) for one in changes]}
-    )
-    manifest.write(files.manifest)
+        notes += _settle_earlier_starts(files, rows, finished)
+        failures = opened.enter_context(closing(append_to(files.failures)))
+        manifest.identity = identity
+        manifest.starts.append(
+            {**start, "finished_before": len(finished), "changes": [list(one) for one in changes]}
+        )
+        manifest.write(files.manifest)
+        opened.pop_all()
     return Journal(files, finished, changes, notes, manifest, rows, failures)
 
 
@@ -162,6 +154,27 @@ def _compare(
     return manifest, changes
 
 
+def _recover(file: RowsFile, files: RunFiles) -> list[str]:
+    """Put in order what a death has left, and tell what was kept apart."""
+    kept_at = files.first_free_torn()
+    torn = file.recover(kept_at)
+    return (
+        [f"{file.path.name} ended within a row: its last {torn} bytes are kept in {kept_at.name}"]
+        if torn
+        else []
+    )
+
+
+def _settle_earlier_starts(files: RunFiles, rows: RowsFile, finished: FinishedRollouts) -> list[str]:
+    """Take over what processes of an earlier start left, and keep its failures apart; tell what was done."""
+    with closing(append_to(files.failures)) as failures:
+        notes = _recover(failures, files)
+        if taken := _take_over(files, rows, failures, finished):
+            notes.append(f"{taken:,} rows were those of collector processes that had been killed")
+    files.move_failures_aside()
+    return notes
+
+
 def _take_over(files: RunFiles, rows: RowsFile, failures: RowsFile, finished: FinishedRollouts) -> int:
     """Move the rows and failures of shards to those of the run, and give the number of rows.
 
@@ -173,9 +186,11 @@ def _take_over(files: RunFiles, rows: RowsFile, failures: RowsFile, finished: Fi
             if finished.add(identity_of_line(line, shard.rows)):
                 rows.append(line)
                 taken += 1
+        rows.sync()
         _remove(shard.rows)
         for line in _recovered(shard.failures, files):
             failures.append(line)
+        failures.sync()
         _remove(shard.failures)
     return taken
 
@@ -184,11 +199,8 @@ def _recovered(path: Path, files: RunFiles) -> Iterator[bytes]:
     """The lines of a shard's file, put in order first. Raises `ConfigError` while its process is at work."""
     if not holds_text(path):
         return
-    file = append_to(path)
-    try:
+    with closing(append_to(path)) as file:
         file.recover(files.first_free_torn())
-    finally:
-        file.close()
     for line in read_lines(path):
         yield line.content.rstrip(b"\n")
 

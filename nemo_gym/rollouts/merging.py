@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -23,7 +23,13 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.dataset import opened_plain
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.finished import read_identities, read_places
-from nemo_gym.rollouts.identity import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY, RolloutId
+from nemo_gym.rollouts.identity import (
+    AGENT_REF_KEY,
+    ROLLOUT_INDEX_KEY,
+    TASK_INDEX_KEY,
+    RolloutId,
+    identity_at,
+)
 from nemo_gym.rollouts.output import replacing
 from nemo_gym.rollouts.packed_file import holds_text
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
@@ -52,6 +58,31 @@ def merge_shards(
     Raises `ConfigError` when shards overlap, or are damaged, or the output is in the way. Then nothing is written.
     """
     files = RunFiles.of(output)
+    _refuse_existing(files, overwrite)
+    runs = [_existing_run(path) for path in shards]
+    offsets = _offsets(runs) if renumber else [0] * len(runs)
+    with ExitStack() as opened:
+        rows = _Lines.of([run.rows for run in runs], offsets, opened)
+        rows.refuse_overlaps()
+        failures = _Lines.of([run.failures for run in runs], offsets, opened)
+        tasks = _Lines.of([run.materialized_inputs for run in runs], offsets, opened)
+        metrics = RunMetrics()
+        for lines, path in (
+            (rows, files.rows),
+            (failures, files.failures),
+            (tasks, files.materialized_inputs),
+        ):
+            file = opened.enter_context(replacing(path))
+            for line in lines:
+                if lines is not tasks:
+                    metrics.note_row(_parsed(line, path))
+                file.write(line + b"\n")
+        results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
+        opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
+    return Merged(files, len(rows), len(failures), results, metrics.notes)
+
+
+def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
     if files.holds_results() and not overwrite:
         raise ConfigError(
             f"{files.rows} belongs to an earlier run",
@@ -64,26 +95,18 @@ def merge_shards(
             code="output_form",
             remedy=f"Replace it by +output_jsonl_fpath={other.rows}, or choose another name.",
         )
-    runs = [_existing_run(path) for path in shards]
-    offsets = _offsets(runs) if renumber else [0] * len(runs)
-    with ExitStack() as opened:
-        rows = _Lines.of([run.rows for run in runs], offsets, opened)
-        rows.refuse_overlaps()
-        failures = _Lines.of([run.failures for run in runs], offsets, opened)
-        tasks = _Lines.of([run.materialized_inputs for run in runs], offsets, opened)
-        metrics = RunMetrics()
-        for lines, path in ((rows, files.rows), (failures, files.failures)):
-            with replacing(path) as file:
-                for line in lines:
-                    metrics.note_row(orjson.loads(line))
-                    file.write(line + b"\n")
-        with replacing(files.materialized_inputs) as file:
-            for line in tasks:
-                file.write(line + b"\n")
-    results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
-    with replacing(files.aggregate_metrics) as file:
-        file.write(document_of(results))
-    return Merged(files, len(rows), len(failures), results, metrics.notes)
+
+
+def _parsed(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        row: dict[str, Any] = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(
+            f"a row for {path} is damaged, that of {identity_at(line)}: {error}",
+            code="damaged_output",
+            remedy="Remove its line from the shard to have its rollout done again.",
+        ) from error
+    return row
 
 
 class _Place(NamedTuple):

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.compression import codec_of, compressing
+from nemo_gym.rollouts.packed_file import tail_of
 
 
 @contextmanager
@@ -29,6 +30,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             except BaseException:
                 draft.unlink()
                 raise
+        tail_of(path).unlink(missing_ok=True)  # what a writer of the file that was here had left
         draft.replace(path)
     except OSError as error:
         raise ConfigError(

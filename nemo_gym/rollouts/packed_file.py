@@ -55,12 +55,19 @@ class PackedFile:
         except BaseException:
             self._frames.close()
             raise
+        self._is_in_order = self._tail.size == 0
+        """Whether the tail is known to hold what is in no frame: not before `recover` where a death left one."""
 
     def append(self, line: bytes) -> None:
         """Write `line`, which has no line break, and end it. Raises `ConfigError` when the disk refuses it."""
         if self._tail.size >= self._frame_bytes:
             self._pack()
         self._tail.append(line)
+
+    def sync(self) -> None:
+        """Return when all that was appended would outlive a power cut. Raises `ConfigError` as `append` does."""
+        self._frames.sync()
+        self._tail.sync()
 
     def recover(self, keep_torn_at: Path) -> int:
         """Put in order what a death has left, and give the number of bytes that were torn and kept at `keep_torn_at`.
@@ -77,6 +84,7 @@ class PackedFile:
             self._tail.cut(0)
         kept += self._tail.recover(keep_torn_at, self._codec.compress)
         self._end_last_line()
+        self._is_in_order = True
         return kept
 
     def last_line(self) -> bytes:
@@ -92,15 +100,22 @@ class PackedFile:
         return last
 
     def close(self) -> None:
-        """Compress what is left, and close; when the disk refuses that, the tail stays and nothing is lost."""
+        """Compress what is left, and close; when the disk refuses that, the tail stays and nothing is lost.
+
+        What a death has left stays as it is unless `recover` put it in order.
+        """
+        if self._is_in_order:
+            self._end_tail()
+        self._tail.close()
+        self._frames.close()
+
+    def _end_tail(self) -> None:
         try:
             if self._tail.size:
                 self._pack()
             disk().remove(self._tail.path)
         except (ConfigError, OSError) as error:
             log.warning("the last rows of %s stay in %s: %s", self.path, self._tail.path, error)
-        self._tail.close()
-        self._frames.close()
 
     def _pack(self) -> None:
         self._frames.add(self._codec.compress(self._tail.content()))
@@ -136,17 +151,33 @@ def append_to(path: Path) -> RowsFile:
 
 def open_packed(path: Path, codec: Codec) -> IO[bytes]:
     """The content of a compressed file, that of its tail included. Raises `compression.DAMAGE` where it is damaged."""
-    tail = tail_of(path)
-    if not tail.exists() or not tail.stat().st_size:
+    if not tail_of(path).exists():
         return _opened(path, codec)
-    rows = tail.read_bytes()
     # The writer is at work, or was killed: a frame that is half written is the tail's.
-    frames, error = _survey(path, codec)
-    if error is not None and not isinstance(error, EOFError):
-        raise error
-    if _holds(path, codec, frames, rows):
-        rows = b""
-    return io.BufferedReader(_WithTail(_opened(path, codec, 0, frames.end), rows), _READ_BYTES)
+    end, rows = _snapshot(path, codec)
+    return io.BufferedReader(_WithTail(_opened(path, codec, 0, end), rows), _READ_BYTES)
+
+
+def _snapshot(path: Path, codec: Codec) -> tuple[int, bytes]:
+    """Where the whole frames end, and the rows that are in none of them, at one moment of a file that may grow."""
+    end, rows = 0, _content_of_tail(path)
+    latest: Frames | None = None
+    while True:
+        frames, error = _survey(path, codec, end)
+        end, before, rows = frames.end, rows, _content_of_tail(path)
+        if error is not None and not (isinstance(error, EOFError) and (before or rows)):
+            raise error
+        latest = frames if latest is None or frames.last_frame is not None else latest
+        if rows.startswith(before):
+            return end, b"" if _holds(path, codec, latest, rows) else rows
+        # Meanwhile the tail became a frame: it is behind those that were read.
+
+
+def _content_of_tail(path: Path) -> bytes:
+    try:
+        return tail_of(path).read_bytes()
+    except FileNotFoundError:  # its writer has closed the file
+        return b""
 
 
 class _WithTail(io.RawIOBase):
@@ -175,9 +206,11 @@ def _opened(path: Path, codec: Codec, start: int = 0, until: int | None = None) 
     return io.BufferedReader(Frames(file, codec, until), _READ_BYTES)
 
 
-def _survey(path: Path, codec: Codec) -> tuple[Frames, Exception | None]:
-    """The frames of a file, read as far as they can be, and why no farther."""
-    with path.open("rb") as file, Frames(file, codec) as frames:
+def _survey(path: Path, codec: Codec, start: int = 0) -> tuple[Frames, Exception | None]:
+    """The frames of a file from byte `start` on, read as far as they can be, and why no farther."""
+    with path.open("rb") as file:
+        file.seek(start)
+        frames = Frames(file, codec)
         try:
             while frames.read(_READ_BYTES):
                 pass

@@ -307,7 +307,7 @@ class _Reverification:
             )
             results = await environment.extend(results, journal.files.rows)
             self._metrics.notes += environment.notes
-        write_atomically(journal.files.aggregate_metrics, document_of(results))
+        await asyncio.to_thread(write_atomically, journal.files.aggregate_metrics, document_of(results))
         return results
 
     def _notes(self, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:

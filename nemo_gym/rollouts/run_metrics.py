@@ -7,7 +7,7 @@ runs of moderate size only; for others, and for agents that have no such route, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from nemo_gym.transport import Caller, Deadline
 _PLAN_METRICS = ("count/", "coverage/")
 """Metrics that need to know the plan, which an environment does not."""
 _ENVIRONMENT_METRICS_S = 300.0
+_ENTRIES_A_PIECE = 1_000
 
 
 class RunMetrics:
@@ -188,9 +189,26 @@ def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResul
     )
 
 
-def document_of(results: Mapping[str, AggregateResult]) -> bytes:
-    """The text of `<stem>_aggregate_metrics.json`."""
-    entries = [
-        {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}, **result} for agent, result in results.items()
-    ]
-    return orjson.dumps(entries, option=orjson.OPT_INDENT_2) + b"\n"
+def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
+    """The text of `<stem>_aggregate_metrics.json`, in pieces: the entries of tasks, a line each, are not held."""
+    yield b"["
+    separator = b"\n"
+    for agent, result in results.items():
+        head = {
+            AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent},
+            "agent_metrics": result["agent_metrics"],
+            "key_metrics": result["key_metrics"],
+        }
+        yield separator + orjson.dumps(head, option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
+        yield b',\n"group_level_metrics": ['
+        yield from _lines_of(result["group_level_metrics"])
+        yield b"\n]}"
+        separator = b",\n"
+    yield b"\n]\n"
+
+
+def _lines_of(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    encoded, separator = map(orjson.dumps, entries), b"\n"
+    while piece := b",\n".join(islice(encoded, _ENTRIES_A_PIECE)):
+        yield separator + piece
+        separator = b",\n"

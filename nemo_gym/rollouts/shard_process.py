@@ -12,6 +12,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -145,12 +146,12 @@ class _Shard:
 
     async def _run(self, setup: ShardSetup) -> None:
         telling = asyncio.create_task(self._keep_telling())
-        output, transport = _ShardOutput(setup.files), HttpTransport()
+        transport = HttpTransport()
         broken: StopReason | None = None
         try:
-            await self._collector(setup, output, transport).run(
-                Plan(setup.plan, first_tasks=setup.first_tasks, finished=setup.finished, share=setup.share)
-            )
+            plan = Plan(setup.plan, first_tasks=setup.first_tasks, finished=setup.finished, share=setup.share)
+            with closing(_ShardOutput(setup.files)) as output:
+                await self._collector(setup, output, transport).run(plan)
         except GymError as error:
             broken = StopReason("broken", error.failure.message, error.failure.remedy)
         except Exception as error:
@@ -158,7 +159,6 @@ class _Shard:
             broken = StopReason("broken", f"{type(error).__name__}: {error}")
         finally:
             telling.cancel()
-            output.close()
             await transport.close()
         self._tell()
         self.channel.send(Ended(self._metrics, broken))

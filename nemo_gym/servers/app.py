@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Coroutine
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 
 from nemo_gym.failures import InputError
-from nemo_gym.servers.gate import Gate, Receive, Scope, Send
+from nemo_gym.servers.gate import Gate, handle_by
+from nemo_gym.servers.inbound import Carrier, Handle, Inbound, Receive, Scope, Send
 from nemo_gym.servers.rollout_paths import ROLLOUT_PATH_PREFIX, without_prefix
 from nemo_gym.servers.routes import DirectRoute, DirectTable
+from nemo_gym.transport.calls import Call
 
 _IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
 
@@ -26,6 +29,20 @@ class GymApp(FastAPI):
         self.router.route_class = DirectRoute
         self.exception_handlers[RequestValidationError] = _answer_validation_error
         self._table: tuple[int, DirectTable] | None = None
+        self.answers_calls = type(self).__call__ is GymApp.__call__
+        """Whether plain routes may be answered without ASGI: a subclass that wraps `__call__` sees every request."""
+
+    def handler_of(self, method: str, path: str) -> Handle | None:
+        """What answers a plain route; None for all that is FastAPI's: other routes, and apps with middleware."""
+        return None if self.user_middleware else self._direct_table().find(method, path)
+
+    def answer_to(self, call: Call, carrier: Carrier) -> Coroutine[Any, Any, Response | None] | None:
+        """The answer of a plain route to a call through memory; None where ASGI has to carry the call."""
+        if not self.answers_calls:
+            return None
+        inbound = Inbound.of_call(call, carrier, self)
+        handle = self.handler_of(inbound.method, inbound.path)
+        return None if handle is None else self.gate.answer(inbound, handle)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -33,27 +50,20 @@ class GymApp(FastAPI):
             return
         if scope["path"].startswith(_IN_A_ROLLOUT):
             scope = without_prefix(scope)
-        await self.gate.serve(self._dispatch, scope, receive, send)
-
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler = None if self.user_middleware else self._direct_table().find(scope["method"], scope["path"])
-        if handler is None:
-            await super().__call__(scope, receive, send)
-            return
         scope["app"] = self
-        request = Request(scope, receive, send)
-        body = (await receive()).get("body", b"")
-        request._body = body
-        try:
-            answer = await handler(request, body)
-        except Exception as error:
-            answering = self._handler_of(error)
-            if answering is None:
-                raise
-            answer = answering(request, error)
-            if inspect.isawaitable(answer):
-                answer = await answer
-        await answer(scope, receive, send)
+        handle = self.handler_of(scope["method"], scope["path"]) or handle_by(super().__call__)
+        await self.gate.serve(handle, scope, receive, send)
+
+    async def answer_error(self, inbound: Inbound, error: Exception) -> Response | None:
+        """What the app's exception handlers make of an error; None where there is none for it."""
+        answering = self._handler_of(error)
+        if answering is None:
+            return None
+        answer = answering(inbound.request(), error)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        response: Response = answer
+        return response
 
     def _handler_of(self, error: Exception) -> Any:
         """What the app's exception handlers have for `error`, as Starlette looks it up."""

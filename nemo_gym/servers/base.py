@@ -24,7 +24,8 @@ from nemo_gym.servers import bootstrap
 from nemo_gym.servers.app import GymApp
 from nemo_gym.servers.bootstrap import Bootstrap
 from nemo_gym.servers.garbage import collected_rarely
-from nemo_gym.servers.gate import Gate
+from nemo_gym.servers.gate import Gate, handle_by
+from nemo_gym.servers.http_protocol import protocol_of
 from nemo_gym.servers.server_client import (
     HEAD_SERVER_KEY_NAME,
     ServerClient,
@@ -204,7 +205,7 @@ class _GateMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await self._gate.serve(self._app, scope, receive, send)
+        await self._gate.serve(handle_by(self._app), scope, receive, send)
 
 
 def _worker_stats() -> list[dict[str, Any]]:
@@ -236,7 +237,7 @@ def web_config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=protocol_of(app),
         access_log=False,
         log_level="warning",
         lifespan="on",

@@ -70,12 +70,11 @@ class Conversations:
 
     def turn(self, params: Mapping[str, Any]) -> Turn:
         """What a request asks for. Raises `InputError` where it goes on with a conversation that is not kept."""
-        items = params.get("input")
-        said = [orjson.dumps(item) for item in items] if isinstance(items, list) else []
+        said = [orjson.dumps(item) for item in _items(params.get("input"))]
         before = params.get("previous_response_id")
         if before is None:
             return Turn(dict(params), Conversation(), 0, said)
-        kept = self._by_name.get(before)
+        kept = self._by_name.get(before) if isinstance(before, str) else None
         if kept is None:
             raise InputError(
                 f"no conversation is kept under the name {before!r}",
@@ -115,3 +114,10 @@ class Conversations:
             self._size -= oldest.size
             for name in oldest.names:
                 self._by_name.pop(name, None)
+
+
+def _items(given: Any) -> list[Any]:
+    """The `input` of a request as items: text alone is what the user says."""
+    if isinstance(given, str):
+        return [{"role": "user", "content": given, "type": "message"}]
+    return given if isinstance(given, list) else []

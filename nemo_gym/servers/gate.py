@@ -1,8 +1,8 @@
-"""The gate of a server: pure ASGI, everything a request passes before and after its handler.
+"""The gate of a server: what every request passes before and after its handler.
 
-It reads the body, opens the request's context (session, deadline), checks the run's token on control routes,
-answers failures in the one envelope, counts, and cancels a handler whose caller went away. A route that needs
-none of FastAPI's dependency machinery is answered straight from its table (`nemo_gym/servers/routes.py`).
+It opens the request's context (session, deadline), checks the run's token on control routes, answers failures in the
+one envelope, and counts. `Gate.answer` is the gate itself; `Gate.serve` puts it around an ASGI app: there it also reads
+the body, and cancels a handler whose caller went away.
 """
 
 from __future__ import annotations
@@ -11,34 +11,36 @@ import asyncio
 import hmac
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import nullcontext
+from collections.abc import Coroutine, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
+from starlette.responses import Response
 
 from nemo_gym import sources
-from nemo_gym.failures import Boundary, CancelledFailure, Failure, GymError, InputError
-from nemo_gym.servers.context import RequestContext, current_context
+from nemo_gym.failures import Boundary, Failure, GymError, InputError
+from nemo_gym.servers.context import (
+    BOOT_HEADER,
+    SESSION_HEADER,
+    TOKEN_HEADER,
+    RequestContext,
+    current_context,
+)
 from nemo_gym.servers.control import CONTROL_ROUTES
+from nemo_gym.servers.inbound import App, Handle, Inbound, JsonAnswer, Receive, Scope, Send
 from nemo_gym.servers.sessions import SessionCookies, SessionRegistry
-from nemo_gym.transport.deadline import Deadline
+from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPENING_ROUTES = frozenset({"/seed_session", "/reset"})
 _NEEDS_SESSION_ALONE = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that set up or free what a session holds, while nobody works with it."""
-_NO_TURN = nullcontext()
 _ANSWERED_AFTER_CLOSING = OPENING_ROUTES | {"/close_session", "/close"}
 _ABOUT_SERVER = "/_ng/"
-_JSON_HEADERS = (b"content-type", b"application/json")
+_BOOT = BOOT_HEADER.encode()
 _WATCHED_AFTER_S = 0.02
 """How long a handler runs before anybody looks whether its caller is still there."""
 
@@ -72,53 +74,70 @@ class Gate:
     Elsewhere a session is no more than a name, and a foreign cookie is another server's business."""
     stats: GateStats = field(default_factory=GateStats)
 
-    async def serve(self, inner: App, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, inbound: Inbound, handle: Handle) -> Response | None:
+        """What `handle` answers, with the session's cookie where it needs one; its failure as an envelope.
+
+        None where the answer went out by `inbound.send`. Raises nothing but cancellation.
+        """
         # Whoever only looks at a server is not counted: neither watching it nor its start changes its figures.
-        path = scope["path"]
+        path, turns = inbound.path, self.sessions.turns
         stats = GateStats() if path == "/" or path.startswith(_ABOUT_SERVER) else self.stats
         stats.requests += 1
         stats.in_flight += 1
-        answer = _Answer(send)
         try:
-            headers = _headers_of_ours(scope["headers"])
             if path in CONTROL_ROUTES:
-                self._check_token(headers, path)
-            body = await _read_body(receive)
-            context, cookie = self._open_context(path, headers)
-            answer.extra_headers = self._headers_for(path, context, cookie)
+                self._check_token(inbound, path)
+            context = self._open_context(inbound)
             reset = current_context.set(context)
             try:
                 if path in _NEEDS_SESSION_ALONE:
-                    async with self.sessions.turns.alone(context.session):
-                        scope["session"] = self._session_data(path, context)
-                        await inner(scope, _replay(body, receive), answer)
-                    return
-                scope["session"] = self._session_data(path, context)
-                is_open = context.session in self.sessions
-                with self.sessions.turns.shared(context.session) if is_open else _NO_TURN:
-                    if path in self.watched:
-                        await _serve_watched(inner, scope, body, receive, answer)
-                    else:
-                        await inner(scope, _replay(body, receive), answer)
+                    async with turns.alone(context.session):
+                        self._hand_session(inbound, context)
+                        answer = await handle(inbound)
+                elif self._hand_session(inbound, context):
+                    turn = turns.begin(context.session)
+                    try:
+                        answer = await handle(inbound)
+                    finally:
+                        turns.end(context.session, turn)
+                else:
+                    answer = await handle(inbound)
             finally:
                 current_context.reset(reset)
         except asyncio.CancelledError:
             stats.cancelled += 1
             raise
         except GymError as error:
-            await self._fail(scope, answer, error.failure)
+            answer = self._refusal(inbound, error.failure)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever a handler raises becomes an envelope
-            await self._fail(scope, answer, self._failure_of(error))
+            answer = self._refusal(inbound, self._failure_of(error))
         finally:
             stats.in_flight -= 1
-            if answer.status >= 400:
-                stats.errors += 1
+        if answer is not None:
+            answer.raw_headers += inbound.begin(answer.status_code)
+        if inbound.status >= 400:
+            stats.errors += 1
+        return answer
 
-    def _check_token(self, headers: dict[bytes, bytes], what: str) -> None:
+    async def serve(self, handle: Handle, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI: answer a request by `handle`, and cancel that when the caller goes away."""
+        body = await _read_body(receive)
+        if body is None:
+            return
+        if scope["path"] in self.watched:
+            watched = _WatchedCaller(receive, send)
+            answering = self.answer(Inbound.of_scope(scope, body, watched), handle)
+            answer = await watched.unless_gone(answering)
+        else:
+            answer = await self.answer(Inbound.of_scope(scope, body, _Caller(receive, send)), handle)
+        if answer is not None:
+            await answer(scope, receive, send)
+
+    def _check_token(self, inbound: Inbound, what: str) -> None:
         if self.token is None:
             return
-        given = headers.get(b"x-ng-token")
-        if given is None or not hmac.compare_digest(given, self.token.encode()):
+        given = inbound.headers.get(TOKEN_HEADER)
+        if given is None or not hmac.compare_digest(given.encode(), self.token.encode()):
             raise GateRefusal(
                 f"{what} of `{self.server_name}` needs the run's token",
                 code="token_required",
@@ -126,22 +145,21 @@ class Gate:
                 remedy="Call it through a ServerClient of this run, or send the header x-ng-token.",
             )
 
-    def _open_context(self, path: str, headers: dict[bytes, bytes]) -> tuple[RequestContext, bool]:
-        """The request's context, and whether its answer should set the session cookie."""
-        given = headers.get(b"x-ng-session")
-        if given is None:
-            session = self._session_of_cookie(headers.get(b"cookie"))
+    def _open_context(self, inbound: Inbound) -> RequestContext:
+        """The request's context. An answer that tells the caller about its session is given the headers for it."""
+        path, headers = inbound.path, inbound.headers
+        session = headers.get(SESSION_HEADER)
+        if session is None:
+            session = self._session_of_cookie(headers.get("cookie"))
             if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
                 session = None  # an old cookie opens a session of its own, not the one that is over
-        else:
-            if self.guards_sessions:
-                self._check_token(headers, "a session named in x-ng-session")
-            session = given.decode("latin-1")
-        minted = session is None
+        elif self.guards_sessions:
+            self._check_token(inbound, f"a session named in {SESSION_HEADER}")
+        is_new = session is None
         if session is None:
             session = sources.hex_id()
-        boot = headers.get(b"x-ng-boot")
-        if boot is not None and boot.decode("latin-1") != self.boot:
+        boot = headers.get(BOOT_HEADER)
+        if boot is not None and boot != self.boot:
             raise SessionRefusal(
                 f"`{self.server_name}` was restarted and has lost session {session}",
                 code="session_lost",
@@ -150,15 +168,41 @@ class Gate:
                 status=409,
             )
         context = RequestContext(session, _deadline_of(headers), acting=path in self.acting)
-        return context, minted or path == "/seed_session"
+        if path == "/seed_session":
+            inbound.answer_headers = (self._cookie(session), (_BOOT, self.boot.encode()))
+        elif is_new:
+            inbound.answer_headers = (self._cookie(session),)
+        return context
+
+    def _cookie(self, session: str) -> tuple[bytes, bytes]:
+        return b"set-cookie", self.cookies.header(session).encode("latin-1")
+
+    def _hand_session(self, inbound: Inbound, context: RequestContext) -> bool:
+        """Give the handler its `request.session`; whether that is open.
+
+        What a handler puts into one that is not open would be gone by the next request. So that opens it: with the
+        answer, whose cookie brings the caller back to it.
+        """
+        inbound.session = data = self._session_data(inbound.path, context)
+        is_open = context.session in self.sessions
+        if self.guards_sessions and not is_open:
+            inbound.before_answer = partial(self._keep, context, data)
+        return is_open
+
+    def _keep(self, context: RequestContext, data: dict[str, Any]) -> None:
+        if len(data) > 1 and not self.sessions.is_closed(context.session):
+            self._open_session(context).update(data)
+
+    def _open_session(self, context: RequestContext) -> dict[str, Any]:
+        until = context.deadline.at if context.deadline is not None else None
+        return self.sessions.open(context.session, until=until)
 
     def _session_data(self, path: str, context: RequestContext) -> dict[str, Any]:
         """What `request.session` holds. Raises `SessionRefusal` for a session that is over."""
         if path in OPENING_ROUTES and self.sessions.was_called_off(context.session):
             raise self._session_closed(context.session)
         if path == "/seed_session":
-            until = context.deadline.at if context.deadline is not None else None
-            return self.sessions.open(context.session, until=until)
+            return self._open_session(context)
         if self.sessions.is_closed(context.session) and path not in _ANSWERED_AFTER_CLOSING:
             raise self._session_closed(context.session)
         return self.sessions.data(context.session)
@@ -172,10 +216,10 @@ class Gate:
             status=410,
         )
 
-    def _session_of_cookie(self, header: bytes | None) -> str | None:
+    def _session_of_cookie(self, header: str | None) -> str | None:
         if header is None:
             return None
-        for part in header.decode("latin-1").split(";"):
+        for part in header.split(";"):
             name, _, value = part.strip().partition("=")
             if name == self.cookies.name:
                 session = self.cookies.session_of(value)
@@ -188,16 +232,6 @@ class Gate:
                     )
                 return session
         return None
-
-    def _headers_for(
-        self, path: str, context: RequestContext, cookie: bool
-    ) -> tuple[tuple[bytes, bytes], ...]:
-        if not cookie:
-            return ()
-        session_cookie = (b"set-cookie", self.cookies.header(context.session).encode("latin-1"))
-        if path == "/seed_session":
-            return (session_cookie, (b"x-ng-boot", self.boot.encode()))
-        return (session_cookie,)
 
     def _failure_of(self, error: Exception) -> Failure:
         """What an unexpected exception becomes; an upstream's failure in it is passed on with its root cause."""
@@ -219,17 +253,24 @@ class Gate:
             status=500,
         )
 
-    async def _fail(self, scope: Scope, answer: _Answer, failure: Failure) -> None:
-        if answer.status:
-            # Half an answer is out: leaving it unfinished makes the server close the connection.
-            log.error(
-                "`%s` %s failed after its answer began: %s", self.server_name, scope["path"], failure.message
-            )
-            return
+    def _refusal(self, inbound: Inbound, failure: Failure) -> Response | None:
+        """The envelope of a failure; None where half an answer is out, which is left unfinished."""
+        if inbound.status:
+            log.error("`%s` %s failed after its answer began: %s",
+                      self.server_name, inbound.path, failure.message)  # fmt: skip
+            return None
         if failure.peer is None:
             failure = replace(failure, peer=self.server_name)
-        body = orjson.dumps(failure.to_wire())
-        await send_json(answer, failure.http_status, body, _advice_on(failure))
+        return JsonAnswer(orjson.dumps(failure.to_wire()), failure.http_status, _advice_on(failure))
+
+
+def handle_by(inner: App) -> Handle:
+    """What has an ASGI app answer requests."""
+
+    async def handle(inbound: Inbound) -> None:
+        await inner(inbound.scope(), inbound.receive, inbound.send)
+
+    return handle
 
 
 class GateRefusal(GymError):
@@ -242,50 +283,17 @@ class SessionRefusal(GymError):
     boundary = Boundary.VERIFIER
 
 
-class _Answer:
-    """The `send` of one request: remembers the status and adds the gate's headers."""
-
-    __slots__ = ("_send", "extra_headers", "status")
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 0
-        self.extra_headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            if self.extra_headers:
-                message["headers"] = [*message.get("headers", ()), *self.extra_headers]
-        await self._send(message)
-
-
-async def send_json(
-    send: Send | _Answer, status: int, body: bytes, more_headers: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
-    headers = [_JSON_HEADERS, (b"content-length", str(len(body)).encode()), *more_headers]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _advice_on(failure: Failure) -> list[tuple[bytes, bytes]]:
+def _advice_on(failure: Failure) -> dict[str, str]:
     """Headers for clients that try again by the status alone, as OpenAI's do: whether and when that is of use."""
     if not failure.retryable:
-        return [(b"x-should-retry", b"false")]
+        return {"x-should-retry": "false"}
     if failure.retry_after_s is None:
-        return []
-    return [(b"retry-after", str(math.ceil(failure.retry_after_s)).encode())]
+        return {}
+    return {"retry-after": str(math.ceil(failure.retry_after_s))}
 
 
-_OURS = frozenset({b"x-ng-session", b"x-ng-deadline", b"x-ng-token", b"x-ng-boot", b"cookie"})
-
-
-def _headers_of_ours(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    return {name: value for name, value in headers if name in _OURS}
-
-
-def _deadline_of(headers: dict[bytes, bytes]) -> Deadline | None:
-    left = headers.get(b"x-ng-deadline")
+def _deadline_of(headers: Mapping[str, str]) -> Deadline | None:
+    left = headers.get(DEADLINE_HEADER)
     if left is None:
         return None
     try:
@@ -294,14 +302,15 @@ def _deadline_of(headers: dict[bytes, bytes]) -> Deadline | None:
         seconds = math.nan
     if not math.isfinite(seconds):
         raise InputError(
-            f"x-ng-deadline is {left!r}, not a number of seconds",
+            f"{DEADLINE_HEADER} is {left!r}, not a number of seconds",
             code="invalid_deadline",
-            param="x-ng-deadline",
+            param=DEADLINE_HEADER,
         )
     return Deadline.after(seconds)
 
 
-async def _read_body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole body of a request; None where the caller went away meanwhile."""
     message = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
@@ -310,61 +319,67 @@ async def _read_body(receive: Receive) -> bytes:
     while message.get("more_body", False):
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise CancelledFailure("the caller went away while sending its request", code="caller_gone")
+            return None
         chunks.append(message.get("body", b""))
     return b"".join(chunks)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that hands out the body that has been read, and then what the server has to say."""
-    pending = True
+class _Caller(NamedTuple):
+    """ASGI's way back to the caller."""
 
-    async def replayed() -> MutableMapping[str, Any]:
-        nonlocal pending
-        if pending:
-            pending = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
-
-    return replayed
+    receive: Receive
+    send: Send
 
 
-async def _serve_watched(inner: App, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
-    """Run the handler, and cancel it when the caller goes away.
+class _WatchedCaller:
+    """A caller whose request is given up when it goes away.
 
     Most handlers are done before anybody has to look: the watch begins with those that take a moment.
     """
-    gone = asyncio.Event()
-    handler = asyncio.current_task()
-    watcher: asyncio.Task[None] | None = None
-    finished = False
 
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        gone.set()
-        if not finished and handler is not None:
-            handler.cancel()
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._gone = asyncio.Event()
+        self._is_finished = False
 
-    def begin() -> None:
-        nonlocal watcher
-        watcher = asyncio.ensure_future(watch())
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        # Who has its whole answer may go: what the handler does afterwards is not given up.
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._is_finished = True
+        await self._send(message)
 
-    async def receive_after_body() -> MutableMapping[str, Any]:
-        await gone.wait()
+    async def receive(self) -> MutableMapping[str, Any]:
+        await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    beginning = asyncio.get_running_loop().call_later(_WATCHED_AFTER_S, begin)
-    try:
-        await inner(scope, _replay(body, receive_after_body), answer)
-    except asyncio.CancelledError as error:
-        if not gone.is_set():
-            raise
-        if handler is not None:
+    async def unless_gone(self, answering: Coroutine[Any, Any, Response | None]) -> Response | None:
+        """What `answering` gives; None, and it is cancelled, when the caller goes away."""
+        handler = asyncio.current_task()
+        assert handler is not None
+        watcher: asyncio.Task[None] | None = None
+
+        async def watch() -> None:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+            self._gone.set()
+            if not self._is_finished:
+                handler.cancel()
+
+        def begin() -> None:
+            nonlocal watcher
+            watcher = asyncio.ensure_future(watch())
+
+        beginning = asyncio.get_running_loop().call_later(_WATCHED_AFTER_S, begin)
+        try:
+            return await answering
+        except asyncio.CancelledError:
+            if not self._gone.is_set():
+                raise
             handler.uncancel()
-        raise CancelledFailure("the caller went away", code="caller_gone") from error
-    finally:
-        finished = True
-        beginning.cancel()
-        if watcher is not None:
-            watcher.cancel()
+            return None
+        finally:
+            self._is_finished = True
+            beginning.cancel()
+            if watcher is not None:
+                watcher.cancel()

@@ -8,30 +8,31 @@ together; the app answers it from a table of exact paths (`DirectTable`). Every 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from nemo_gym.failures import InputError
+from nemo_gym.servers.inbound import Handle, Inbound, JsonAnswer, is_whole
 
-Handler = Callable[[Request, bytes], Coroutine[Any, Any, Response]]
+_WITHOUT_BODY = frozenset({204, 205, 304})
 
 
 class DirectRoute(APIRoute):
     """A FastAPI route that also offers `direct`, its handler without FastAPI, where its signature allows it."""
 
-    direct: Handler | None = None
+    direct: Handle | None = None
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         self.direct = direct_handler(self)
 
 
-def direct_handler(route: APIRoute) -> Handler | None:
+def direct_handler(route: APIRoute) -> Handle | None:
     """A handler from body bytes to an answer, or None when the endpoint needs FastAPI."""
     needs = route.dependant
     if (
@@ -58,32 +59,54 @@ def direct_handler(route: APIRoute) -> Handler | None:
     return _bind(route, field.name, model)
 
 
-def _bind(route: APIRoute, body_name: str | None, body_model: type[BaseModel] | None) -> Handler:
+def _bind(route: APIRoute, body_name: str | None, body_model: type[BaseModel] | None) -> Handle:
     endpoint = route.endpoint
     request_name = route.dependant.request_param_name
     response_name = route.dependant.response_param_name
     status = route.status_code or 200
 
-    async def handle(request: Request, body: bytes) -> Response:
+    async def handle(inbound: Inbound) -> Response | None:
         arguments: dict[str, Any] = {}
-        if body_model is not None and body_name is not None:
-            arguments[body_name] = parse_body(body_model, body)
-        if request_name is not None:
-            arguments[request_name] = request
-        sub_response = None
-        if response_name is not None:
-            arguments[response_name] = sub_response = Response()
-            del sub_response.headers["content-length"]
-        result = await endpoint(**arguments)
-        if isinstance(result, Response):
-            return result
-        answer = Response(dump_body(result), status, media_type="application/json")
-        if sub_response is not None:
-            answer.raw_headers.extend(sub_response.raw_headers)
-            answer.status_code = sub_response.status_code if sub_response.status_code != 200 else status
-        return answer
+        try:
+            if body_model is not None and body_name is not None:
+                arguments[body_name] = parse_body(body_model, inbound.body)
+            if request_name is not None:
+                arguments[request_name] = inbound.request()
+            if response_name is not None:
+                arguments[response_name] = _empty_response()
+            answer = _response_of(await endpoint(**arguments), status, arguments.get(response_name or ""))
+        except Exception as error:
+            handled = await inbound.app.answer_error(inbound, error) if inbound.app is not None else None
+            if handled is None:
+                raise
+            answer = handled
+        if is_whole(answer):
+            return answer
+        await answer(inbound.scope(), inbound.carrier.receive, inbound.send)
+        return None
 
     return handle
+
+
+def _empty_response() -> Response:
+    """What an endpoint sets its answer's headers and status in."""
+    response = Response()
+    del response.headers["content-length"]
+    return response
+
+
+def _response_of(result: Any, status: int, given: Response | None) -> Response:
+    """The answer that an endpoint's result is, with what it has set in the response it was `given`."""
+    if isinstance(result, Response):
+        return result
+    if given is not None and given.status_code != 200:
+        status = given.status_code
+    answer = (
+        Response(status_code=status) if status in _WITHOUT_BODY else JsonAnswer(dump_body(result), status)
+    )
+    if given is not None:
+        answer.raw_headers += given.raw_headers
+    return answer
 
 
 def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
@@ -121,7 +144,7 @@ class DirectTable:
     """Exact (method, path) → handler, for the routes that no earlier route could also match."""
 
     def __init__(self, routes: Iterable[Any]) -> None:
-        self._handlers: dict[tuple[str, str], Handler] = {}
+        self._handlers: dict[tuple[str, str], Handle] = {}
         earlier: list[Any] = []
         for route in routes:
             if isinstance(route, DirectRoute) and route.direct is not None and "{" not in route.path:
@@ -130,7 +153,7 @@ class DirectTable:
                         self._handlers.setdefault((method, route.path), route.direct)
             earlier.append(route)
 
-    def find(self, method: str, path: str) -> Handler | None:
+    def find(self, method: str, path: str) -> Handle | None:
         return self._handlers.get((method, path))
 
 

@@ -13,18 +13,16 @@ import urllib.request
 from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlencode
 
-import aiohttp
 import orjson
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
-from yarl import URL
 
 from nemo_gym import sources
 from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.failures import ConfigError, Failure, InputError
+from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.servers import bootstrap
 from nemo_gym.servers.context import (
     BOOT_HEADER,
@@ -34,10 +32,13 @@ from nemo_gym.servers.context import (
     current_context,
 )
 from nemo_gym.servers.control import is_control_route
-from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, Reply, Transport, failure_of_reply
+from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, Reply, Transport
 from nemo_gym.transport.calls import cookie_header
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.outages import outages_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 HEAD_SERVER_KEY_NAME = "head_server"
 DEFAULT_HEAD_SERVER_PORT = 11000
@@ -56,19 +57,6 @@ _REPEATABLE_PATHS = frozenset(
     }
 )
 """Paths that may be sent again after the connection broke: model calls, sessions by id, and a pure verify."""
-
-
-class UpstreamError(aiohttp.ClientResponseError):
-    """A peer answered with an error status; `response_content` holds its body, `failure` its root cause."""
-
-    def __init__(self, reply: ServerReply) -> None:
-        request = aiohttp.RequestInfo(
-            URL(reply.url), reply.method, CIMultiDictProxy(CIMultiDict()), URL(reply.url)
-        )
-        self.response_content = reply.body
-        self.failure: Failure | None = failure_of_reply(reply.reply)
-        text = self.failure.message if self.failure else reply.body[:2000].decode(errors="replace")
-        super().__init__(request, (), status=reply.status, message=text)
 
 
 class _Content:
@@ -129,6 +117,8 @@ class ServerReply:
 
     def raise_for_status(self) -> None:
         if not self.ok:
+            from nemo_gym.servers.upstream_error import UpstreamError
+
             raise UpstreamError(self)
 
     def release(self) -> None:
@@ -414,10 +404,12 @@ async def raise_for_status(response: Any) -> None:
         return
     if isinstance(response, ServerReply):
         response.raise_for_status()
+    from aiohttp import ClientResponseError
+
     content = await response.content.read()
     try:
         response.raise_for_status()
-    except aiohttp.ClientResponseError as error:
+    except ClientResponseError as error:
         error.response_content = content  # type: ignore[attr-defined]
         raise
 

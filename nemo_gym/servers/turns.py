@@ -7,8 +7,8 @@ call, or before the session was even open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 CALLS_END_WITHIN_S = 3.0
@@ -16,56 +16,62 @@ CALLS_END_WITHIN_S = 3.0
 
 
 @dataclass(slots=True)
-class _Doings:
+class Doings:
     """What is done in one session at this moment."""
 
     calls: int = 0
     turns: int = 0
     """Requests that open or close it: the one at work, and those that wait."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    call_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    call_ended: asyncio.Event | None = None
+    """Made by the one who waits for it."""
 
 
 class Turns:
     """The sessions of one server in which something is being done."""
 
     def __init__(self) -> None:
-        self._doings: dict[str, _Doings] = {}
+        self._doings: dict[str, Doings] = {}
 
     def __len__(self) -> int:
         return len(self._doings)
 
-    @contextmanager
-    def shared(self, session: str) -> Iterator[None]:
-        """The turn of a call: it waits for nobody."""
-        doings = self._doings.setdefault(session, _Doings())
+    def begin(self, session: str) -> Doings:
+        """The turn of a call begins: it waits for nobody."""
+        doings = self._doings.get(session)
+        if doings is None:
+            doings = self._doings[session] = Doings()
         doings.calls += 1
-        try:
-            yield
-        finally:
-            doings.calls -= 1
+        return doings
+
+    def end(self, session: str, doings: Doings) -> None:
+        """The turn that `begin` gave is over."""
+        doings.calls -= 1
+        if doings.call_ended is not None:
             doings.call_ended.set()
-            self._tidy(session, doings)
+        self._tidy(session, doings)
 
     @asynccontextmanager
     async def alone(self, session: str) -> AsyncIterator[None]:
         """The turn of a request that opens or closes the session: after those that came before, and after its calls."""
-        doings = self._doings.setdefault(session, _Doings())
+        doings = self._doings.setdefault(session, Doings())
         doings.turns += 1
         try:
             async with doings.lock:
-                await _until_calls_end(doings)
+                if doings.calls:
+                    await _until_calls_end(doings)
                 yield
         finally:
             doings.turns -= 1
             self._tidy(session, doings)
 
-    def _tidy(self, session: str, doings: _Doings) -> None:
+    def _tidy(self, session: str, doings: Doings) -> None:
         if not doings.calls and not doings.turns:
             del self._doings[session]
 
 
-async def _until_calls_end(doings: _Doings) -> None:
+async def _until_calls_end(doings: Doings) -> None:
+    doings.call_ended = asyncio.Event()
     try:
         async with asyncio.timeout(CALLS_END_WITHIN_S):
             while doings.calls:

@@ -27,9 +27,18 @@ _LOOKS_EVERY_S = 0.05
 _LOGGED_AGAIN_AFTER_S = 30.0
 _LOOP_MODULES = frozenset({"asyncio.runners", "asyncio.base_events", "asyncio.events", "asyncio.tasks"})
 _FRAMEWORK = ("uvicorn", "starlette", "fastapi", "anyio", "contextlib", "functools")
-_OURS = frozenset(f"nemo_gym.servers.{name}" for name in ("app", "gate", "routes", "base")) | {
-    "nemo_gym.judge"
-}
+_OURS = frozenset(
+    f"nemo_gym.{name}"
+    for name in (
+        "judge",
+        "servers.app",
+        "servers.base",
+        "servers.gate",
+        "servers.http_protocol",
+        "servers.inbound",
+        "servers.routes",
+    )
+)
 """What calls handlers, and so is none."""
 
 

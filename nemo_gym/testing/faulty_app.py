@@ -22,7 +22,8 @@ import orjson
 from pydantic import Field, field_validator
 
 from nemo_gym.servers.app import GymApp
-from nemo_gym.servers.gate import Gate, Receive, Scope, Send
+from nemo_gym.servers.gate import Gate
+from nemo_gym.servers.inbound import Receive, Scope, Send
 from nemo_gym.testing.engine.delivery import Answer, deliver
 from nemo_gym.testing.engine.exchange import TRANSPORT_EXTENSION, ClientLeft, ConnectionCut, Exchange
 from nemo_gym.testing.engine.fault_kinds import Delivery

@@ -21,10 +21,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.servers.base import SERVER_KEEPALIVE_S, SimpleServer
+from nemo_gym.servers.http_protocol import protocol_of
 from nemo_gym.servers.server_client import process_transport
 
 NOTICE_WITHIN_S = 0.3
@@ -50,7 +50,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
 async def _listening(app: Any) -> AsyncIterator[str]:
     config = Config(
         app,
-        http=HttpToolsProtocol,
+        http=protocol_of(app),
         loop="none",
         ws="none",
         lifespan="off",
@@ -63,8 +63,11 @@ async def _listening(app: Any) -> AsyncIterator[str]:
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
+    protocol: Any = config.http_protocol_class
     listener = socket.create_server(("127.0.0.1", 0))
-    server = await loop.create_server(lambda: HttpToolsProtocol(config, state, {}, loop), sock=listener)
+    server = await loop.create_server(
+        lambda: protocol(config, state, {}, loop), sock=listener
+    )
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:

@@ -15,26 +15,19 @@ import errno
 import logging
 import resource
 import socket
-from typing import Any
-
-import aiohttp
-from aiohttp import ClientTimeout, TCPConnector
+from typing import TYPE_CHECKING
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
-from nemo_gym.transport.plain_http import (
-    ConnectTimeout,
-    InvalidCall,
-    NotConnected,
-    PlainHttp,
-    probe_when_silent,
-)
+from nemo_gym.transport.plain_http import ConnectTimeout, InvalidCall, NotConnected, PlainHttp
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from nemo_gym.transport.full_http import FullHttp
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 5.0
-POOL_KEEPALIVE_S = 30.0
-"""Idle connections are dropped by the client before our servers (75 s) would drop them."""
 _RESERVED_FILES = 256
 _MOST_FILES = 1 << 20
 """What to ask for where the system names no limit."""
@@ -60,13 +53,6 @@ def calls_within(files: int) -> int:
     return max(16, (files - min(_RESERVED_FILES, files // 2)) // 2)
 
 
-def _probed_socket(address_info: Any) -> socket.socket:
-    family, kind, protocol, _, _ = address_info
-    connection = socket.socket(family=family, type=kind, proto=protocol)
-    probe_when_silent(connection)
-    return connection
-
-
 class HttpTransport:
     """Sends calls through pooled connections, made on first use inside the running event loop."""
 
@@ -75,24 +61,19 @@ class HttpTransport:
         self._most_in_flight = in_flight
         self._admission: asyncio.Semaphore | None = None
         self._plain = PlainHttp()
-        self._session: aiohttp.ClientSession | None = None
+        self._full: FullHttp | None = None
         self._has_told = False
 
     def session(self) -> aiohttp.ClientSession:
-        """The pooled client. Calls made through it directly pass no admission."""
-        if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(
-                connector=TCPConnector(
-                    limit=0,
-                    keepalive_timeout=POOL_KEEPALIVE_S,
-                    socket_factory=_probed_socket,
-                ),
-                timeout=ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=True,
-                skip_auto_headers=("User-Agent", "Accept-Encoding"),
-            )
-        return self._session
+        """aiohttp's pooled client. Calls made through it directly pass no admission."""
+        return self._full_http().session()
+
+    def _full_http(self) -> FullHttp:
+        if self._full is None:
+            from nemo_gym.transport.full_http import FullHttp
+
+            self._full = FullHttp()
+        return self._full
 
     async def send(self, base_url: str, call: Call) -> Reply:
         admission = self._admission or self._open_admission()
@@ -120,34 +101,26 @@ class HttpTransport:
             )  # fmt: skip
 
     async def _send(self, base_url: str, call: Call) -> Reply:
-        send = self._plain.send if base_url.startswith("http://") else self._send_by_aiohttp
+        client = self._plain if base_url.startswith("http://") else self._full_http()
         try:
-            return await send(base_url, call)
-        except (InvalidCall, aiohttp.InvalidURL) as error:
+            return await client.send(base_url, call)
+        except InvalidCall as error:
             raise _failure("invalid_url", base_url, error, retryable=False) from error
-        except (socket.gaierror, aiohttp.ClientConnectorDNSError) as error:
+        except socket.gaierror as error:
             raise _failure("name_unresolved", base_url, error, retryable=False) from error
-        except (ConnectTimeout, aiohttp.ConnectionTimeoutError, aiohttp.ServerTimeoutError) as error:
+        except ConnectTimeout as error:
             raise _failure("connect_timeout", base_url, error) from error
-        except (NotConnected, aiohttp.ClientConnectorError) as error:
-            cause = error.cause if isinstance(error, NotConnected) else error.os_error
-            code = "too_many_files" if cause.errno == errno.EMFILE else "connect_refused"
+        except NotConnected as error:
+            code = "too_many_files" if error.cause.errno == errno.EMFILE else "connect_refused"
             raise _failure(code, base_url, error) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except OSError as error:
             raise _failure("disconnected", base_url, error) from error
-
-    async def _send_by_aiohttp(self, base_url: str, call: Call) -> Reply:
-        async with self.session().request(
-            call.method, base_url + call.path, data=call.body, headers=call.headers, allow_redirects=False
-        ) as answer:
-            return Reply(answer.status, answer.headers, await answer.read())
 
     async def close(self) -> None:
         await self._plain.close()
         self._plain, self._admission = PlainHttp(), None
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._full is not None:
+            await self._full.close()
 
 
 _MESSAGES = {

@@ -1,9 +1,12 @@
-"""The transport of the inline placement and of tests: calls go straight into ASGI apps of this event loop."""
+"""The transport of the inline placement and of tests: calls go straight into the apps of this event loop.
+
+An app of the gym is asked for a whole answer (`answer_to`); any other ASGI app, and a route that needs it, by ASGI.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from multidict import CIMultiDict
@@ -24,25 +27,38 @@ class InMemoryTransport:
             raise TransportError(
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
-        return await _Exchange(call, base_url).run(app)
+        exchange = _Exchange(call, base_url)
+        ask = getattr(app, "answer_to", None)
+        answering = ask(call, exchange) if ask is not None else None
+        if answering is None:
+            await app(exchange.scope(), exchange.receive, exchange.send)
+            return exchange.reply()
+        answer = await answering
+        if answer is None:
+            return exchange.reply()
+        return Reply(answer.status_code, _decoded(answer.raw_headers), answer.body)
 
     async def close(self) -> None:
         self.apps.clear()
 
 
 class _Exchange:
+    """A call as ASGI has it, and what is answered bit by bit."""
+
+    __slots__ = ("_base_url", "_call", "_chunks", "_finished", "_headers", "_sent_body", "_status")
+
     def __init__(self, call: Call, base_url: str) -> None:
         self._call = call
         self._base_url = base_url
         self._sent_body = False
         self._status = 0
-        self._headers: CIMultiDict[str] = CIMultiDict()
+        self._headers: CIMultiDict[str] | None = None
         self._chunks: list[bytes] = []
         self._finished = False
 
-    async def run(self, app: Any) -> Reply:
-        await app(self._scope(), self._receive, self._send)
-        if not self._finished:
+    def reply(self) -> Reply:
+        """What was answered; raises `TransportError` where that is not whole."""
+        if not self._finished or self._headers is None:
             raise TransportError(
                 f"{self._base_url} ended before its answer was whole",
                 code="disconnected",
@@ -51,7 +67,7 @@ class _Exchange:
             )
         return Reply(self._status, self._headers, b"".join(self._chunks))
 
-    def _scope(self) -> dict[str, Any]:
+    def scope(self) -> dict[str, Any]:
         path, _, query = self._call.path.partition("?")
         host = self._base_url.partition("://")[2]
         headers = [
@@ -75,18 +91,21 @@ class _Exchange:
             "server": (host, 0),
         }
 
-    async def _receive(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         if not self._sent_body:
             self._sent_body = True
             return {"type": "http.request", "body": self._call.body or b"", "more_body": False}
         await asyncio.get_running_loop().create_future()  # the caller stays until it is cancelled
         raise AssertionError("unreachable")
 
-    async def _send(self, message: Mapping[str, Any]) -> None:
+    async def send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            for name, value in message.get("headers", ()):
-                self._headers.add(name.decode("latin-1"), value.decode("latin-1"))
+            self._headers = _decoded(message.get("headers", ()))
         elif message["type"] == "http.response.body":
             self._chunks.append(message.get("body", b""))
             self._finished = not message.get("more_body", False)
+
+
+def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
+    return CIMultiDict([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])

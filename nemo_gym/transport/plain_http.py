@@ -1,7 +1,7 @@
 """HTTP/1.1 between servers of a gym: one call at a time on a kept-open connection, whole answers, nothing else.
 
 A rollout makes eight or more of these calls, and a general client spends three times the CPU on each. What this one
-leaves out (TLS, proxies, redirects, compression, streams) goes through aiohttp (`nemo_gym/transport/http.py`).
+leaves out (TLS, proxies, redirects, compression, streams) goes through aiohttp (`nemo_gym/transport/full_http.py`).
 """
 
 from __future__ import annotations

@@ -44,33 +44,34 @@ class Policy:
     def __init__(self) -> None:
         self.version: PolicyVersion | None = None
         """None until somebody tells it."""
-        self._working: set[asyncio.Task[Any]] = set()
+        self._working: dict[asyncio.Task[Any], PolicyVersion | None] = {}
+        """Each with the version that it began with."""
         self._dropped: set[asyncio.Task[Any]] = set()
 
     async def work(self, call: Awaitable[_T]) -> _T:
         """What `call` gives; raises `EngineError` when it is dropped."""
         task = asyncio.current_task()
         assert task is not None
-        self._working.add(task)
+        self._working[task] = self.version
         try:
             return await call
         except asyncio.CancelledError:
-            if task not in self._dropped:
+            if task not in self._dropped or task.uncancel():  # its caller went away too
                 raise
-            task.uncancel()
             raise EngineError(
                 "the call was given up because the policy has a new version",
                 code="policy_updated",
                 retryable=True,
             ) from None
         finally:
-            self._working.discard(task)
+            del self._working[task]
             self._dropped.discard(task)
 
     def change(self, version: PolicyVersion, *, drop_in_flight: bool) -> int:
         """Answer with `version` from now on; how many calls that began with an earlier one were given up."""
         self.version = version
-        dropped = self._working - self._dropped if drop_in_flight else set()
+        earlier = {task for task, began_with in self._working.items() if began_with != version}
+        dropped = earlier - self._dropped if drop_in_flight else set()
         self._dropped |= dropped
         for task in dropped:
             task.cancel()

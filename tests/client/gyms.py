@@ -38,6 +38,7 @@ class LoopbackGym:
     """The head server's."""
     engine: MockEngine
     gym: InProcessGym
+    head: HeadServer
 
     @property
     def open_sessions(self) -> int:
@@ -73,7 +74,7 @@ async def running_gym(**engine_options: Any) -> AsyncIterator[LoopbackGym]:
             head = HeadServer(config=config, server_client=gym.client())
             head.gate.token = TOKEN
             async with serving(head) as url:
-                yield LoopbackGym(url, engine, gym)
+                yield LoopbackGym(url, engine, gym, head)
 
 
 @contextmanager

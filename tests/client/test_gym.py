@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -43,6 +44,30 @@ async def test_an_event_loop_gets_the_same() -> None:
     async with running_gym() as running:
         gym = AsyncGym.connect(url=running.url, token=TOKEN)
         check_solved([each async for each in gym.rollouts(rows(5), num_repeats=3)], 5, 3)
+
+
+def test_a_stream_that_was_read_is_no_failure_to_the_gym(caplog: pytest.LogCaptureFixture) -> None:
+    with gym_in_a_thread() as running:
+        gym = Gym.connect(url=running.url, token=TOKEN)
+        for _ in range(5):
+            assert len(list(gym.rollouts(rows(3)))) == 3
+        asyncio.run(until(lambda: running.head.gate.stats.in_flight == 0, 1))
+    check_counted(running, caplog, 5)
+
+
+async def test_nor_is_one_that_an_event_loop_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_gym() as running:
+        gym = AsyncGym.connect(url=running.url, token=TOKEN)
+        for _ in range(5):
+            assert len([each async for each in gym.rollouts(rows(3))]) == 3
+        await until(lambda: running.head.gate.stats.in_flight == 0, 1)
+    check_counted(running, caplog, 5)
+
+
+def check_counted(running: LoopbackGym, caplog: pytest.LogCaptureFixture, requests: int) -> None:
+    stats = running.head.gate.stats
+    assert (stats.requests, stats.errors, stats.cancelled) == (requests, 0, 0)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_failure_is_a_rollout_without_a_reward() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import tracemalloc
 from collections.abc import Mapping
@@ -359,3 +360,26 @@ async def test_a_run_holds_what_is_in_flight_and_a_few_numbers_for_each_rollout(
 def test_the_settings_of_a_start_are_plain_data(tmp_path: Path) -> None:
     settings: Mapping[str, Any] = settings_of(tmp_path).to_json()
     assert orjson.loads(orjson.dumps(settings)) == settings
+
+
+class SetMeanwhile(asyncio.Event):
+    """Set when it is asked about for the third time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = 0
+
+    def is_set(self) -> bool:
+        self._asked += 1
+        return self._asked >= 3
+
+
+async def test_metrics_of_a_part_of_the_rows_are_not_written_as_those_of_all(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 5)
+    await run(tmp_path)
+    written = out(tmp_path, "_aggregate_metrics.json").read_bytes()
+    stop = Stop()
+    stop.cutting = SetMeanwhile()
+    summary = await run(tmp_path, stop=stop, existing=Existing.RESUME)
+    assert out(tmp_path, "_aggregate_metrics.json").read_bytes() == written
+    assert "no metrics were computed: the run was interrupted twice" in summary.notes

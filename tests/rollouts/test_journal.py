@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts import disk as disks
+from nemo_gym.rollouts.compression import CODECS
+from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.disk import Disk
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.packed_file import append_to, tail_of
 from tests.rollouts.doubles import identities, read_rows
 
 IDENTITY: dict[str, Any] = {"datasets": [{"sha256": "abc", "num_repeats": 1}], "config": {}}
@@ -197,3 +202,83 @@ def test_a_torn_row_is_kept_and_spoken_of(tmp_path: Path) -> None:
         assert f"out_torn_{number}.jsonl" in journal.notes[0]
         assert (files.folder / f"out_torn_{number}.jsonl").read_bytes() == b'{"torn'
     assert len(read_rows(files.rows)) == 3
+
+
+@pytest.mark.parametrize("packing", sorted(CODECS))
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, share: float) -> None:
+    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    open_journal(files, IDENTITY, {}).close({})
+    failures = [row(task) for task in range(3)]
+    tail_of(files.failures).write_bytes(b"".join(line + b"\n" for line in failures))
+    frame = CODECS[packing].compress(tail_of(files.failures).read_bytes())
+    files.failures.write_bytes(frame[: int(share * len(frame))])  # killed on closing
+    append_to(files.rows).close()
+    open_journal(files, IDENTITY, {}, **RESUME).close({})
+    kept = read_lines(tmp_path / f"out_failures.1.jsonl{packing}")
+    assert [line.content.rstrip() for line in kept] == failures
+
+
+def test_a_journal_that_cannot_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    shard = append_to(files.shard(0).rows)
+    shard.append(row(7))
+    with pytest.raises(ConfigError, match=r"another process is writing .*out_shard_0"):
+        opened(tmp_path, **RESUME)
+    shard.close()
+    journal = opened(tmp_path, **RESUME)
+    assert RolloutId(7, 0) in journal.finished
+    journal.close({})
+
+
+class RecordingDisk(Disk):
+    """Notes which files were made safe and removed, in this order."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, str]] = []
+        self._names: dict[int, str] = {}
+
+    def open_to_append(self, path: Path) -> int:
+        descriptor = super().open_to_append(path)
+        self._names[descriptor] = path.name
+        return descriptor
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        self.done.append(("safe", self._names.get(descriptor, "")))
+
+    def remove(self, path: Path) -> None:
+        super().remove(path)
+        self.done.append(("removed", path.name))
+
+
+def test_rows_of_a_shard_are_safe_in_the_run_before_the_shard_is_removed(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    for path in (files.shard(0).rows, files.shard(0).failures):
+        shard = append_to(path)
+        shard.append(row(7))
+        shard.close()
+    disk = RecordingDisk()
+    with disks.replaced_by(disk):
+        journal = opened(tmp_path, **RESUME)
+    told = [each for each in disk.done if each[1] in ("out.jsonl", "out_shard_0.jsonl")]
+    assert told[-2:] == [("safe", "out.jsonl"), ("removed", "out_shard_0.jsonl")]
+    told = [each for each in disk.done if each[1] in ("out_failures.jsonl", "out_shard_0_failures.jsonl")]
+    place = told.index(("removed", "out_shard_0_failures.jsonl"))
+    assert told[place - 1] == ("safe", "out_failures.jsonl")
+    journal.close({})
+
+
+@pytest.mark.parametrize("existing", list(Existing))
+def test_a_run_that_has_the_name_of_a_shard_stays_what_it_is(tmp_path: Path, existing: Existing) -> None:
+    other = RunFiles.of(tmp_path / "results" / "out_shard_0.jsonl")
+    journal = open_journal(other, IDENTITY, {})
+    journal.add_row(row(5))
+    journal.close({})
+    before = {path: path.read_bytes() for path in other.folder.iterdir()}
+    mine = opened(tmp_path, existing=existing)
+    assert len(mine.finished) == 0
+    mine.add_row(row(0))
+    mine.close({})
+    opened(tmp_path, existing=Existing.MOVE_ASIDE).close({})
+    assert {path: path.read_bytes() for path in before} == before

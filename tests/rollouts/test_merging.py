@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from nemo_gym.cli import aggregate_rollouts
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.merging import merge_shards
+from nemo_gym.rollouts.output import replacing
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
 from tests.rollouts.doubles import identities, read_rows
 from tests.rollouts.stored_runs import failure_row, scored_row, store
@@ -40,7 +43,9 @@ def store_shard(path: Path, rows: list[dict[str, Any]]) -> Path:
     metrics = RunMetrics()
     for row in rows:
         metrics.note_row(row)
-    path.with_name(f"{path.stem}_aggregate_metrics.json").write_bytes(document_of(metrics.results({})))
+    path.with_name(f"{path.stem}_aggregate_metrics.json").write_bytes(
+        b"".join(document_of(metrics.results({})))
+    )
     return path
 
 
@@ -166,3 +171,31 @@ def test_the_command_takes_patterns(
     with pytest.raises(SystemExit) as ended:
         aggregate_rollouts.main(["+input_jsonl_fpath=none_*.jsonl", "+output_jsonl_fpath=out.jsonl"])
     assert ended.value.code == 2
+
+
+def test_runs_may_be_named_like_the_files_of_collector_processes(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"run_shard_{number}.jsonl", [scored_row(number)]) for number in (0, 1)]
+    assert merge_shards(shards, tmp_path / "run.jsonl").rows == 2
+    assert all(shard.exists() for shard in shards)
+
+
+@pytest.mark.parametrize("damaged", ["part.jsonl", "part_failures.jsonl"])
+def test_a_damaged_row_is_refused_by_its_rollout_and_nothing_is_written(tmp_path: Path, damaged: str) -> None:
+    shard = store_shard(tmp_path / "part.jsonl", [scored_row(0), failure_row(1)])
+    merged = merge_shards([shard], tmp_path / "all.jsonl")
+    before = contents(tmp_path, "all")
+    with (tmp_path / damaged).open("ab") as file:
+        file.write(RolloutId(7, 2).head() + b'"reward":1.0,"resp{}\n')
+    with pytest.raises(ConfigError, match="is damaged, that of task 7, repeat 2"):
+        merge_shards([shard], merged.files.rows, overwrite=True)
+    assert contents(tmp_path, "all") == before
+
+
+@pytest.mark.parametrize("renumber", [True, False])
+def test_a_shard_that_was_cut_off_is_refused_by_its_name(tmp_path: Path, renumber: bool) -> None:
+    shard = tmp_path / "part.jsonl.zst"
+    with replacing(shard) as file:
+        file.write(b"".join(orjson.dumps(scored_row(task)) + b"\n" for task in range(50)))
+    os.truncate(shard, shard.stat().st_size - 20)
+    with pytest.raises(ConfigError, match=r"part\.jsonl\.zst is damaged"):
+        merge_shards([shard], tmp_path / "all.jsonl", renumber=renumber)

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.compression import CODECS
+from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.output import replacing
+from nemo_gym.rollouts.packed_file import tail_of
 
 
 def test_a_file_appears_whole_with_the_folders_above_it(tmp_path: Path) -> None:
@@ -30,3 +33,15 @@ def test_what_cannot_be_written_is_the_users_to_correct(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot write"), replacing(tmp_path / "file" / "below"):
         pass
+
+
+@pytest.mark.parametrize("packing", sorted(CODECS))
+def test_rows_of_a_writer_that_was_killed_don_t_come_back_behind_the_new_ones(
+    tmp_path: Path, packing: str
+) -> None:
+    path = tmp_path / f"rows.jsonl{packing}"
+    path.write_bytes(b"")
+    tail_of(path).write_bytes(b'{"old": 1}\n')
+    with replacing(path) as file:
+        file.write(b'{"new": 1}\n')
+    assert [line.content for line in read_lines(path)] == [b'{"new": 1}\n']

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ import zstandard
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts import disk as disks
-from nemo_gym.rollouts.compression import CODECS
+from nemo_gym.rollouts.compression import CODECS, Decompressor
 from nemo_gym.rollouts.dataset import open_dataset, opened_plain
 from nemo_gym.rollouts.disk import Disk
-from nemo_gym.rollouts.packed_file import PackedFile, append_to, tail_of
+from nemo_gym.rollouts.packed_file import PackedFile, append_to, open_packed, tail_of
 
 ROWS = [b'{"n":%d,"text":"%b"}' % (number, b"x" * (7 * number % 40)) for number in range(12)]
 PACKINGS = sorted(CODECS)
@@ -225,3 +226,47 @@ def test_any_form_can_be_read_anywhere(tmp_path: Path, name: str) -> None:
         assert os.pread(plain.fileno(), 30, 100) == content[100:130]
         assert plain.read() == content
     file.close()
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("frame_bytes", [1, 60, 100])
+def test_a_reader_meets_every_row_once_while_rows_become_frames_under_it(
+    tmp_path: Path, packing: str, frame_bytes: int
+) -> None:
+    path = tmp_path / f"rows.jsonl{packing}"
+    codec = CODECS[packing]
+    with opened(path, frame_bytes) as file:
+        for row in ROWS[:3]:
+            file.append(row)
+        coming = iter(ROWS[3:])
+
+        def write_meanwhile() -> Decompressor:
+            for row in (next(coming, None), next(coming, None)):
+                if row is not None:
+                    file.append(row)
+            return codec.decompressor()
+
+        with open_packed(path, replace(codec, decompressor=write_meanwhile)) as content:
+            seen = content.read().splitlines()
+        assert 3 <= len(seen) <= len(ROWS)
+        assert seen == ROWS[: len(seen)]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_what_a_death_has_left_is_not_packed_by_who_closes_without_recovering(
+    tmp_path: Path, packing: str
+) -> None:
+    path = tmp_path / f"rows.jsonl{packing}"
+    dead = PackedFile(path, CODECS[packing])
+    for row in ROWS:
+        dead.append(row)
+    frame = CODECS[packing].compress(tail_of(path).read_bytes())
+    with path.open("ab") as file:
+        file.write(frame[: len(frame) // 2])
+    for descriptor in (dead._frames._fd, dead._tail._fd):
+        os.close(descriptor)
+    append_to(path).close()
+    assert lines(path) == ROWS
+    with opened(path) as again:
+        assert again.recover(tmp_path / "torn") == 0
+    assert decompressed(path).splitlines() == ROWS

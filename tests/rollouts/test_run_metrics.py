@@ -137,6 +137,6 @@ def test_partial_coverage_is_among_the_key_metrics_whatever_an_environment_picks
 
 
 def test_the_file_lists_agents_with_their_reference() -> None:
-    (entry,) = orjson.loads(document_of(metrics_of([1.0]).results({})))
+    (entry,) = orjson.loads(b"".join(document_of(metrics_of([1.0]).results({}))))
     assert entry["agent_ref"] == {"type": "responses_api_agents", "name": "simple_agent"}
     assert set(entry) == {"agent_ref", "agent_metrics", "key_metrics", "group_level_metrics"}

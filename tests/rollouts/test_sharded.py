@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,15 +17,20 @@ import psutil
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts import disk as disks
+from nemo_gym.rollouts.channel import Channel
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.discovery import Gym
+from nemo_gym.rollouts.disk import Disk
 from nemo_gym.rollouts.files import RunFiles
-from nemo_gym.rollouts.identity import RolloutId
+from nemo_gym.rollouts.identity import FinishedRollouts, RolloutId
 from nemo_gym.rollouts.journal import Existing
 from nemo_gym.rollouts.packed_file import append_to, tail_of
+from nemo_gym.rollouts.plan import PlanSettings, Share
 from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.rollouts.shard_process import Ended, ShardSetup, Told, serve
 from nemo_gym.rollouts.stopping import Stop
 from nemo_gym.rollouts.summary import CollectSummary
 from nemo_gym.transport import InMemoryTransport
@@ -248,3 +255,77 @@ async def test_servers_in_the_collector_s_own_process_can_t_be_called_from_other
     config = {AGENT: {"responses_api_agents": {"simple": {"host": "inline", "port": 1}}}}
     with pytest.raises(ConfigError, match="processes of their own"):
         await run(Gym(config, transport=InMemoryTransport()), tmp_path, 2)
+
+
+class FullDisk(Disk):
+    """Has no room for one file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._full: set[int] = set()
+
+    def open_to_append(self, path: Path) -> int:
+        descriptor = super().open_to_append(path)
+        (self._full.add if path.name == self._name else self._full.discard)(descriptor)
+        return descriptor
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        if descriptor in self._full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(descriptor, data)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out_materialized_inputs.jsonl"])
+async def test_a_run_whose_rows_cannot_be_brought_together_is_broken_and_can_be_resumed(
+    tmp_path: Path, name: str
+) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 3)
+    async with serving(AgentServer()) as gym:
+        with disks.replaced_by(FullDisk(name)):
+            broken = await run(gym, tmp_path, 2)
+        assert (broken.end, broken.exit_code) == ("broken", 1)
+        assert broken.stop is not None
+        assert "No space left" in broken.stop.message
+        summary = await run(gym, tmp_path, 1, existing=Existing.RESUME)
+    assert summary.exit_code == 0
+    assert len(set(identities(read_rows(tmp_path / "out.jsonl")))) == 6
+
+
+async def test_processes_write_to_no_run_that_has_their_files_names(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 1)
+    async with serving(AgentServer()) as gym:
+        await run(gym, tmp_path, 1, output=tmp_path / "out_shard_1.jsonl")
+        with pytest.raises(ConfigError, match=r"out_shard_1\.jsonl belongs to another run"):
+            await run(gym, tmp_path, 2)
+        assert (await run(gym, tmp_path, 1)).exit_code == 0
+    assert len(read_rows(tmp_path / "out_shard_1.jsonl")) == 2
+
+
+async def test_a_process_that_cannot_open_its_files_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told: list[Told] = []
+    ended = asyncio.Event()
+    channel = Channel(told.append, ended.set)
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().create_connection(lambda: channel, sock=ours)
+    serving_share = asyncio.create_task(serve(theirs))
+    dataset = DatasetFile(write_dataset(tmp_path / "tasks.jsonl", 1))
+    channel.send(
+        ShardSetup(
+            share=Share(0, 1),
+            files=RunFiles.of(tmp_path / "file" / "out.jsonl"),
+            plan=PlanSettings((dataset,)),
+            first_tasks=(0,),
+            finished=FinishedRollouts(),
+            limits=Limits(),
+            urls={},
+            token=None,
+        )
+    )
+    async with asyncio.timeout(5):
+        await ended.wait()
+        await serving_share
+    last = told[-1]
+    assert isinstance(last, Ended)
+    assert last.broken is not None
+    assert "cannot write" in last.broken.message

@@ -16,7 +16,7 @@ from nemo_gym.rollouts.dataset import DatasetFile
 from nemo_gym.rollouts.discovery import Gym
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.rollouts.stopping import Stop
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent

@@ -9,8 +9,9 @@ import pytest
 from pydantic import Field
 
 from nemo_gym.failures import InputError
-from nemo_gym.servers.conversations import Conversations, Turn
+from nemo_gym.servers.conversations import NOT_FOUND, Conversations, Turn
 from nemo_gym.servers.engine_model import EngineModel
+from nemo_gym.servers.policy import user_message
 from nemo_gym.testing.engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
 from nemo_gym.testing.engine.policies import Scene
 from nemo_gym.testing.in_process import InProcessGym
@@ -62,6 +63,20 @@ def test_a_request_that_goes_on_holds_the_whole_conversation() -> None:
     }
 
 
+def test_text_alone_is_what_the_user_says_next() -> None:
+    kept = Conversations(1)
+    first = kept.keep(kept.turn({"input": "a"}), answer("b"))
+    turn = kept.turn({"input": "c", "previous_response_id": first})
+    assert turn.params == {"input": [user_message("a"), text("b"), user_message("c")]}
+
+
+@pytest.mark.parametrize("name", ["unknown", ["no name"], {}, 7])
+def test_a_conversation_that_is_not_kept_is_not_found_whatever_its_name(name: object) -> None:
+    with pytest.raises(InputError) as refused:
+        Conversations(1).turn({"input": "a", "previous_response_id": name})
+    assert (refused.value.failure.code, refused.value.failure.http_status) == (NOT_FOUND, 400)
+
+
 def test_tokens_are_not_kept() -> None:
     kept = Conversations(1)
     name = kept.keep(go_on(kept, None, "a"), {"output": [{**text("b"), "generation_token_ids": [1]}]})
@@ -101,7 +116,7 @@ def test_what_does_not_fit_is_not_kept() -> None:
     kept = Conversations(0)
     assert kept.keep(go_on(kept, None, "a"), answer("b")) is None
     assert (kept.size, len(kept)) == (0, 0)
-    assert Conversations(1).keep(Conversations(1).turn({"input": "words"}), answer("b")) is None
+    assert Conversations(1).keep(Conversations(1).turn({"input": None}), answer("b")) is None
 
 
 # --- Agents and model servers -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import Boundary, Failure, TransportError
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
 from responses_api_agents.simple_agent.app import SimpleAgent

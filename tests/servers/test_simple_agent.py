@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import Boundary
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.servers.environments import CounterEnvironment, ScriptedModel, call, task_row, text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -20,8 +20,9 @@ from nemo_gym.rollouts.journal import Journal
 from nemo_gym.rollouts.window import window_of
 from nemo_gym.servers import episode, gate, server_client
 from nemo_gym.servers.gate import Gate
+from nemo_gym.servers.inbound import Inbound
 from nemo_gym.servers.sessions import SessionRegistry
-from nemo_gym.servers.turns import Turns
+from nemo_gym.servers.turns import Doings, Turns
 from nemo_gym.transport import caller
 from nemo_gym.transport.caller import Caller
 
@@ -160,10 +161,10 @@ def drain_without_end() -> AbstractContextManager[Any]:
 def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
     """A handler works on after its caller has left."""
 
-    async def serve(inner: Any, scope: Any, body: bytes, receive: Any, answer: Any) -> None:
-        await inner(scope, gate._replay(body, receive), answer)
+    async def answered(self: Any, answering: Any) -> Any:
+        return await answering
 
-    return patch.object(gate, "_serve_watched", serve)
+    return patch.object(gate._WatchedCaller, "unless_gone", answered)
 
 
 def caller_missed_late() -> AbstractContextManager[Any]:
@@ -175,8 +176,9 @@ def restart_unnoticed() -> AbstractContextManager[Any]:
     """An attempt plays on with a server that was restarted and has lost its session."""
     original = Gate._open_context
 
-    def open_context(self: Gate, path: str, headers: dict[bytes, bytes]) -> Any:
-        return original(self, path, {name: value for name, value in headers.items() if name != b"x-ng-boot"})
+    def open_context(self: Gate, inbound: Inbound) -> Any:
+        inbound.headers = {name: value for name, value in inbound.headers.items() if name != "x-ng-boot"}
+        return original(self, inbound)
 
     return patch.object(Gate, "_open_context", open_context)
 
@@ -184,11 +186,7 @@ def restart_unnoticed() -> AbstractContextManager[Any]:
 def session_closed_under_a_tool() -> AbstractContextManager[Any]:
     """What a session holds is freed while one of its tools still works with it."""
 
-    @contextmanager
-    def shared(self: Turns, session: str) -> Iterator[None]:
-        yield
-
-    return patch.object(Turns, "shared", shared)
+    return patch.multiple(Turns, begin=lambda *_: Doings(), end=lambda *_: None)
 
 
 class Planted(NamedTuple):

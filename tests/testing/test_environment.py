@@ -20,7 +20,7 @@ from nemo_gym.global_config import get_first_server_config_dict, get_global_conf
 from nemo_gym.judge import call_judge
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing import Turn, call, read_rows, run_environment
 from nemo_gym.testing.engine import EchoPolicy, Reply
 from resources_servers.gymnasium import GymnasiumServer

@@ -73,6 +73,26 @@ async def test_calls_of_an_old_version_can_be_dropped() -> None:
     assert not any(call.cancelled() for call in calls)
 
 
+async def test_a_version_told_twice_drops_no_call_that_began_with_it() -> None:
+    ground = Ground(engine={"latency_s": 0.05})
+    update = PolicyUpdate(version=2, drop_in_flight=True)
+    await ground.server.update_policy(update)
+    call = asyncio.create_task(Conversation(ground, "session").ask())
+    await asyncio.sleep(0.02)
+    assert (await ground.server.update_policy(update))["dropped"] == 0
+    await call
+
+
+async def test_a_caller_that_goes_away_as_its_call_is_dropped_is_gone() -> None:
+    ground = Ground(engine={"latency_s": 30})
+    call = asyncio.create_task(Conversation(ground, "session").ask())
+    await asyncio.sleep(0.02)
+    await ground.server.update_policy(PolicyUpdate(version=2, drop_in_flight=True))
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
 async def test_a_caller_that_goes_away_is_no_dropped_call() -> None:
     ground = Ground(engine={"latency_s": 30})
     call = asyncio.create_task(Conversation(ground, "session").ask())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from resources_servers.gymnasium.app import FollowUpServer, says
 from resources_servers.gymnasium.prepare import main as prepare

@@ -13,7 +13,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.servers.gymnasium import GymnasiumServer, StepResult, extract_text
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent
 from tests.servers.environments import ScriptedModel, call, text

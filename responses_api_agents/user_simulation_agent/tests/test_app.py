@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.servers.server_client import UpstreamError
+from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.user_simulation_agent.app import UserSimulationAgent
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, text_in
