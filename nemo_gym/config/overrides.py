@@ -4,7 +4,7 @@
 and `--flag` are other spellings of `++key=value` and `++flag=true`. Dots reach into mappings and lists; values are
 scalars, `[lists]` or `{key: value}` mappings.
 
-Hydra is imported only when there is something to parse.
+Hydra is imported only when there is something to parse that is not plain.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from nemo_gym.config.nodes import Node, from_plain
+from nemo_gym.config.plain_overrides import is_plain, read_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
 
@@ -61,12 +61,9 @@ def parse_overrides(
     """
     if not arguments:
         return []
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    parser = OverridesParser.create()
     overrides = []
     for argument in _in_hydra_spelling(arguments, names, flags):
-        override = _parse_one(parser, argument, problems)
+        override = _parse_one(argument, problems)
         if override is not None:
             overrides.append(override)
     _report_repeated(overrides, problems)
@@ -101,9 +98,7 @@ def _is_value(argument: str, is_of_flag: bool) -> bool:
     return not _LOOKS_LIKE_OVERRIDE.match(argument)
 
 
-def _parse_one(parser: Any, argument: _Argument, problems: Problems) -> Override | None:
-    from hydra.errors import HydraException
-
+def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     parts = _KEY.fullmatch(argument.text)
     assert parts is not None
     key, value = parts["key"], parts["value"].strip()
@@ -111,17 +106,30 @@ def _parse_one(parser: Any, argument: _Argument, problems: Problems) -> Override
     if not parts["equals"] and parts["action"] != "~":
         problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
         return None
+    action = Action(parts["action"] or "")
+    if is_plain(key, value):
+        return Override(action, key, from_plain(read_plain(value), where, problems), where)
+    return _parse_by_hydra(argument, parts, where, problems)
+
+
+def _parse_by_hydra(
+    argument: _Argument, parts: re.Match[str], where: Location, problems: Problems
+) -> Override | None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    action, key, value = Action(parts["action"] or ""), parts["key"], parts["value"].strip()
     # Hydra's lexer knows no newlines outside quotes, yet people write long lists over several lines.
     text = _QUOTED_OR_NEWLINE.sub(
         lambda match: match[1] or " ", argument.text[: parts.start("value")] + value
     )
     try:
-        parsed = parser.parse_override(text)
+        parsed = OverridesParser.create().parse_override(text)
         is_sweep = parsed.is_sweep_override()
         plain = None if is_sweep else parsed.value()
     except HydraException as error:
         is_secret = _is_secret(key, value)
-        remedy = _syntax_remedy(parts["action"] or "", key, value, is_secret)
+        remedy = _syntax_remedy(action, key, value, is_secret)
         problems.add_gap(where, _syntax_message(error, is_secret), remedy)
         return None
     if is_sweep:
@@ -136,7 +144,6 @@ def _parse_one(parser: Any, argument: _Argument, problems: Problems) -> Override
             where, "`@` selects a package of Hydra; a gym has none.", "Write the whole key with dots."
         )
         return None
-    action = Action(parts["action"] or "")
     is_bare = action is Action.DELETE and not parts["equals"]
     return Override(action, key, None if is_bare else from_plain(plain, where, problems), where)
 

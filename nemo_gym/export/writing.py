@@ -6,17 +6,17 @@ A file is written beside its place and moved there when it is whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import orjson
 import zstandard
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.compression import codec_of, compressing
 from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.output import replacing
 
 JSONL_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 ENDINGS = (*JSONL_ENDINGS, ".parquet")
@@ -50,22 +50,7 @@ def path_of_split(path: Path, split: str) -> Path:
 
 def open_row_file(path: Path) -> AbstractContextManager[RowFile]:
     """The file, new and empty, for as long as the context lasts. Raises `ConfigError` where it can't be written."""
-    return _opened(path, _parquet if ending_of(path) == ".parquet" else _jsonl)
-
-
-@contextmanager
-def _opened(path: Path, kind: Any) -> Iterator[RowFile]:
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with kind(path, draft) as file:
-            yield file
-        draft.replace(path)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", code="output_unwritable") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+    return _parquet(path) if ending_of(path) == ".parquet" else _jsonl(path)
 
 
 class _Lines:
@@ -78,23 +63,23 @@ class _Lines:
 
 
 @contextmanager
-def _jsonl(path: Path, draft: Path) -> Iterator[RowFile]:
-    with draft.open("wb") as plain, compressing(plain, codec_of(path)) as file:
+def _jsonl(path: Path) -> Iterator[RowFile]:
+    with replacing(path) as file:
         yield _Lines(file)
 
 
 @contextmanager
-def _parquet(path: Path, draft: Path) -> Iterator[RowFile]:
+def _parquet(path: Path) -> Iterator[RowFile]:
     """Rows wait in a compressed file until all are known: columns have one type for all of them."""
     pyarrow = _import_pyarrow()
     waiting = path.with_name(f".{path.name}.rows.zst")
-    try:
-        with zstandard.open(waiting, "wb") as file:
-            yield _Lines(file)
-        _write_parquet(pyarrow, waiting, draft, path)
-    finally:
-        with suppress(FileNotFoundError):
-            waiting.unlink()
+    with replacing(path) as whole:
+        try:
+            with zstandard.open(waiting, "wb") as file:
+                yield _Lines(file)
+            _write_parquet(pyarrow, waiting, whole, path)
+        finally:
+            waiting.unlink(missing_ok=True)
 
 
 def _import_pyarrow() -> Any:
@@ -110,13 +95,13 @@ def _import_pyarrow() -> Any:
     return pyarrow
 
 
-def _write_parquet(pyarrow: Any, waiting: Path, draft: Path, path: Path) -> None:
+def _write_parquet(pyarrow: Any, waiting: Path, whole: BinaryIO, path: Path) -> None:
     try:
         schema = pyarrow.unify_schemas(
             [pyarrow.Table.from_pylist(rows).schema for rows in _batches(waiting)] or [pyarrow.schema([])],
             promote_options="permissive",
         )
-        with pyarrow.parquet.ParquetWriter(draft, schema, compression="zstd") as writer:
+        with pyarrow.parquet.ParquetWriter(whole, schema, compression="zstd") as writer:
             for rows in _batches(waiting):
                 writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
     except pyarrow.ArrowException as error:

@@ -221,13 +221,13 @@ class SubprocessSpawner:
                     code="fork_failed",
                 ) from error
         child = Child(started.pid, lambda number: _signal_group(started.pid, number))
+        self._children.add(child)
         watcher = asyncio.create_task(self._watch(child, started))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return child
 
     async def _watch(self, child: Child, started: asyncio.subprocess.Process) -> None:
-        self._children.add(child)
         code = await started.wait()
         _signal_group(started.pid, signal.SIGKILL)
         self._children.discard(child)

@@ -24,7 +24,7 @@ from nemo_gym.metrics.pass_majority import (
     compute_subset_metrics,
     highest_k_metrics,
 )
-from nemo_gym.metrics.records import RolloutRecord, is_failed, is_scored, read_record
+from nemo_gym.metrics.records import RolloutRecord, is_failed, is_scored, read_measurements, read_record
 
 __all__ = [
     "AgentMetrics",
@@ -49,6 +49,7 @@ __all__ = [
     "mean",
     "median",
     "pass_at_k",
+    "read_measurements",
     "read_record",
     "sample_standard_deviation",
     "score_families",

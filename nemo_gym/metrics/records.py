@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,10 +58,23 @@ def read_record(row: Mapping[str, Any], *, answer_key: str | None = None) -> Rol
         attempt=_read_index(row, ATTEMPT_INDEX, default=0),
         outcome=outcome_of(row),
         failure=None if failure is None else str(failure),
-        measurements=dict(_read_measurements(row)) if scored else {},
+        measurements=read_measurements(row) if scored else {},
         answer=canonical_answer(row.get(answer_key)) if scored and answer_key is not None else None,
         is_scored=scored,
     )
+
+
+def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a scored row: the usage of the response, the components of the reward, and the row's own, which
+    win."""
+    response = row.get("response")
+    measurements = _numbers(response.get("usage")) if isinstance(response, Mapping) else {}
+    for name, number in _numbers(row.get(REWARD_COMPONENTS)).items():
+        measurements[f"{REWARD_COMPONENTS}/{name}"] = number
+    for name, number in _numbers(row).items():
+        if not name.startswith(BOOKKEEPING_PREFIX):
+            measurements[name] = number
+    return measurements
 
 
 def is_failed(row: Mapping[str, Any]) -> bool:
@@ -117,21 +130,8 @@ def _read_index(row: Mapping[str, Any], key: str, default: int | None = None) ->
     return index
 
 
-def _read_measurements(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The usage of the response, then the components of the reward, then the row's own numbers, which win."""
-    response = row.get("response")
-    usage = response.get("usage") if isinstance(response, Mapping) else None
-    yield from _numbers(usage)
-    for name, number in _numbers(row.get(REWARD_COMPONENTS)):
-        yield f"{REWARD_COMPONENTS}/{name}", number
-    for name, number in _numbers(row):
-        if not name.startswith(BOOKKEEPING_PREFIX):
-            yield name, number
-
-
-def _numbers(mapping: object) -> Iterator[tuple[str, float]]:
-    if isinstance(mapping, Mapping):
-        for name, value in mapping.items():
-            number = finite_number(value)
-            if number is not None:
-                yield name, number
+def _numbers(mapping: object) -> dict[str, float]:
+    """The finite numbers of an object; none of anything else."""
+    if not isinstance(mapping, Mapping):
+        return {}
+    return {name: number for name, value in mapping.items() if (number := finite_number(value)) is not None}

@@ -55,8 +55,9 @@ class RecordTable:
         return sorted(self._columns)
 
     def append(self, record: RolloutRecord) -> None:
-        for name in record.measurements.keys() - self._columns.keys():
-            self._columns[name] = _missing(len(self))
+        for name in record.measurements:
+            if name not in self._columns:
+                self._columns[name] = _missing(len(self))
         for name, column in self._columns.items():
             column.append(record.measurements.get(name, math.nan))
         self._tasks.append(record.task)

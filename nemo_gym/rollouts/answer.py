@@ -32,6 +32,7 @@ NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
 """In an answer: a further attempt is pointless. In a failure row: the run made no further attempt."""
 FAILURE_KEY: Final = "_ng_failure"
 """In a failure row: the failure, structured as in an error envelope."""
+_IDENTITY_KEYS = frozenset({TASK_INDEX_KEY, ROLLOUT_INDEX_KEY})
 _ERROR_TEXT_KEYS = ("error", "_ng_failure_judge_error", "_ng_failure_message", "_ng_failure_error")
 
 
@@ -129,10 +130,12 @@ def _what_it_lacks(planned: PlannedAttempt, answer: Answer, outcome: str) -> dic
         OUTCOME_KEY: outcome,
         AGENT_REF_KEY: {"type": AGENT_TYPE, "name": planned.agent},
     }
-    present = {*row, TASK_INDEX_KEY, ROLLOUT_INDEX_KEY} - (
-        {OUTCOME_KEY} if row.get(OUTCOME_KEY) is None else set()
-    )
-    return {key: value for key, value in members.items() if key not in present}
+    lacks_outcome = row.get(OUTCOME_KEY) is None
+    return {
+        key: value
+        for key, value in members.items()
+        if (lacks_outcome if key == OUTCOME_KEY else key not in row and key not in _IDENTITY_KEYS)
+    }
 
 
 def _row_line(planned: PlannedAttempt, answer: Answer, added: dict[str, Any]) -> bytes:

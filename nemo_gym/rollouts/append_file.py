@@ -97,8 +97,10 @@ class AppendFile:
         return os.pread(self._fd, self._size - start, start)
 
     def close(self) -> None:
-        disk().sync(self._fd)
-        disk().close(self._fd)
+        try:
+            disk().sync(self._fd)
+        finally:
+            disk().close(self._fd)
 
     def _lock(self) -> None:
         try:

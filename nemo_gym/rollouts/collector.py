@@ -92,6 +92,8 @@ class Collector:
         self._broken: list[BaseException] = []
         self._source: Iterator[PlannedAttempt] = iter(())
         self._is_hiring = False
+        self._clock: Callable[[], float]
+        """The event loop's, kept because to ask for the loop is a system call."""
 
     async def run(self, plan: Iterable[PlannedAttempt]) -> None:
         """Returns when every planned rollout is settled, or the run was stopped and nothing is in flight.
@@ -99,6 +101,7 @@ class Collector:
         Raises what made it impossible to go on (the disk is full, a dataset vanished), after draining.
         """
         self._source, self._is_hiring = iter(plan), True
+        self._clock = asyncio.get_running_loop().time
         self._hire()
         work = asyncio.create_task(self._until_all_have_left())
         try:
@@ -165,10 +168,10 @@ class Collector:
     async def _roll_out(self, planned: PlannedAttempt) -> None:
         """Attempt until there is a score or no further attempt is due."""
         while True:
-            began = asyncio.get_running_loop().time()
+            began = self._clock()
             result = await self._attempt(planned)
             if isinstance(result, Scored):
-                self._window.note_scored(asyncio.get_running_loop().time() - began)
+                self._window.note_scored(self._clock() - began)
                 self._keep(planned, result)
                 return
             self._window.note_failed(result.failure)

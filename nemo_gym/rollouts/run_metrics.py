@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import GymError, InputError, Outcome
-from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord
+from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
 from nemo_gym.rollouts.answer import Failed, Scored
 from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.identity import AGENT_REF_KEY, ATTEMPT_INDEX_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rollouts.identity import AGENT_REF_KEY
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.task_rows import AGENT_TYPE
 from nemo_gym.servers.context import TOKEN_HEADER
@@ -43,27 +43,23 @@ class RunMetrics:
 
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Take in a rollout that is settled."""
-        metrics = self._of(planned.agent)
-        task, repeat = planned.identity
         if isinstance(result, Scored):
             self.masks.note(result.row)
-            identity = {
-                TASK_INDEX_KEY: task,
-                ROLLOUT_INDEX_KEY: repeat,
-                ATTEMPT_INDEX_KEY: planned.attempt_index,
-            }
-            metrics.add({**result.row, **identity, "_ng_outcome": result.outcome.value})
-        else:
-            metrics.add_record(
-                RolloutRecord(
-                    task,
-                    repeat,
-                    planned.attempt_index,
-                    outcome=Outcome.FAILED.value,
-                    failure=result.failure_class,
-                    is_scored=False,
-                )
+            record = RolloutRecord(
+                *planned.identity,
+                planned.attempt_index,
+                outcome=result.outcome.value,
+                measurements=read_measurements(result.row),
             )
+        else:
+            record = RolloutRecord(
+                *planned.identity,
+                planned.attempt_index,
+                outcome=Outcome.FAILED.value,
+                failure=result.failure_class,
+                is_scored=False,
+            )
+        self._of(planned.agent).add_record(record)
 
     def note_rows(self, path: Path, count: int, wanted: Callable[[], bool] = lambda: True) -> None:
         """Take in the first `count` rows of `path`, for as long as they are `wanted`."""
@@ -100,7 +96,10 @@ class RunMetrics:
             return self._of(agent).result()
 
     def _of(self, agent: str) -> AgentMetrics:
-        return self._agents.setdefault(agent, AgentMetrics())
+        metrics = self._agents.get(agent)
+        if metrics is None:
+            metrics = self._agents[agent] = AgentMetrics()
+        return metrics
 
 
 def agent_of(row: Mapping[str, Any]) -> str:

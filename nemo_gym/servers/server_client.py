@@ -32,7 +32,7 @@ from nemo_gym.servers.context import (
     current_context,
 )
 from nemo_gym.servers.control import is_control_route
-from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, Reply, Transport
+from nemo_gym.transport import Caller, Directory, HttpTransport, Reply, Transport
 from nemo_gym.transport.calls import cookie_header
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.outages import outages_of
@@ -262,18 +262,28 @@ class ServerClient(BaseModel):
         context = current_context.get()
         if context is not None and context.acting and is_control_route(url_path):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-        opens = url_path == "/seed_session"
-        session = session or session_of_cookies(cookies) or _ambient_session(context, server_name, opens)
-        call_headers = dict(headers or ())
+        call_headers = dict(headers) if headers else {}
         body = _body_of(json, data)
-        if body is not None:
-            call_headers.setdefault("Content-Type", "application/json")
+        if body is not None and "Content-Type" not in call_headers:
+            call_headers["Content-Type"] = "application/json"
         if cookies:
             call_headers["Cookie"] = cookie_header(cookies)
+            session = session or session_of_cookies(cookies)
         if token is not None:
             call_headers[TOKEN_HEADER] = token
-        deadline = _carry(context, call_headers, server_name, session, opens)
+        opens = url_path == "/seed_session"
+        deadline = None
+        if context is not None:
+            session = session or _ambient_session(context, server_name, opens)
+            boot = context.boots.get(server_name)
+            if boot is not None and not opens and session == context.session:
+                call_headers[BOOT_HEADER] = boot
+            deadline = context.deadline
+        if session:
+            call_headers[SESSION_HEADER] = session
         path = f"{url_path}?{urlencode(params)}" if params else url_path
+        if repeatable is None:
+            repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
         reply = await caller.call(
             server_name,
             method,
@@ -283,35 +293,20 @@ class ServerClient(BaseModel):
             session=session,
             deadline=deadline,
             told=deadline,
-            repeatable=(method == "GET" or url_path in _REPEATABLE_PATHS)
-            if repeatable is None
-            else repeatable,
+            repeatable=repeatable,
         )
-        if context is not None and opens and BOOT_HEADER in reply.headers:
-            context.boots[server_name] = reply.headers[BOOT_HEADER]
+        if opens and context is not None:
+            boot = reply.headers.get(BOOT_HEADER)
+            if boot is not None:
+                context.boots[server_name] = boot
         return ServerReply(reply, method, f"{server_name}{path}")
 
 
-def _ambient_session(context: RequestContext | None, server: str, opens: bool) -> str | None:
+def _ambient_session(context: RequestContext, server: str, opens: bool) -> str:
     """The session of the request being handled; a second session opened at a server gets a name of its own."""
-    if context is None:
-        return None
     if opens and server in context.boots:
         return f"{context.session}~{sources.hex_id()[:8]}"
     return context.session
-
-
-def _carry(
-    context: RequestContext | None, headers: dict[str, str], server: str, session: str | None, opens: bool
-) -> Deadline | None:
-    if session is not None:
-        headers[SESSION_HEADER] = session
-    if context is None:
-        return None
-    boot = context.boots.get(server)
-    if boot is not None and not opens and session == context.session:
-        headers[BOOT_HEADER] = boot
-    return context.deadline
 
 
 def _no_such_tool(url_path: str) -> Reply:

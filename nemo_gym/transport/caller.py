@@ -125,12 +125,13 @@ class Caller:
                 return _returned_or_raised(given_up)
             if told is not None:
                 call.headers[DEADLINE_HEADER] = f"{told.seconds_left(self._clock):.3f}"
+            last: TransportError | Reply
             try:
-                last: TransportError | Reply = await self.transport.send(url, call)
+                last = await self.transport.send(url, call)
+                if last.status < 400 and not self._out:
+                    return last
             except TransportError as error:
                 last = error
-            if isinstance(last, Reply) and last.status < 400 and not self._out:
-                return last
             if _says_unreachable(last):
                 self._outages.note_failure(url, last, self._clock())
             elif isinstance(last, Reply):

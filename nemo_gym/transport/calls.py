@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -21,13 +21,27 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+Headers: TypeAlias = CIMultiDict[str] | CIMultiDictProxy[str]
+
+
 class Reply:
     """A peer's whole answer; the body has arrived to its last byte."""
 
-    status: int
-    headers: CIMultiDict[str] | CIMultiDictProxy[str]
-    body: bytes
+    __slots__ = ("_headers", "body", "status")
+
+    def __init__(self, status: int, headers: Headers | Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        """`headers` as they arrived are read when somebody asks for them, which is seldom."""
+        self.status = status
+        self.body = body
+        self._headers = headers
+
+    @property
+    def headers(self) -> Headers:
+        headers = self._headers
+        if not isinstance(headers, CIMultiDict | CIMultiDictProxy):
+            decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+            headers = self._headers = CIMultiDict(decoded)
+        return headers
 
     @property
     def ok(self) -> bool:

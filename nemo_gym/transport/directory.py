@@ -68,7 +68,7 @@ class Directory:
         Replicas that `is_out` names get no calls without a session while another is there. A session stays with its
         replica, which holds its state.
         """
-        urls = self.replicas(server)
+        urls = self._replicas.get(server) or self.replicas(server)
         if len(urls) == 1:
             return urls[0]
         if session is None:

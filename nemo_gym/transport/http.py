@@ -15,6 +15,7 @@ import errno
 import logging
 import resource
 import socket
+from collections import deque
 from typing import TYPE_CHECKING
 
 from nemo_gym.failures import TransportError
@@ -58,8 +59,11 @@ class HttpTransport:
 
     def __init__(self, *, in_flight: int | None = None) -> None:
         """`in_flight`: the most calls at once; by default what the limit of open files allows."""
-        self._most_in_flight = in_flight
-        self._admission: asyncio.Semaphore | None = None
+        self._given_bound = in_flight
+        self._most_in_flight = 0
+        """As many as may be; 0 until the first call asks what the limit of open files allows."""
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._plain = PlainHttp()
         self._full: FullHttp | None = None
         self._has_told = False
@@ -76,31 +80,10 @@ class HttpTransport:
         return self._full
 
     async def send(self, base_url: str, call: Call) -> Reply:
-        admission = self._admission or self._open_admission()
-        if admission.locked():
-            self._tell_once(base_url)
-        async with admission:
-            return await self._send(base_url, call)
-
-    def _open_admission(self) -> asyncio.Semaphore:
-        files = raise_file_limit()
-        if self._most_in_flight is None:
-            self._most_in_flight = calls_within(files)
-        self._plain.most_open = calls_within(files)
-        self._admission = asyncio.Semaphore(self._most_in_flight)
-        return self._admission
-
-    def _tell_once(self, base_url: str) -> None:
-        if not self._has_told:
-            self._has_told = True
-            files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            log.warning(
-                "%d calls are in flight, as many as may be where a process may open %d files; a call to %s waits. "
-                "Raise `ulimit -Hn`, or lower the number of rollouts in parallel.",
-                self._most_in_flight, files, base_url,
-            )  # fmt: skip
-
-    async def _send(self, base_url: str, call: Call) -> Reply:
+        if self._in_flight < self._most_in_flight:
+            self._in_flight += 1
+        else:
+            await self._turn(base_url)
         client = self._plain if base_url.startswith("http://") else self._full_http()
         try:
             return await client.send(base_url, call)
@@ -115,10 +98,50 @@ class HttpTransport:
             raise _failure(code, base_url, error) from error
         except OSError as error:
             raise _failure("disconnected", base_url, error) from error
+        finally:
+            self._leave()
+
+    async def _turn(self, base_url: str) -> None:
+        """Wait for a place among the calls in flight, and take it."""
+        if not self._most_in_flight:
+            within = calls_within(raise_file_limit())
+            self._plain.most_open = within
+            self._most_in_flight = within if self._given_bound is None else self._given_bound
+        if self._in_flight < self._most_in_flight:
+            self._in_flight += 1
+            return
+        self._tell_once(base_url)
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Give a place up, to who has waited longest."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._in_flight -= 1
+
+    def _tell_once(self, base_url: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            log.warning(
+                "%d calls are in flight, as many as may be where a process may open %d files; a call to %s waits. "
+                "Raise `ulimit -Hn`, or lower the number of rollouts in parallel.",
+                self._most_in_flight, files, base_url,
+            )  # fmt: skip
 
     async def close(self) -> None:
         await self._plain.close()
-        self._plain, self._admission = PlainHttp(), None
+        self._plain, self._most_in_flight = PlainHttp(), 0
         if self._full is not None:
             await self._full.close()
 

@@ -6,10 +6,8 @@ An app of the gym is asked for a whole answer (`answer_to`); any other ASGI app,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from multidict import CIMultiDict
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
@@ -36,7 +34,7 @@ class InMemoryTransport:
         answer = await answering
         if answer is None:
             return exchange.reply()
-        return Reply(answer.status_code, _decoded(answer.raw_headers), answer.body)
+        return Reply(answer.status_code, answer.raw_headers, answer.body)
 
     async def close(self) -> None:
         self.apps.clear()
@@ -52,13 +50,13 @@ class _Exchange:
         self._base_url = base_url
         self._sent_body = False
         self._status = 0
-        self._headers: CIMultiDict[str] | None = None
+        self._headers: list[tuple[bytes, bytes]] = []
         self._chunks: list[bytes] = []
         self._finished = False
 
     def reply(self) -> Reply:
         """What was answered; raises `TransportError` where that is not whole."""
-        if not self._finished or self._headers is None:
+        if not self._finished:
             raise TransportError(
                 f"{self._base_url} ended before its answer was whole",
                 code="disconnected",
@@ -101,11 +99,7 @@ class _Exchange:
     async def send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            self._headers = _decoded(message.get("headers", ()))
+            self._headers = list(message.get("headers", ()))
         elif message["type"] == "http.response.body":
             self._chunks.append(message.get("body", b""))
             self._finished = not message.get("more_body", False)
-
-
-def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> CIMultiDict[str]:
-    return CIMultiDict([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])

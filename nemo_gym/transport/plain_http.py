@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import time
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import httptools
-from multidict import CIMultiDict
 
 from nemo_gym.transport.calls import Call, Reply
 
@@ -25,6 +25,8 @@ IDLE_S = 30.0
 """Idle connections are dropped before our servers (75 s) would drop them."""
 _KEEPALIVE_PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_BREAKS_OFF = re.compile(r"[ \r\n]")
+_MOST_BEGINS = 1000
 _COPIED_BODY_BYTES = 1 << 16
 """A body up to this size leaves in one piece with its head."""
 
@@ -63,6 +65,7 @@ class _Origin:
     netloc: str
     prefix: str
     idle: list[_Connection] = field(default_factory=list)
+    begins: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, base_url: str) -> _Origin:
@@ -80,44 +83,51 @@ class _Origin:
 
     def request(self, call: Call) -> list[bytes]:
         """The bytes of `call`, in one piece or two."""
-        if " " in call.path or not call.path.startswith("/"):
-            raise InvalidCall(f"the path {call.path!r} can't be sent")
-        lines = [f"{call.method} {self.prefix}{call.path} HTTP/1.1\r\nHost: {self.netloc}"]
-        lines += [f"{name}: {value}" for name, value in call.headers.items()]
         body = call.body or b""
-        if body or call.method in _WITH_BODY:
-            lines.append(f"Content-Length: {len(body)}")
-        head = "\r\n".join(lines)
-        if head.count("\n") != len(lines) or head.count("\r") != len(lines):
+        begin = self.begins.get((call.method, call.path)) or self._begin(call.method, call.path)
+        headers = "".join([f"{name}: {value}\r\n" for name, value in call.headers.items()])
+        if headers.count("\n") != len(call.headers) or headers.count("\r") != len(call.headers):
             raise InvalidCall("a header holds a line break")
+        length = f"Content-Length: {len(body)}\r\n\r\n" if body or call.method in _WITH_BODY else "\r\n"
         try:
-            encoded = f"{head}\r\n\r\n".encode("latin-1")
+            head = f"{begin}{headers}{length}".encode("latin-1")
         except UnicodeEncodeError as error:
             raise InvalidCall(f"a header holds a character that HTTP has not: {error}") from error
-        return [encoded + body] if len(body) <= _COPIED_BODY_BYTES else [encoded, body]
+        return [head + body] if len(body) <= _COPIED_BODY_BYTES else [head, body]
+
+    def _begin(self, method: str, path: str) -> str:
+        """The first lines of a request, which are the same for all calls of a path."""
+        if not path.startswith("/") or _BREAKS_OFF.search(path):
+            raise InvalidCall(f"the path {path!r} can't be sent")
+        if len(self.begins) >= _MOST_BEGINS:
+            self.begins.clear()
+        begin = f"{method} {self.prefix}{path} HTTP/1.1\r\nHost: {self.netloc}\r\n"
+        self.begins[method, path] = begin
+        return begin
 
 
 class _Connection(asyncio.Protocol):
     """One connection. `exchange` sends a request and gives the future of its answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self.is_reusable = True
         self.idle_since = 0.0
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Reply] | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._headers: CIMultiDict[str] = CIMultiDict()
+        self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._has_headers = False
 
     def exchange(self, request: list[bytes]) -> asyncio.Future[Reply]:
         assert self._transport is not None
-        self._answer = asyncio.get_running_loop().create_future()
+        answer = self._answer = self._loop.create_future()
         if len(request) == 1:
             self._transport.write(request[0])
         else:
             self._transport.writelines(request)
-        return self._answer
+        return answer
 
     def abort(self) -> None:
         self.is_reusable = False
@@ -141,7 +151,7 @@ class _Connection(asyncio.Protocol):
     def eof_received(self) -> None:
         self.is_reusable = False
         if self._has_headers and self._ends_with_connection():
-            self._finish()
+            self._finish(self._parser.get_status_code())
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_reusable = False
@@ -151,12 +161,12 @@ class _Connection(asyncio.Protocol):
     # What the parser tells.
 
     def on_message_begin(self) -> None:
-        self._headers = CIMultiDict()
+        self._headers = []
         self._body = []
         self._has_headers = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.add(name.decode("latin-1"), value.decode("latin-1"))
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
@@ -165,20 +175,23 @@ class _Connection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        if self._parser.get_status_code() >= 200:  # before that the answer is still to come
-            self.is_reusable = self.is_reusable and self._parser.should_keep_alive()
-            self._finish()
+        status = self._parser.get_status_code()
+        if status >= 200:  # before that the answer is still to come
+            if not self._parser.should_keep_alive():
+                self.is_reusable = False
+            self._finish(status)
 
-    def _finish(self) -> None:
+    def _finish(self, status: int) -> None:
+        answer = self._answer
         self._has_headers = False
-        if self._answer is None or self._answer.done():
+        if answer is None or answer.done():
             self._break_off(ConnectionError("it answered without having been asked"))
             return
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        self._answer.set_result(Reply(self._parser.get_status_code(), self._headers, body))
+        answer.set_result(Reply(status, self._headers, body))
 
     def _ends_with_connection(self) -> bool:
-        return "content-length" not in self._headers and "transfer-encoding" not in self._headers
+        return not any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
 
     def _break_off(self, error: ConnectionError) -> None:
         self.abort()
@@ -272,7 +285,7 @@ async def _connect(origin: _Origin) -> _Connection:
     limit = asyncio.timeout(CONNECT_TIMEOUT_S)
     try:
         async with limit:
-            _, connection = await loop.create_connection(_Connection, origin.host, origin.port)
+            _, connection = await loop.create_connection(lambda: _Connection(loop), origin.host, origin.port)
     except TimeoutError as error:
         if limit.expired():
             raise ConnectTimeout(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error

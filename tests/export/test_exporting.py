@@ -9,6 +9,7 @@ from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.identity import RolloutId
 from tests.export.rows import call, exported, output, read, row, text, write
 
 
@@ -94,9 +95,11 @@ def test_an_existing_file_is_not_replaced_unasked_and_a_failed_export_changes_no
     output.write_text("mine")
     with pytest.raises(ConfigError, match="there is already"):
         export(ExportSettings("sft", (path,), output))
-    path.write_bytes(path.read_bytes() + b"damaged\n")
-    with pytest.raises(ConfigError, match=r"in\.jsonl:2"):
-        export(ExportSettings("sft", (path,), output, overwrite=True))
+    whole = path.read_bytes()
+    for damage in (b"damaged\n", RolloutId(1, 0).head() + b'"reward":1.0,"resp{}\n'):
+        path.write_bytes(whole + damage)
+        with pytest.raises(ConfigError, match=r"in\.jsonl:2: the line is not JSON"):
+            export(ExportSettings("sft", (path,), output, overwrite=True))
     assert output.read_text() == "mine"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 

@@ -139,3 +139,11 @@ async def test_without_a_zygote_nothing_can_be_started(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="forked from is gone"):
         await spawner.spawn(a_process(tmp_path, "pass"))
     await spawner.close()
+
+
+async def test_a_process_that_was_started_this_moment_is_ended_too(tmp_path: Path) -> None:
+    spawner = SubprocessSpawner()
+    child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(30)"))
+    async with asyncio.timeout(5):
+        await spawner.close()
+    assert child.exited.result() == -signal.SIGKILL

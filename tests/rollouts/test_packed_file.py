@@ -257,14 +257,9 @@ def test_what_a_death_has_left_is_not_packed_by_who_closes_without_recovering(
     tmp_path: Path, packing: str
 ) -> None:
     path = tmp_path / f"rows.jsonl{packing}"
-    dead = PackedFile(path, CODECS[packing])
-    for row in ROWS:
-        dead.append(row)
-    frame = CODECS[packing].compress(tail_of(path).read_bytes())
-    with path.open("ab") as file:
-        file.write(frame[: len(frame) // 2])
-    for descriptor in (dead._frames._fd, dead._tail._fd):
-        os.close(descriptor)
+    content = b"".join(row + b"\n" for row in ROWS)
+    tail_of(path).write_bytes(content)
+    path.write_bytes(CODECS[packing].compress(content)[:-5])
     append_to(path).close()
     assert lines(path) == ROWS
     with opened(path) as again:
