@@ -5,9 +5,11 @@ judges every answer, writes rows, materialized inputs, manifest and metrics. The
 4 KB to whatever task row it is sent; in memory it costs next to nothing, over HTTP (a quarter of the rows) it is a bare
 ASGI app in another process, and what is measured includes the collector's client.
 
-Rates are medians over the tenths of a run. Memory is the most that was resident: in all, and while rows were written,
-before the metrics of the whole run were computed. To resume is measured on a run that
-lacks its last hundredth: until the first rollout is sent, and until the end.
+Rates are medians over the tenths of a run: rows a second, and rows a second of the collector's CPU, which is what one
+core can do where the stub, or somebody else on the machine, is the slower one. Memory is the most that was resident:
+in all, while rows were written, and by how much it grew from the first rollout to the end of the metrics. A run of as
+many tasks as rows has the most to keep. To resume is measured on such a run that lacks its last hundredth: until the
+first rollout is sent, and until the end.
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import uvloop
 from multidict import CIMultiDict
 from pydantic import Field
 
 from benchmarks.floor import answer, body_of, served
-from benchmarks.measure import Figures, medians
+from benchmarks.measure import Figures, cpu_s, medians
 from nemo_gym.cli.command import Keys
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
@@ -40,13 +43,16 @@ from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.transport import Call, HttpTransport, Reply, Transport
 
 ROW_BYTES = 4_000
-REPEATS = 4
 IN_PARALLEL = 64
 _AGENT = "stub_agent"
 _OUTPUT = "rollouts.jsonl"
 _TENTHS = 10
 _LEFT_OUT = 0.01
 _OVER_HTTP = 0.25
+FOUR = "in memory, 4 rollouts a task"
+ONE = "in memory, 1 rollout a task"
+OVER_HTTP = "over HTTP"
+RESUME = "resume"
 
 
 class BenchKeys(Keys):
@@ -59,19 +65,22 @@ def run(runs: int, keys: BenchKeys) -> Figures:
 
 
 def _run_once(rows: int) -> Figures:
+    with tempfile.TemporaryDirectory() as name:
+        four = _collect_in_child(Path(name), rows, repeats=4)
+    with tempfile.TemporaryDirectory() as name:
+        one = _collect_in_child(Path(name), rows, repeats=1)
+        _cut(Path(name, _OUTPUT))
+        resumed = _collect_in_child(Path(name), rows, repeats=1)
     with tempfile.TemporaryDirectory() as name, served(lambda: _agent_app) as agent:
-        folder = Path(name)
-        collected = _collect_in_child(folder, rows, agent_url="")
-        _cut(folder / _OUTPUT)
-        resumed = _collect_in_child(folder, rows, agent_url="")
-        over_http = _collect_in_child(folder / "http", round(rows * _OVER_HTTP), agent_url=agent.url)
+        sent = round(rows * _OVER_HTTP)
+        over_http = _collect_in_child(Path(name), sent, repeats=4, agent_url=agent.url)
+        stub_cpu_s = cpu_s([psutil.Process(agent.pid)])
     return {
-        "in memory": collected,
-        "over HTTP": over_http,
-        "resume": {
-            "until_first_rollout_s": resumed["until_first_rollout_s"],
-            "seconds": resumed["seconds"],
-            "cpu_s": resumed["cpu_s"],
+        FOUR: four,
+        ONE: one,
+        OVER_HTTP: over_http | {"stub_cpu_ms_a_row": 1e3 * stub_cpu_s / sent},
+        RESUME: {
+            name: resumed[name] for name in ("until_first_rollout_s", "seconds", "cpu_s", "peak_memory_mb")
         },
     }
 
@@ -84,9 +93,8 @@ def _cut(output: Path) -> None:
         file.truncate(file.tell())
 
 
-def _collect_in_child(folder: Path, rows: int, agent_url: str) -> Figures:
-    folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.collector", str(folder), str(rows), agent_url]
+def _collect_in_child(folder: Path, rows: int, *, repeats: int, agent_url: str = "") -> Figures:
+    command = [sys.executable, "-m", "benchmarks.collector", str(folder), str(rows), str(repeats), agent_url]
     figures: Figures = orjson.loads(subprocess.check_output(command))
     return figures
 
@@ -126,10 +134,10 @@ class StubAgent:
         self._each = max(1, rows // _TENTHS)
         self._sent = 0
         self.first_s = 0.0
-        self.tenths: list[float] = []
-        """When each tenth of the rows was begun."""
-        self.peak_memory_mb = 0.0
-        """Until the last tenth was begun: rows are being written, no metrics computed."""
+        self.tenths: list[tuple[float, float]] = []
+        """When each tenth of the rows was begun: by the clock, and by this process's CPU."""
+        self.peaks_mb: list[float] = []
+        """The memory until then: rows are being written, no metrics computed."""
 
     async def send(self, base_url: str, call: Call) -> Reply:
         if call.path == "/run":
@@ -143,13 +151,17 @@ class StubAgent:
         now = time.perf_counter()
         self.first_s = self.first_s or now
         if self._sent % self._each == 0:
-            self.tenths.append(now)
-            self.peak_memory_mb = _peak_memory_mb()
+            self.tenths.append((now, time.process_time()))
+            self.peaks_mb.append(_peak_memory_mb())
         self._sent += 1
 
-    def rows_per_s(self) -> float:
-        ends = self.tenths
-        return statistics.median(self._each / (end - begin) for begin, end in pairwise(ends))
+    def rates(self) -> Figures:
+        """Rows a second, and rows a second of CPU."""
+        spent = [
+            [self._each / (end - begin) for begin, end in pairwise(times)]
+            for times in zip(*self.tenths, strict=True)
+        ]
+        return dict(zip(("rows_per_s", "rows_per_cpu_s"), map(statistics.median, spent), strict=True))
 
     async def close(self) -> None:
         if self._inner is not None:
@@ -159,13 +171,13 @@ class StubAgent:
 # --- The collector's process ------------------------------------------------------------------------------------
 
 
-async def _collect(folder: Path, rows: int, agent_url: str) -> Figures:
+async def _collect(folder: Path, rows: int, repeats: int, agent_url: str) -> Figures:
     host, _, port = agent_url.removeprefix("http://").partition(":")
     block = {"entrypoint": "app.py", "host": host or "127.0.0.1", "port": int(port or 1)}
     stub = StubAgent(HttpTransport() if agent_url else None, rows)
     gym = Gym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
     settings = CollectSettings(
-        datasets=(DatasetFile(_dataset(folder, rows // REPEATS), REPEATS, _AGENT),),
+        datasets=(DatasetFile(_dataset(folder, rows // repeats), repeats, _AGENT),),
         output=folder / _OUTPUT,
         existing=Existing.RESUME,
         limits=Limits(in_parallel=IN_PARALLEL),
@@ -186,9 +198,10 @@ async def _collect(folder: Path, rows: int, agent_url: str) -> Figures:
     if len(stub.tenths) < _TENTHS:
         return figures
     return {
-        "rows_per_s": stub.rows_per_s(),
+        **stub.rates(),
         "cpu_ms_a_row": 1e3 * figures["cpu_s"] / rows,
-        "collecting_memory_mb": stub.peak_memory_mb,
+        "collecting_memory_mb": stub.peaks_mb[-1],
+        "memory_growth_mb": figures["peak_memory_mb"] - stub.peaks_mb[0],
         **figures,
     }
 
@@ -214,6 +227,6 @@ def _peak_memory_mb() -> float:
 
 
 if __name__ == "__main__":
-    _folder, _rows, _url = sys.argv[1:]
+    _folder, _rows, _repeats, _url = sys.argv[1:]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as _runner:
-        os.write(1, orjson.dumps(_runner.run(_collect(Path(_folder), int(_rows), _url))))
+        os.write(1, orjson.dumps(_runner.run(_collect(Path(_folder), int(_rows), int(_repeats), _url))))

@@ -31,6 +31,7 @@ class Goal:
 
 
 _64, _1024 = "64 in flight, engine 0 s", "1024 in flight, engine 0 s"
+_4_A_TASK = "in memory, 4 rollouts a task"
 _4096, _10000 = "4096 in flight, engine 2 s", "10000 in flight, engine 2 s"
 
 
@@ -98,9 +99,14 @@ GOALS: tuple[Goal, ...] = (
     Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
     Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),
     Goal("`import nemo_gym`", "startup", ("import_nemo_gym_s",), 0.25, " s", at_most=True),
-    Goal("rows of 4 KB a second that the collector writes", "collector", ("in memory", "rows_per_s"), 5_000),
+    Goal("rows of 4 KB a second that the collector writes", "collector", (_4_A_TASK, "rows_per_s"), 5_000),
+    Goal("the same over HTTP, a second of its CPU", "collector", ("over HTTP", "rows_per_cpu_s"), 5_000),
     Goal(
         "the collector's memory over 200,000 rows", "collector",
-        ("in memory", "peak_memory_mb"), 150, " MB", at_most=True,
+        (_4_A_TASK, "peak_memory_mb"), 150, " MB", at_most=True,
+    ),
+    Goal(
+        "its growth over 200,000 tasks, from the first rollout to the end", "collector",
+        ("in memory, 1 rollout a task", "memory_growth_mb"), 50, " MB", at_most=True,
     ),
 )  # fmt: skip

@@ -36,21 +36,23 @@ IdFactory: TypeAlias = Callable[[str], str]
 
 _Json: TypeAlias = dict[str, Any]
 
-_ECHOED = (
-    "background",
-    "instructions",
-    "max_output_tokens",
-    "max_tool_calls",
-    "previous_response_id",
-    "prompt_cache_key",
-    "reasoning",
-    "safety_identifier",
-    "service_tier",
-    "store",
-    "temperature",
-    "top_logprobs",
-    "top_p",
-    "user",
+_ECHOED: Mapping[str, None] = dict.fromkeys(
+    (
+        "background",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "previous_response_id",
+        "prompt_cache_key",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "temperature",
+        "top_logprobs",
+        "top_p",
+        "user",
+    )
 )
 """Fields of the request that a Responses object repeats, null where they were not given."""
 
@@ -115,7 +117,7 @@ def response_of_chat(
         "service_tier": chat.get("service_tier") or params.get("service_tier"),
         "usage": responses_usage,
     }
-    return Answer(response, replace(finish, warnings=warnings))
+    return Answer(response, replace(finish, warnings=warnings) if warnings != finish.warnings else finish)
 
 
 def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:
@@ -132,7 +134,8 @@ def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dic
         "incomplete_details": None,
         "output": [],
         "usage": None,
-        **{name: params.get(name) for name in _ECHOED},
+        **_ECHOED,
+        **{name: value for name, value in params.items() if name in _ECHOED},
         "metadata": params.get("metadata") or {},
         "parallel_tool_calls": True if parallel is None else parallel,
         "text": params.get("text") or _DEFAULT_TEXT,

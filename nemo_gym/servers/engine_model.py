@@ -28,6 +28,7 @@ from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.servers.context import HISTORY_HEADER
 from nemo_gym.servers.conversations import Conversations
+from nemo_gym.servers.inbound import JsonAnswer
 from nemo_gym.servers.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.servers.recorder import Recorder
 
@@ -195,7 +196,7 @@ def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
 
 
 def _json(answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> HttpResponse:
-    return HttpResponse(orjson.dumps(answer), media_type="application/json", headers=headers)
+    return JsonAnswer(orjson.dumps(answer), headers=headers)
 
 
 def _events(events: Iterable[bytes]) -> HttpResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -92,7 +92,7 @@ class Inbound:
                 "method": self.method,
                 "scheme": "http",
                 "path": self.path,
-                "raw_path": quote(self.path).encode(),
+                "raw_path": self.path.encode(),
                 "query_string": self.query.encode("latin-1"),
                 "root_path": "",
                 "headers": [

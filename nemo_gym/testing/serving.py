@@ -65,9 +65,7 @@ async def _listening(app: Any) -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     protocol: Any = config.http_protocol_class
     listener = socket.create_server(("127.0.0.1", 0))
-    server = await loop.create_server(
-        lambda: protocol(config, state, {}, loop), sock=listener
-    )
+    server = await loop.create_server(lambda: protocol(config, state, {}, loop), sock=listener)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from benchmarks.collector import ROW_BYTES, BenchKeys, run, scored
+from benchmarks.collector import FOUR, ONE, OVER_HTTP, RESUME, ROW_BYTES, BenchKeys, run, scored
 
 
 def test_the_stub_answers_a_task_row_with_a_scored_row_of_four_kilobytes() -> None:
@@ -17,8 +17,11 @@ def test_the_stub_answers_a_task_row_with_a_scored_row_of_four_kilobytes() -> No
 
 def test_a_small_run_has_all_figures() -> None:
     figures = run(1, BenchKeys(rows=1_000))
-    for way in ("in memory", "over HTTP"):
+    for way in (FOUR, ONE, OVER_HTTP):
         assert figures[way]["rows_per_s"] > 100
+        assert figures[way]["rows_per_cpu_s"] > 100
         assert 20 < figures[way]["peak_memory_mb"] < 200
+        assert 0 <= figures[way]["memory_growth_mb"] < figures[way]["peak_memory_mb"]
         assert figures[way]["cpu_ms_a_row"] > 0
-    assert 0 < figures["resume"]["until_first_rollout_s"] < figures["resume"]["seconds"]
+    assert figures[OVER_HTTP]["stub_cpu_ms_a_row"] > 0
+    assert 0 < figures[RESUME]["until_first_rollout_s"] < figures[RESUME]["seconds"]
