@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.zygote_process import early_zygote
+from nemo_gym.servers.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
@@ -157,7 +158,7 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
 def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
-    with early_zygote(arguments) as zygote:
+    with early_zygote(arguments) as zygote, collected_rarely():
         code = command().run(
             arguments, lambda keys, config: collect_end_to_end(keys, config, began=began, zygote=zygote)
         )

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.zygote_process import early_zygote
+from nemo_gym.servers.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
@@ -95,7 +96,7 @@ async def _draw(gym: Gym) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
-    with early_zygote(arguments) as zygote:
+    with early_zygote(arguments) as zygote, collected_rarely():
         code = command().run(
             arguments,
             lambda keys, config: run(

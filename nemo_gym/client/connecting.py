@@ -26,7 +26,7 @@ def find_address(folder: Path | None = None) -> Address:
     """The gym that was started in `folder` (the working folder unless given). Raises `ConfigError` if there is none."""
     path = (folder or Path.cwd()) / DISCOVERY_FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes()
     except FileNotFoundError as error:
         raise ConfigError(
             f"no gym was started in {path.parent}",
@@ -37,7 +37,10 @@ def find_address(folder: Path | None = None) -> Address:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
     import yaml
 
-    document = yaml.safe_load(text)
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError):  # which quotes a line, perhaps with a secret: not passed on
+        document = None
     run = document.get(_RUN_KEY) if isinstance(document, Mapping) else None
     if not isinstance(run, Mapping) or not isinstance(run.get("head"), str):
         raise ConfigError(

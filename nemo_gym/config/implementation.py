@@ -30,8 +30,7 @@ class _Module:
     classes: dict[str, ast.ClassDef]
     imported: dict[str, str]
     """Local name to the dotted name of what it is."""
-    served: str | None
-    """The class that the file runs: `X.run_webserver()`."""
+    tree: ast.Module
 
 
 def known_keys(app_file: Path, roots: tuple[Path, ...]) -> frozenset[str] | None:
@@ -47,7 +46,8 @@ def known_keys(app_file: Path, roots: tuple[Path, ...]) -> frozenset[str] | None
 
 def _config_fields(app_file: Path, roots: tuple[Path, ...]) -> set[str]:
     module = _parse(app_file)
-    server = _find_class(module.served, module, roots) if module.served else None
+    served = _served_class(module.tree)
+    server = _find_class(served, module, roots) if served else None
     if server is None:
         raise _TrailLostError
     for class_, home in _class_and_bases(*server, roots):
@@ -144,10 +144,11 @@ def _parse_version(file: Path, _changed_at: int) -> _Module:
             }
         elif isinstance(statement, ast.Import):
             imported |= {alias.asname: alias.name for alias in statement.names if alias.asname}
-    return _Module(classes, imported, _served_class(tree))
+    return _Module(classes, imported, tree)
 
 
 def _served_class(tree: ast.Module) -> str | None:
+    """The class that the file runs: `X.run_webserver()`."""
     called = (_dotted(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
     served = {
         name.removesuffix(".run_webserver") for name in called if name and name.endswith(".run_webserver")

@@ -1,6 +1,6 @@
 """`${...}` and `???`, with OmegaConf's meaning; every value that fails is a problem of its own.
 
-OmegaConf is imported only when something is interpolated.
+OmegaConf is imported only when more is interpolated than a scalar that a whole value names, as `${policy_base_url}`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _MARK = "${"
 _REFERENCE = re.compile(
     r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,]+?)\s*[},]"
 )
+_SCALAR_REFERENCE = re.compile(r"\$\{(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}", re.ASCII)
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
@@ -48,7 +49,11 @@ def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None)
         for path, node in leaves(root)
         if _is_interpolated(node) and (only is None or path[0] in only)
     ]
-    if not interpolated:
+    scalars = [_scalar_named_by(node, root) for _, node in interpolated]
+    if None not in scalars:
+        for (path, _), scalar in zip(interpolated, scalars, strict=True):
+            assert scalar is not None
+            _put(data, path, scalar.value)
         return data
     resolver = _Resolver(root, data, problems)
     for path, node in interpolated:
@@ -222,6 +227,16 @@ def _names_secret_variable(node: Node | None) -> bool:
     return isinstance(text, str) and any(
         is_secret_name(match["name"]) for match in _ENVIRONMENT.finditer(text)
     )
+
+
+def _scalar_named_by(node: Node, root: DictNode) -> Scalar | None:
+    """The scalar, itself not interpolated, that the text of `node` as a whole refers to, if it is as simple as that."""
+    assert isinstance(node, Scalar)
+    reference = _SCALAR_REFERENCE.fullmatch(str(node.value))
+    named = node_at(root, tuple(reference["path"].split("."))) if reference else None
+    if isinstance(named, Scalar) and named.value != MISSING and not _is_interpolated(named):
+        return named
+    return None
 
 
 def _is_interpolated(node: Node) -> bool:

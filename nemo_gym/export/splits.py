@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -16,19 +17,26 @@ from nemo_gym.failures import ConfigError
 
 SplitBy = Literal["prompt", "task"]
 """By the prompt, or for environments that ask every time the same, by the task's number."""
+_NAME = re.compile(r"[\w.-]+")
 
 
 class Splits:
     """The shares of an export."""
 
     def __init__(self, shares: Mapping[str, float], by: SplitBy = "prompt") -> None:
-        """Raises `ConfigError` for shares that aren't positive or don't add up to 1."""
+        """Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for unfit names."""
         if any(not share > 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1.0):
             told = ", ".join(f"{name}={share:g}" for name, share in shares.items())
             raise ConfigError(
                 f"the shares of +splits must be above 0 and add up to 1, not: {told}",
                 code="bad_splits",
                 remedy="For example: +splits={train:0.9,validation:0.1}.",
+            )
+        if unfit := [name for name in shares if not _NAME.fullmatch(name)]:
+            raise ConfigError(
+                f"the names of +splits become parts of files' names, which can't be: {', '.join(map(repr, unfit))}",
+                code="bad_splits",
+                remedy="Use letters, digits, `_`, `-` and `.`.",
             )
         self._by = by
         self._bounds: list[tuple[str, float]] = []

@@ -28,7 +28,7 @@ from nemo_gym.transport import Caller, Deadline
 _PLAN_METRICS = ("count/", "coverage/")
 """Metrics that need to know the plan, which an environment does not."""
 _ENVIRONMENT_METRICS_S = 300.0
-_ENTRIES_A_PIECE = 1_000
+_ENTRIES_A_PIECE = 100
 
 
 class RunMetrics:

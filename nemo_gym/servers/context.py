@@ -18,6 +18,8 @@ TOKEN_HEADER = "x-ng-token"
 BOOT_HEADER = "x-ng-boot"
 """Names one life of a server process. Answered by `seed_session`; sent along, it makes a restarted server say
 `session_lost` instead of playing on with a state that is gone."""
+LEAVE_OUT_HEADER = "x-ng-leave-out"
+"""Names fields, separated by commas, that the caller has already and an answer need not repeat."""
 HISTORY_HEADER = "x-ng-history"
 """`keep` in a request asks a model server to keep the conversation; in the answer it is what to name it by, in
 `previous_response_id`, to go on with it."""

@@ -16,8 +16,7 @@ import asyncio
 import hashlib
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -66,15 +65,18 @@ class EngineAnswer(NamedTuple):
     url: str
 
 
-@contextmanager
-def blaming(url: str) -> Iterator[None]:
+class blaming:
     """Name the engine at `url` in an `EngineError` that names nobody: what is read out of its answer is its fault."""
-    try:
-        yield
-    except EngineError as error:
-        if error.failure.peer is None:
-            error.failure = replace(error.failure, peer=url)
-        raise
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, EngineError) and error.failure.peer is None:
+            error.failure = replace(error.failure, peer=self._url)
 
 
 class Engine:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
-from nemo_gym.servers.context import RequestContext, current_context
+from nemo_gym.servers.context import LEAVE_OUT_HEADER, RequestContext, current_context
 from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.tokens.rows import with_sequence_settled
 from nemo_gym.transport import failure_of_reply
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 FAILURE_CLASS_KEY = "_ng_failure_class"
 MASKED_KEY = "_ng_masked"
 """In a scored row: trainers should leave it out. `mask_sample` says the same in the ecosystem's words."""
+_NO_ECHO = {LEAVE_OUT_HEADER: "responses_create_params,response"}
 _CLOSE_TIMEOUT_S = 2.5
 _CLOSE_TRIES = 2
 _closings: set[asyncio.Task[None]] = set()
@@ -141,7 +142,7 @@ async def drive_episode(agent: SimpleResponsesAPIAgent, request: Request) -> dic
     started = sources.monotonic()
     async with _session(agent, episode):
         episode.timing["seed_session"] = acted = sources.monotonic() - started
-        with _policy_acting():
+        with _PolicyActing():
             act = await agent.act(episode)
         episode.timing["act"] = sources.monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)
@@ -179,18 +180,20 @@ async def _session(agent: SimpleResponsesAPIAgent, episode: Episode) -> AsyncIte
             await close_quietly(client, resources, "/close_session")
 
 
-@contextmanager
-def _policy_acting() -> Iterator[None]:
+class _PolicyActing:
     """Within the block no control route can be called: names in it may be a model's."""
-    context = current_context.get()
-    if context is None:
-        yield
-        return
-    was_acting, context.acting = context.acting, True
-    try:
-        yield
-    finally:
-        context.acting = was_acting
+
+    def __init__(self) -> None:
+        self._context = current_context.get()
+        self._was_acting = self._context is not None and self._context.acting
+
+    def __enter__(self) -> None:
+        if self._context is not None:
+            self._context.acting = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._context is not None:
+            self._context.acting = self._was_acting
 
 
 def parse_row(body: bytes) -> dict[str, Any]:
@@ -235,7 +238,7 @@ async def _verify(agent: SimpleResponsesAPIAgent, episode: Episode, act: Act) ->
     started = sources.monotonic()
     resources = agent.resources_server_name
     body = orjson.dumps({**episode.row, "response": act.response})
-    reply = await agent.server_client.post(resources, "/verify", data=body)
+    reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt")
     episode.timing["verify"] = sources.monotonic() - started
     try:
@@ -259,19 +262,25 @@ def _no_reward(resources: str, why: str) -> VerifierError:
 async def close_quietly(client: ServerClient, server: str, path: str) -> None:
     """Have `server` free what this session holds, also when the rollout's deadline has passed.
 
-    It goes on when the attempt is cancelled meanwhile. A failure to do so is logged: the attempt's own result stands,
-    and the server's sweeper is the backstop.
+    It is done all the same when the attempt is cancelled meanwhile. A failure to do so is logged: the attempt's own
+    result stands, and the server's sweeper is the backstop.
     """
-    closing = asyncio.create_task(_close_and_tell(client, server, path))
-    _closings.add(closing)  # the event loop itself would forget it
-    closing.add_done_callback(_closings.discard)
-    await asyncio.shield(closing)
+    try:
+        await _close_and_tell(client, server, path)
+    except asyncio.CancelledError:
+        closing = asyncio.create_task(_close_and_tell(client, server, path))
+        _closings.add(closing)  # the event loop itself would forget it
+        closing.add_done_callback(_closings.discard)
+        raise
 
 
 async def _close_and_tell(client: ServerClient, server: str, path: str) -> None:
     context = current_context.get()
-    current_context.set(RequestContext(context.session, None, context.boots) if context else None)
-    problem = await _close(client, server, path)
+    reset = current_context.set(RequestContext(context.session, None, context.boots) if context else None)
+    try:
+        problem = await _close(client, server, path)
+    finally:
+        current_context.reset(reset)
     if problem is not None:
         log.warning("`%s` could not close a session: %s", server, problem)
 

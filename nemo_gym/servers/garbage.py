@@ -1,8 +1,8 @@
-"""Garbage collection while a gym serves.
+"""Garbage collection while a gym starts and serves.
 
-Nearly all that a request makes is freed by reference counts as soon as the request ends. The cyclic collector finds
-next to nothing, and by default looks at every few hundred new objects, now and then through all modules too: a
-twentieth of a rollout's CPU.
+Nearly all that a request makes is freed by reference counts as soon as the request ends, and what imports make stays.
+The cyclic collector finds next to nothing, and by default looks at every few hundred new objects, now and then through
+all modules too: a twentieth of a rollout's CPU, and of a start's.
 """
 
 from __future__ import annotations

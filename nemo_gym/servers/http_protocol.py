@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import http
 from collections.abc import MutableMapping
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -23,11 +24,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.servers.app import GymApp
-from nemo_gym.servers.inbound import Handle, Inbound
+from nemo_gym.servers.inbound import Handle, Inbound, JsonAnswer
 
-_STATUS_LINES = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in http.HTTPStatus
-}
+_JSON_HEAD = b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 _WITHOUT_BODY = frozenset({204, 304})
 _LENGTH = b"content-length"
 _COPIED_BODY_BYTES = 1 << 16
@@ -66,10 +65,10 @@ class GymProtocol(asyncio.Protocol):
         """What has arrived of a request that may still be uvicorn's."""
         self._is_uvicorns = False
         self._url = b""
-        self._headers: dict[str, str] = {}
+        self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._target = ("", "", "")
-        """The method, the path and the query of the request."""
+        self._target: tuple[str, str, str, dict[str, str]] = ("", "", "", {})
+        """The method, the path, the query and the headers of the request."""
         self._handle: Handle | None = None
         """What answers it, once that is known."""
         self._answering: asyncio.Task[None] | None = None
@@ -155,17 +154,13 @@ class GymProtocol(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._answering is None:
-            self._url, self._headers, self._body = b"", {}, []
+            self._url, self._headers, self._body = b"", [], []
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        before = self._headers.get(key)
-        if before is not None:
-            text = f"{before}; {text}" if key == "cookie" else f"{before}, {text}"
-        self._headers[key] = text
+        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         if self._answering is not None:
@@ -176,12 +171,14 @@ class GymProtocol(asyncio.Protocol):
         if "%" in path:
             path = unquote(path)
         method = parser.get_method().decode("ascii")
+        headers = _read_headers(self._headers)
+        handle = self._app.handler_of(method, path)
         is_plain = method != "HEAD" and parser.get_http_version() == "1.1" and not parser.should_upgrade()
-        handle = self._app.handler_of(method, path) if is_plain and "expect" not in self._headers else None
-        if handle is None:
+        if handle is None or not is_plain or "expect" in headers:
             self._is_uvicorns = True
             return
-        self._handle, self._target = handle, (method, path, query)
+        self._handle = handle
+        self._target = method, path, query, headers
         self._unread.clear()
 
     def on_body(self, body: bytes) -> None:
@@ -194,8 +191,8 @@ class GymProtocol(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if not self._parser.should_keep_alive():
             self._is_last = True
-        inbound = Inbound(*self._target, self._headers, body, self, self._app)
-        self._headers, self._body = {}, []
+        inbound = Inbound(*self._target, body, self, self._app)
+        self._body = []
         self._answering = self._loop.create_task(self._answer(inbound, self._handle))
         self._state.tasks.add(self._answering)
 
@@ -223,11 +220,14 @@ class GymProtocol(asyncio.Protocol):
                 self.data_received(early)
 
     def _send_whole(self, answer: Response) -> None:
-        status, body = answer.status_code, bytes(answer.body)
-        headers = answer.raw_headers
-        if status >= 200 and status not in _WITHOUT_BODY and not any(name == _LENGTH for name, _ in headers):
-            headers = [*headers, (_LENGTH, b"%d" % len(body))]
-        head = self._head(status, headers)
+        body, headers = bytes(answer.body), answer.raw_headers
+        status = answer.status_code
+        if type(answer) is JsonAnswer and len(headers) == 2 and not self._is_last:  # nearly all
+            head = _JSON_HEAD % (_status_line(status), len(body))
+        else:
+            if status not in _WITHOUT_BODY and not any(name == _LENGTH for name, _ in headers):
+                headers = [*headers, (_LENGTH, b"%d" % len(body))]
+            head = self._head(status, headers)
         if len(body) <= _COPIED_BODY_BYTES:
             self.transport.write(head + body)
         else:
@@ -239,7 +239,7 @@ class GymProtocol(asyncio.Protocol):
         if self._is_last:
             headers = [*headers, (b"connection", b"close")]
         lines = [b"%b: %b\r\n" % header for header in headers]
-        head = b"".join([_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status, *lines, b"\r\n"])
+        head = b"".join([_status_line(status), *lines, b"\r\n"])
         if head.count(b"\n") != len(lines) + 2 or head.count(b"\r") != len(lines) + 2:
             raise ValueError(f"a header of the answer to {' '.join(self._target[:2])} holds a line break")
         return head
@@ -267,3 +267,24 @@ class GymProtocol(asyncio.Protocol):
         self._is_answered = is_end
         if self._writable is not None:
             await self._writable
+
+
+@lru_cache(maxsize=100)
+def _status_line(status: int) -> bytes:
+    try:
+        phrase = http.HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+def _read_headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers with their names in lower case; those that were given twice are joined, as HTTP reads them."""
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in given}
+    if len(headers) < len(given):
+        headers = {}
+        for name, value in given:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            glue = "; " if key == "cookie" else ", "
+            headers[key] = f"{headers[key]}{glue}{text}" if key in headers else text
+    return headers

@@ -17,6 +17,8 @@ from nemo_gym.failures import Boundary
 from nemo_gym.judge import judge_failsafe
 from nemo_gym.reward_profile import AggregateMetricsMixin
 from nemo_gym.servers.base import BaseServer, SimpleServer
+from nemo_gym.servers.context import LEAVE_OUT_HEADER
+from nemo_gym.servers.inbound import JsonAnswer
 from nemo_gym.servers.rows import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
@@ -87,11 +89,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _verify_in_worker(self, request: Request) -> Response:
         assert self._in_worker is not None
-        body = await request.body()
-        answer = await default_pool().submit(
-            verify_in_worker, (self._in_worker, body), {}, timeout_s=self.config.verify_timeout_s
-        )
-        return Response(answer, media_type="application/json")
+        work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
+        pool, timeout_s = default_pool(), self.config.verify_timeout_s
+        return JsonAnswer(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
 
     def new_sessions(self) -> SessionRegistry:
         return SessionRegistry(idle_s=self.config.session_idle_s)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -17,6 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from nemo_gym.failures import InputError
+from nemo_gym.servers.context import LEAVE_OUT_HEADER
 from nemo_gym.servers.inbound import Handle, Inbound, JsonAnswer, is_whole
 
 _WITHOUT_BODY = frozenset({204, 205, 304})
@@ -74,7 +76,9 @@ def _bind(route: APIRoute, body_name: str | None, body_model: type[BaseModel] | 
                 arguments[request_name] = inbound.request()
             if response_name is not None:
                 arguments[response_name] = _empty_response()
-            answer = _response_of(await endpoint(**arguments), status, arguments.get(response_name or ""))
+            result = await endpoint(**arguments)
+            left_out = inbound.headers.get(LEAVE_OUT_HEADER)
+            answer = _response_of(result, status, arguments.get(response_name or ""), left_out)
         except Exception as error:
             handled = await inbound.app.answer_error(inbound, error) if inbound.app is not None else None
             if handled is None:
@@ -95,14 +99,16 @@ def _empty_response() -> Response:
     return response
 
 
-def _response_of(result: Any, status: int, given: Response | None) -> Response:
+def _response_of(result: Any, status: int, given: Response | None, left_out: str | None) -> Response:
     """The answer that an endpoint's result is, with what it has set in the response it was `given`."""
     if isinstance(result, Response):
         return result
     if given is not None and given.status_code != 200:
         status = given.status_code
     answer = (
-        Response(status_code=status) if status in _WITHOUT_BODY else JsonAnswer(dump_body(result), status)
+        Response(status_code=status)
+        if status in _WITHOUT_BODY
+        else JsonAnswer(dump_body(result, left_out), status)
     )
     if given is not None:
         answer.raw_headers += given.raw_headers
@@ -123,13 +129,22 @@ def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
         ) from error
 
 
-def dump_body(result: Any) -> bytes:
-    """A handler's result as JSON bytes, by the result's own type, so that no field of a subclass is lost."""
+def dump_body(result: Any, left_out: str | None = None) -> bytes:
+    """A handler's result as JSON bytes, by the result's own type, so that no field of a subclass is lost.
+
+    `left_out` names fields of a model, separated by commas, that the caller has already.
+    """
     if isinstance(result, BaseModel):
-        return result.__pydantic_serializer__.to_json(result, by_alias=True)
+        exclude = _fields_named(left_out) if left_out is not None else None
+        return result.__pydantic_serializer__.to_json(result, by_alias=True, exclude=exclude)
     return orjson.dumps(
         result, default=_dump_object, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     )
+
+
+@lru_cache(maxsize=64)
+def _fields_named(names: str) -> set[str]:
+    return {name.strip() for name in names.split(",")}
 
 
 def _dump_object(value: Any) -> Any:

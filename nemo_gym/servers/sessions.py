@@ -38,7 +38,7 @@ class SessionCookies:
         self._key = hashlib.blake2b(f"{key}\0{server_name}".encode(), digest_size=32).digest()
 
     def _signature(self, session: str) -> str:
-        return hmac.digest(self._key, session.encode(), "sha256")[:_SIGNATURE_BYTES].hex()
+        return hashlib.blake2b(session.encode(), key=self._key, digest_size=_SIGNATURE_BYTES).hexdigest()
 
     def sign(self, session: str) -> str:
         return f"{session}.{self._signature(session)}"

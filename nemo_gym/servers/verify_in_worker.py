@@ -50,10 +50,10 @@ class ServerInWorker:
         return _server_of, self._parts
 
 
-def verify_in_worker(server: SimpleResourcesServer, body: bytes) -> bytes:
-    """The answer of `server.verify` to the JSON `body`, as JSON. Runs in a worker."""
+def verify_in_worker(server: SimpleResourcesServer, body: bytes, left_out: str | None = None) -> bytes:
+    """The answer of `server.verify` to the JSON `body`, as JSON without the fields `left_out`. Runs in a worker."""
     verify: Any = server.verify
-    return dump_body(verify(parse_body(_body_model(type(server)), body)))
+    return dump_body(verify(parse_body(_body_model(type(server)), body)), left_out)
 
 
 def build_in_worker(server: SimpleResourcesServer) -> None:

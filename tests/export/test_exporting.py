@@ -82,6 +82,12 @@ def test_shares_that_are_no_whole_are_refused(shares: dict[str, float], tmp_path
         exported(tmp_path, "sft", [row()], splits=shares)
 
 
+@pytest.mark.parametrize("name", ["a/b", "", "a b"])
+def test_splits_that_no_file_can_be_named_after_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="become parts of files' names"):
+        exported(tmp_path, "sft", [row()], splits={name: 1.0})
+
+
 def test_wrong_options_are_told_all_at_once_with_the_right_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors) as caught:
         exported(tmp_path, "dpo", [row()], options={"pairs": "some", "marginn": 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.packed_file import append_to, tail_of
 from tests.rollouts.doubles import identities, read_rows
+from tests.rollouts.test_packed_file import Died, DyingDisk
 
 IDENTITY: dict[str, Any] = {"datasets": [{"sha256": "abc", "num_repeats": 1}], "config": {}}
 CHANGED: dict[str, Any] = {"datasets": [{"sha256": "xyz", "num_repeats": 1}], "config": {}}
@@ -282,3 +284,44 @@ def test_a_run_that_has_the_name_of_a_shard_stays_what_it_is(tmp_path: Path, exi
     mine.close({})
     opened(tmp_path, existing=Existing.MOVE_ASIDE).close({})
     assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("packing", ["", ".zst"])
+def test_a_death_at_any_operation_of_taking_shards_over_loses_and_doubles_nothing(
+    tmp_path: Path, packing: str
+) -> None:
+    deaths = 0
+    for at in range(1, 60):
+        files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
+        write_killed_run(files)
+        disk = DyingDisk(at)
+        with disks.replaced_by(disk):
+            try:
+                open_journal(files, IDENTITY, {}, **RESUME).close({})
+            except Died:
+                deaths += 1
+                disk.bury()
+        open_journal(files, IDENTITY, {}, **RESUME).close({})
+        assert sorted(line.content.rstrip() for line in read_lines(files.rows)) == list(map(row, range(4))), (
+            at
+        )
+        kept = [line for path in files.folder.glob("out_failures.*") for line in read_lines(path)]
+        assert {line.content.rstrip() for line in kept} == {row(7), row(8)}, at
+        assert not list(files.folder.glob("*_shard_*")), at
+    assert deaths >= 20
+
+
+def write_killed_run(files: RunFiles) -> None:
+    """A run with a row and a failure, and two shards that hold more."""
+    journal = open_journal(files, IDENTITY, {})
+    journal.add_row(row(0))
+    journal.add_failure(row(7))
+    journal.close({})
+    for path, tasks in (
+        (files.shard(0).rows, (1, 2)),
+        (files.shard(0).failures, (8,)),
+        (files.shard(1).rows, (3,)),
+    ):
+        with closing(append_to(path)) as shard:
+            for task in tasks:
+                shard.append(row(task))

@@ -1,0 +1,34 @@
+"""Where a running gym is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.client import Address, find_address
+from nemo_gym.client.connecting import DISCOVERY_FILE
+from nemo_gym.failures import ConfigError
+
+
+def test_the_file_of_a_gym_names_its_head_server_and_token(tmp_path: Path) -> None:
+    run = "_ng_run: {head: 'http://127.0.0.1:11000', token: 123, pid: 1}"
+    (tmp_path / DISCOVERY_FILE).write_text(run)
+    assert find_address(tmp_path) == Address("http://127.0.0.1:11000", "123")
+    assert "123" not in repr(find_address(tmp_path))
+
+
+def test_where_no_gym_was_started_none_is_found(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no gym was started in"):
+        find_address(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"_ng_run: 7", b"_ng_run: {token: secret}", b"api_key: 'secret", b"key: \xff\xfe secret"],
+)
+def test_a_file_that_was_torn_is_told_without_what_it_holds(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / DISCOVERY_FILE).write_bytes(content)
+    with pytest.raises(ConfigError, match="names no head server") as caught:
+        find_address(tmp_path)
+    assert "secret" not in repr(caught.getrepr(style="long"))
