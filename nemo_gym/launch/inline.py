@@ -29,7 +29,7 @@ import orjson
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
-from nemo_gym.launch.plan import RunKeys
+from nemo_gym.launch.plan import RunKeys, StartableInstance
 from nemo_gym.servers import bootstrap
 from nemo_gym.servers.base import SimpleServer
 from nemo_gym.servers.bootstrap import Bootstrap
@@ -44,26 +44,11 @@ _HOST = "inline"
 _T = TypeVar("_T")
 
 
-class InlineInstance(Protocol):
-    """What is needed of a server instance to run it inline."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def implementation(self) -> str: ...
-    @property
-    def directory(self) -> Path: ...
-    @property
-    def entrypoint(self) -> str: ...
-
-
 class InlineConfig(Protocol):
     """What is needed of a loaded configuration."""
 
     @property
-    def servers(self) -> Sequence[InlineInstance]: ...
+    def servers(self) -> Sequence[StartableInstance]: ...
     @property
     def data(self) -> Mapping[str, Any]: ...
 
@@ -164,7 +149,7 @@ class BlockingGym:
         return scored
 
 
-def _give_addresses(config: dict[str, Any], instances: Sequence[InlineInstance]) -> dict[str, str]:
+def _give_addresses(config: dict[str, Any], instances: Sequence[StartableInstance]) -> dict[str, str]:
     """Write an address into the block of every server; server name → base URL."""
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     blocks[HEAD_SERVER_KEY_NAME] = config.setdefault(HEAD_SERVER_KEY_NAME, {})
@@ -173,7 +158,7 @@ def _give_addresses(config: dict[str, Any], instances: Sequence[InlineInstance])
     return {name: base_url(block["host"], block["port"]) for name, block in blocks.items()}
 
 
-def _classes(instances: Sequence[InlineInstance]) -> Iterator[tuple[str, type[SimpleServer]]]:
+def _classes(instances: Sequence[StartableInstance]) -> Iterator[tuple[str, type[SimpleServer]]]:
     yield HEAD_SERVER_KEY_NAME, HeadServer
     loaded: dict[Path, type[SimpleServer]] = {}
     for each in instances:

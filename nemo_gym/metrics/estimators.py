@@ -1,4 +1,5 @@
-"""The estimators that every metric is made of: pure functions of numbers, independent of the order of their input.
+"""The estimators that every metric is made of: functions of numbers, and what gathers numbers for them task by task;
+all independent of the order of their input.
 
 Sums are `math.fsum`, which rounds once, so that a shuffled or sharded run gives the same digits. Values that do
 not exist (the spread of one sample over tasks, an interval over one task) are `None`, never a made-up zero.

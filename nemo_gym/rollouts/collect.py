@@ -12,11 +12,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from nemo_gym import sources
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.agent_attempter import AgentAttempter
+from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY, NG_TERMINAL_KEY
 from nemo_gym.rollouts.collector import Attempter, Collector
+from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.discovery import Gym
 from nemo_gym.rollouts.files import RunFiles, write_atomically
 from nemo_gym.rollouts.inspection import Inspection, inspect
@@ -244,9 +248,21 @@ class _Run:
             await shards.run()
         finally:
             taken = await asyncio.to_thread(journal.take_over_shards)
-        if shards.has_lost_one:  # what it counted is gone, what it wrote is not
-            self._metrics, self._rows_to_note = RunMetrics(), journal.rows_before + taken
-            self._tally.completed = taken - self._tally.truncated
+        if shards.has_lost_one:
+            await asyncio.to_thread(self._count_again, taken)
+
+    def _count_again(self, taken: int) -> None:
+        """What a process that died has counted is gone; what it wrote is not."""
+        journal, tally = self._prepared.journal, self._tally
+        self._metrics, self._rows_to_note = RunMetrics(), journal.rows_before + taken
+        tally.completed = taken - tally.truncated
+        tally.failures.clear()
+        for line in read_lines(journal.files.failures):
+            row = orjson.loads(line.content)
+            if row[NG_TERMINAL_KEY]:
+                self._metrics.note_row(row)
+                tally.failures[row[NG_FAILURE_CLASS_KEY]] += 1
+        tally.failed = tally.failures.total()
 
     def _write_inputs(self) -> None:
         """Write every planned row, which the processes only read."""

@@ -117,7 +117,7 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
             remedy=f"Resume it by +output_jsonl_fpath={other.rows}.",
         )
     if existing is Existing.REFUSE and files.holds_results():
-        names = ", ".join(path.name for path in files.present())
+        names = ", ".join(path.name for run in (files, *files.shards()) for path in run.present())
         raise ConfigError(
             f"{files.rows} belongs to an earlier run ({names})",
             code="output_exists",

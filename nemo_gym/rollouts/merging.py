@@ -79,6 +79,8 @@ def merge_shards(
                 file.write(line + b"\n")
         results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
+        # That of a run that is replaced: a resume would take it for this one's.
+        files.manifest.unlink(missing_ok=True)
     return Merged(files, len(rows), len(failures), results, metrics.notes)
 
 

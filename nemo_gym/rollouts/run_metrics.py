@@ -181,8 +181,11 @@ def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResul
     ours = standard["agent_metrics"]
     of_plan = {key: value for key, value in ours.items() if key.startswith(_PLAN_METRICS)}
     partial = {key: value for key, value in standard["key_metrics"].items() if key.startswith(_PLAN_METRICS)}
+    groups = own.get("group_level_metrics")
+    if not groups or not isinstance(groups, list):
+        groups = standard["group_level_metrics"]
     return AggregateResult(
-        group_level_metrics=own.get("group_level_metrics") or standard["group_level_metrics"],
+        group_level_metrics=groups,
         agent_metrics=ours | (own.get("agent_metrics") or {}) | of_plan,
         key_metrics=(own.get("key_metrics") or standard["key_metrics"]) | partial,
     )

@@ -28,13 +28,16 @@ class GymApp(FastAPI):
         self.gate = gate
         self.router.route_class = DirectRoute
         self.exception_handlers[RequestValidationError] = _answer_validation_error
-        self._table: tuple[int, DirectTable] | None = None
+        self._plain_routes = DirectTable([])
         self.answers_calls = type(self).__call__ is GymApp.__call__
         """Whether plain routes may be answered without ASGI: a subclass that wraps `__call__` sees every request."""
 
     def handler_of(self, method: str, path: str) -> Handle | None:
         """What answers a plain route; None for all that is FastAPI's: other routes, and apps with middleware."""
-        return None if self.user_middleware else self._direct_table().find(method, path)
+        routes = self.router.routes
+        if len(routes) != self._plain_routes.routes:
+            self._plain_routes = DirectTable(routes)
+        return None if self.user_middleware else self._plain_routes.handlers.get((method, path))
 
     def answer_to(self, call: Call, carrier: Carrier) -> Coroutine[Any, Any, Response | None] | None:
         """The answer of a plain route to a call through memory; None where ASGI has to carry the call."""
@@ -76,12 +79,6 @@ class GymApp(FastAPI):
             ),
             None,
         )
-
-    def _direct_table(self) -> DirectTable:
-        routes = self.router.routes
-        if self._table is None or self._table[0] != len(routes):
-            self._table = (len(routes), DirectTable(routes))
-        return self._table[1]
 
 
 async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:

@@ -105,15 +105,17 @@ class Conversations:
         self._size += conversation.size
         self._kept[conversation] = None
         self._kept.move_to_end(conversation)
-        self._make_room()
+        if conversation.size > self._room:  # it alone: the others would make room for nothing
+            self._forget(conversation)
+        while self._size > self._room:
+            self._forget(next(iter(self._kept)))
         return name if name in self._by_name else None
 
-    def _make_room(self) -> None:
-        while self._size > self._room:
-            oldest, _ = self._kept.popitem(last=False)
-            self._size -= oldest.size
-            for name in oldest.names:
-                self._by_name.pop(name, None)
+    def _forget(self, conversation: Conversation) -> None:
+        del self._kept[conversation]
+        self._size -= conversation.size
+        for name in conversation.names:
+            self._by_name.pop(name, None)
 
 
 def _items(given: Any) -> list[Any]:

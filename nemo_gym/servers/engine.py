@@ -107,6 +107,8 @@ class Engine:
         self._budget = budget
         self._rng = sources.rng()
         self._turn = itertools.count()
+        self._caller: Caller | None = None
+        """Of the transport that was used last."""
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
         """The engine's answer to `body`. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
@@ -135,16 +137,16 @@ class Engine:
             ranked = [root_of(url) for url in ranked]
         call = Call(method, path + self._query, body, self._headers)
         transport = self._transport or process_transport()
-        outages = outages_of(transport)
-        reachable = _reachable(ranked, outages)
-        for url in reachable if len(ranked) > 1 else ():
-            try:
-                firm = _FirmTransport(transport)
-                return await self._send(url, call, firm, self._budget, deadline, outages)
-            except EngineError as error:
-                if error.failure.code not in UNDELIVERED_CODES:
-                    raise
-                log.warning("%s; trying the next replica", error.failure.message)
+        if len(ranked) > 1:
+            outages = outages_of(transport)
+            for url in _reachable(ranked, outages):
+                try:
+                    firm = _FirmTransport(transport)
+                    return await self._send(url, call, firm, self._budget, deadline, outages)
+                except EngineError as error:
+                    if error.failure.code not in UNDELIVERED_CODES:
+                        raise
+                    log.warning("%s; trying the next replica", error.failure.message)
         return await self._send(ranked[0], call, transport, self._budget, deadline)
 
     async def models(self) -> list[dict[str, Any]]:
@@ -187,7 +189,11 @@ class Engine:
         outages: Outages | None = None,
     ) -> EngineReply:
         context = current_context.get()
-        caller = Caller(self._directory, transport, budget=budget, outages=outages, rng=self._rng)
+        caller = self._caller
+        if caller is None or caller.transport is not transport or budget is not self._budget:
+            caller = Caller(self._directory, transport, budget=budget, outages=outages, rng=self._rng)
+            if outages is None and budget is self._budget:
+                self._caller = caller
         try:
             reply = await caller.call(
                 url,

@@ -28,7 +28,7 @@ from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.servers.context import HISTORY_HEADER
 from nemo_gym.servers.conversations import Conversations
-from nemo_gym.servers.inbound import JsonAnswer
+from nemo_gym.servers.inbound import JsonAnswer, header_of
 from nemo_gym.servers.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.servers.recorder import Recorder
 
@@ -113,7 +113,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _responses_route(self, request: Request) -> HttpResponse:
         params, streams, _ = _parse_request(await request.body())
-        if request.headers.get(HISTORY_HEADER) == "keep":
+        if header_of(request, HISTORY_HEADER) == "keep":
             return await self._answer_and_keep(params)
         answer = await self._recorded_response(params)
         return _events(sse_of_response(answer)) if streams else _json(answer)

@@ -40,6 +40,7 @@ _NEEDS_SESSION_ALONE = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that set up or free what a session holds, while nobody works with it."""
 _ANSWERED_AFTER_CLOSING = OPENING_ROUTES | {"/close_session", "/close"}
 _ABOUT_SERVER = "/_ng/"
+_NAMED_SESSION = f"a session named in {SESSION_HEADER}"
 _BOOT = BOOT_HEADER.encode()
 _WATCHED_AFTER_S = 0.02
 """How long a handler runs before anybody looks whether its caller is still there."""
@@ -134,10 +135,11 @@ class Gate:
             await answer(scope, receive, send)
 
     def _check_token(self, inbound: Inbound, what: str) -> None:
-        if self.token is None:
+        if self.token is None or inbound.has_token:
             return
         given = inbound.headers.get(TOKEN_HEADER)
-        if given is None or not hmac.compare_digest(given.encode(), self.token.encode()):
+        inbound.has_token = given is not None and hmac.compare_digest(given.encode(), self.token.encode())
+        if not inbound.has_token:
             raise GateRefusal(
                 f"{what} of `{self.server_name}` needs the run's token",
                 code="token_required",
@@ -154,7 +156,7 @@ class Gate:
             if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
                 session = None  # an old cookie opens a session of its own, not the one that is over
         elif self.guards_sessions:
-            self._check_token(inbound, f"a session named in {SESSION_HEADER}")
+            self._check_token(inbound, _NAMED_SESSION)
         is_new = session is None
         if session is None:
             session = sources.hex_id()

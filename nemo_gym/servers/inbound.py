@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import unquote
 
@@ -33,8 +34,17 @@ class Carrier(Protocol):
 class Inbound:
     """One request, with its whole body. What the gate finds out about it is added on the way."""
 
-    __slots__ = ("_is_read", "_scope", "answer_headers", "app", "before_answer", "body", "carrier", "headers", "method",
-                 "path", "query", "session", "status")  # fmt: skip
+    session: dict[str, Any]
+    """What `request.session` holds."""
+    answer_headers: tuple[tuple[bytes, bytes], ...] = ()
+    """What the gate adds to the answer."""
+    before_answer: Callable[[], None] | None = None
+    """What is to be done before the answer goes out."""
+    status = 0
+    """The answer's, once it has begun."""
+    has_token = False
+    """Whether it brought the run's token, once that was looked at."""
+    _is_read = False
 
     def __init__(
         self,
@@ -55,16 +65,7 @@ class Inbound:
         self.body = body
         self.carrier = carrier
         self.app = app
-        self.session: dict[str, Any] = {}
-        """What `request.session` holds."""
-        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
-        """What the gate adds to the answer."""
-        self.before_answer: Callable[[], None] | None = None
-        """What is to be done before the answer goes out."""
-        self.status = 0
-        """The answer's, once it has begun."""
         self._scope = scope
-        self._is_read = False
 
     @classmethod
     def of_call(cls, call: Call, carrier: Carrier, app: GymApp) -> Inbound:
@@ -72,8 +73,7 @@ class Inbound:
         path, _, query = call.path.partition("?")
         if "%" in path:
             path = unquote(path)
-        headers = {name.lower(): value for name, value in call.headers.items()}
-        return cls(call.method, path, query, headers, call.body or b"", carrier, app)
+        return cls(call.method, path, query, call.headers, call.body or b"", carrier, app)
 
     @classmethod
     def of_scope(cls, scope: Scope, body: bytes, carrier: Carrier) -> Inbound:
@@ -85,6 +85,7 @@ class Inbound:
         """The request as ASGI has it."""
         scope = self._scope
         if scope is None:
+            headers = self.headers.items()
             scope = self._scope = {
                 "type": "http",
                 "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -95,9 +96,7 @@ class Inbound:
                 "raw_path": self.path.encode(),
                 "query_string": self.query.encode("latin-1"),
                 "root_path": "",
-                "headers": [
-                    (name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()
-                ],
+                "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers],
                 "client": ("127.0.0.1", 0),
                 "server": ("127.0.0.1", 0),
             }
@@ -106,9 +105,7 @@ class Inbound:
 
     def request(self) -> Request:
         """The request as endpoints see it."""
-        request = Request(self.scope(), self.carrier.receive, self.send)
-        request._body = self.body
-        return request
+        return _Request(self)
 
     async def receive(self) -> MutableMapping[str, Any]:
         """ASGI's `receive`: the body, and then what the carrier has to say."""
@@ -133,6 +130,33 @@ class Inbound:
 
 Handle: TypeAlias = Callable[[Inbound], Awaitable[Response | None]]
 """Answers a request; None where the answer went out by `Inbound.send`."""
+
+
+class _Request(Request):
+    """Starlette's request on an `Inbound`. What most endpoints never look at is made when one does."""
+
+    _stream_consumed = False
+    _is_disconnected = False
+    _form = None
+
+    def __init__(self, inbound: Inbound) -> None:
+        self.inbound = inbound
+        self._body = inbound.body
+        self._receive = inbound.carrier.receive
+        self._send = inbound.send
+
+    @cached_property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.inbound.scope()
+
+    @property
+    def session(self) -> dict[str, Any]:
+        return self.inbound.session
+
+
+def header_of(request: Request, name: str) -> str | None:
+    """A header of a request, without making an object of all of them."""
+    return request.inbound.headers.get(name) if isinstance(request, _Request) else request.headers.get(name)
 
 
 class JsonAnswer(Response):

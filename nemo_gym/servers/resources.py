@@ -18,7 +18,7 @@ from nemo_gym.judge import judge_failsafe
 from nemo_gym.reward_profile import AggregateMetricsMixin
 from nemo_gym.servers.base import BaseServer, SimpleServer
 from nemo_gym.servers.context import LEAVE_OUT_HEADER
-from nemo_gym.servers.inbound import JsonAnswer
+from nemo_gym.servers.inbound import JsonAnswer, header_of
 from nemo_gym.servers.rows import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
@@ -89,7 +89,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _verify_in_worker(self, request: Request) -> Response:
         assert self._in_worker is not None
-        work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
+        work = (self._in_worker, await request.body(), header_of(request, LEAVE_OUT_HEADER))
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
         return JsonAnswer(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
 

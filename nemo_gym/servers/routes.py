@@ -8,7 +8,7 @@ together; the app answers it from a table of exact paths (`DirectTable`). Every 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -158,18 +158,17 @@ def _dump_object(value: Any) -> Any:
 class DirectTable:
     """Exact (method, path) → handler, for the routes that no earlier route could also match."""
 
-    def __init__(self, routes: Iterable[Any]) -> None:
-        self._handlers: dict[tuple[str, str], Handle] = {}
+    def __init__(self, routes: Sequence[Any]) -> None:
+        self.routes = len(routes)
+        """How many it was made of."""
+        self.handlers: dict[tuple[str, str], Handle] = {}
         earlier: list[Any] = []
         for route in routes:
             if isinstance(route, DirectRoute) and route.direct is not None and "{" not in route.path:
                 for method in route.methods or ():
                     if not any(_may_match(other, method, route.path) for other in earlier):
-                        self._handlers.setdefault((method, route.path), route.direct)
+                        self.handlers.setdefault((method, route.path), route.direct)
             earlier.append(route)
-
-    def find(self, method: str, path: str) -> Handle | None:
-        return self._handlers.get((method, path))
 
 
 def _may_match(route: Any, method: str, path: str) -> bool:

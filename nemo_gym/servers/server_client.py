@@ -215,7 +215,7 @@ class ServerClient(BaseModel):
         """The answers of all processes of `server_name` to a call that may be sent again. It is of no session."""
         caller, token = self.link
         urls = caller.directory.replicas(server_name)
-        headers = {"Content-Type": "application/json"} | ({TOKEN_HEADER: token} if token is not None else {})
+        headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token is not None else {})
         by_url = Caller(Directory({url: [url] for url in urls}), caller.transport)
         calls = (
             by_url.call(
@@ -262,12 +262,12 @@ class ServerClient(BaseModel):
         context = current_context.get()
         if context is not None and context.acting and is_control_route(url_path):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-        call_headers = dict(headers) if headers else {}
+        call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
         body = _body_of(json, data)
-        if body is not None and "Content-Type" not in call_headers:
-            call_headers["Content-Type"] = "application/json"
+        if body is not None and "content-type" not in call_headers:
+            call_headers["content-type"] = "application/json"
         if cookies:
-            call_headers["Cookie"] = cookie_header(cookies)
+            call_headers["cookie"] = cookie_header(cookies)
             session = session or session_of_cookies(cookies)
         if token is not None:
             call_headers[TOKEN_HEADER] = token

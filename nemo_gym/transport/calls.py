@@ -13,7 +13,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 @dataclass(slots=True)
 class Call:
-    """A request to a peer. `path` starts with a slash and may hold a query."""
+    """A request to a peer. `path` starts with a slash and may hold a query; names in `headers` are in lower case."""
 
     method: str
     path: str

@@ -84,9 +84,12 @@ class HttpTransport:
             self._in_flight += 1
         else:
             await self._turn(base_url)
-        client = self._plain if base_url.startswith("http://") else self._full_http()
         try:
-            return await client.send(base_url, call)
+            if base_url.startswith("http://"):
+                return await self._plain.send(base_url, call)
+            if self._full is None:
+                await asyncio.to_thread(import_module, "nemo_gym.transport.full_http")  # holds no event loop
+            return await self._full_http().send(base_url, call)
         except InvalidCall as error:
             raise _failure("invalid_url", base_url, error, retryable=False) from error
         except socket.gaierror as error:

@@ -6,7 +6,7 @@ An app of the gym is asked for a whole answer (`answer_to`); any other ASGI app,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_gym.failures import TransportError
@@ -43,16 +43,15 @@ class InMemoryTransport:
 class _Exchange:
     """A call as ASGI has it, and what is answered bit by bit."""
 
-    __slots__ = ("_base_url", "_call", "_chunks", "_finished", "_headers", "_sent_body", "_status")
+    _sent_body = False
+    _status = 0
+    _headers: Sequence[tuple[bytes, bytes]] = ()
+    _body = b""
+    _finished = False
 
     def __init__(self, call: Call, base_url: str) -> None:
         self._call = call
         self._base_url = base_url
-        self._sent_body = False
-        self._status = 0
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._chunks: list[bytes] = []
-        self._finished = False
 
     def reply(self) -> Reply:
         """What was answered; raises `TransportError` where that is not whole."""
@@ -63,7 +62,7 @@ class _Exchange:
                 retryable=True,
                 peer=self._base_url,
             )
-        return Reply(self._status, self._headers, b"".join(self._chunks))
+        return Reply(self._status, self._headers, self._body)
 
     def scope(self) -> dict[str, Any]:
         path, _, query = self._call.path.partition("?")
@@ -101,5 +100,5 @@ class _Exchange:
             self._status = message["status"]
             self._headers = list(message.get("headers", ()))
         elif message["type"] == "http.response.body":
-            self._chunks.append(message.get("body", b""))
+            self._body += message.get("body", b"")
             self._finished = not message.get("more_body", False)

@@ -134,6 +134,11 @@ def test_loading_three_files_is_quick(tmp_path: Path) -> None:
         ("from nemo_gym.config import hide_secrets", ("omegaconf", "hydra", "yaml")),
         ("import nemo_gym.config.loading", ("omegaconf", "hydra")),
         ("from nemo_gym.config import load; load([], env_path=None)", ("omegaconf", "hydra")),
+        (
+            "from nemo_gym.config import load; load(['+policy_base_url=http://host/v1', '--port_range_low', '2000'], "
+            "initial={'policy_model_name': '${policy_base_url}'})",
+            ("omegaconf", "hydra"),
+        ),
         ("from nemo_gym.cli.command import *; COMMAND.help()", ("omegaconf", "hydra", "yaml")),
     ],
 )

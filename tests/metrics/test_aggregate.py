@@ -1,4 +1,5 @@
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -64,6 +65,37 @@ def test_results_ignore_how_a_run_is_cut_into_shards(rows: list[dict[str, Any]],
     second.merge(third)
     first.merge(second)
     assert first.result() == accumulate(rows).result()
+
+
+@given(runs(), st.data())
+def test_a_result_asked_for_on_the_way_changes_none_that_follows(
+    rows: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    rows += [one | {"_ng_attempt_index": 1} for one in rows if "reward" not in one]
+    asked_after = data.draw(st.integers(0, len(rows)))
+    metrics = accumulate(rows[:asked_after])
+    metrics.result()
+    for one in rows[asked_after:]:
+        metrics.add(one)
+    assert metrics.result() == accumulate(rows).result()
+
+
+def test_the_metrics_of_many_tasks_are_made_without_holding_them() -> None:
+    tasks = 5_000
+    metrics = AgentMetrics()
+    for task in range(tasks):
+        metrics.add(
+            row(task, 0, float(task % 2), steps=task % 7, response={"usage": {"output_tokens": task}})
+        )
+    tracemalloc.start()
+    try:
+        result = metrics.result(Planned(tasks, tasks))
+        entries = sum(1 for _ in result["group_level_metrics"])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert entries == tasks
+    assert peak < 250 * tasks, "an entry alone takes more than 1,000 bytes"
 
 
 def test_a_failed_attempt_lowers_coverage_and_no_mean() -> None:

@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.metrics.estimators import (
+    Clusters,
+    Ratio,
+    RatioMean,
     clustered_standard_error,
     confidence_interval,
     expected_max_at_k,
@@ -18,12 +21,40 @@ from nemo_gym.metrics.estimators import (
     student_t_975,
 )
 
+ratios = st.builds(Ratio, st.one_of(st.integers(0, 9), st.floats(0, 9)), st.integers(1, 9))
 score_lists = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=8)
 
 
 def best_of_all_subsets(scores: list[float], k: int) -> float:
     bests = [max(subset) for subset in itertools.combinations(scores, k)]
     return sum(bests) / len(bests)
+
+
+def mean_of(*taken: Ratio) -> RatioMean:
+    taken_in = RatioMean()
+    for ratio in taken:
+        taken_in.add(ratio)
+    return taken_in
+
+
+def test_a_mean_of_ratios_is_rounded_once() -> None:
+    thirds = mean_of(Ratio(1, 3), Ratio(2, 3), Ratio(0.5, 1))
+    assert thirds.in_percent() == 50.0
+    assert thirds.standard_error() == pytest.approx(100 / 6 / math.sqrt(3))
+    assert mean_of(Ratio(1, 3)).standard_error() is None
+
+
+@given(st.lists(ratios, min_size=1, max_size=6), st.randoms())
+def test_a_mean_of_ratios_does_not_depend_on_their_order(taken: list[Ratio], shuffler: random.Random) -> None:
+    shuffled = taken[:]
+    shuffler.shuffle(shuffled)
+    assert mean_of(*shuffled).in_percent() == mean_of(*taken).in_percent()
+
+
+def test_tasks_without_a_sample_are_no_clusters() -> None:
+    clusters = Clusters([[1.0, 2.0], [], [3.0]])
+    assert [list(cluster) for cluster in clusters] == [[1.0, 2.0], [3.0]]
+    assert (len(clusters), list(clusters.samples)) == (2, [1.0, 2.0, 3.0])
 
 
 def test_pass_at_k_of_known_values() -> None:

@@ -16,7 +16,7 @@ def task(*scores: float, answers: list[str | None] | None = None) -> TaskScores:
 def families(*tasks: TaskScores, planned: Planned | None = None) -> dict[str, float]:
     max_k = max(len(t.scores) for t in tasks)
     seen = Planned(tasks=len(tasks), rollouts=sum(len(t.scores) for t in tasks))
-    return score_families("reward", tasks, planned=planned or seen, max_k=max_k)
+    return score_families("reward", iter(tasks), planned=planned or seen, max_k=max_k)
 
 
 def test_families_of_two_tasks_by_hand() -> None:

@@ -65,6 +65,6 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     write_atomically(path, b"one")
-    write_atomically(path, b"two")
+    write_atomically(path, (piece for piece in (b"tw", b"", b"o")))
     assert path.read_bytes() == b"two"
     assert list(tmp_path.iterdir()) == [path]

@@ -228,6 +228,8 @@ def test_a_journal_that_cannot_be_opened_leaves_nothing_locked(tmp_path: Path) -
     with pytest.raises(ConfigError, match=r"another process is writing .*out_shard_0"):
         opened(tmp_path, **RESUME)
     shard.close()
+    with pytest.raises(ConfigError, match=r"belongs to an earlier run \(.*out_shard_0\.jsonl\)"):
+        opened(tmp_path)
     journal = opened(tmp_path, **RESUME)
     assert RolloutId(7, 0) in journal.finished
     journal.close({})

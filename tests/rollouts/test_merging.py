@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from nemo_gym.cli import aggregate_rollouts
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId
+from nemo_gym.rollouts.journal import Existing, open_journal
 from nemo_gym.rollouts.merging import merge_shards
 from nemo_gym.rollouts.output import replacing
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
@@ -146,6 +148,17 @@ def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> 
     merge_shards([shard], tmp_path / "merged.jsonl")
     with pytest.raises(ConfigError, match="belongs to an earlier run"):
         merge_shards([shard], tmp_path / "merged.jsonl")
+
+
+def test_a_merged_run_is_not_taken_for_the_one_that_it_replaces(tmp_path: Path) -> None:
+    files = RunFiles.of(tmp_path / "merged.jsonl")
+    identity: dict[str, Any] = {"datasets": [], "config": {}}
+    replaced = open_journal(files, identity, {})
+    replaced.add_row(orjson.dumps(scored_row(5)))
+    replaced.close({})
+    merge_shards([store_shard(tmp_path / "shard.jsonl", [scored_row(0)])], files.rows, overwrite=True)
+    with pytest.raises(ConfigError, match="has no manifest"):
+        open_journal(files, identity, {}, existing=Existing.RESUME)
 
 
 def test_the_command_takes_patterns(

@@ -136,6 +136,44 @@ def test_partial_coverage_is_among_the_key_metrics_whatever_an_environment_picks
     }
 
 
+def test_entries_of_tasks_that_are_no_list_are_not_taken_from_an_environment() -> None:
+    standard = metrics_of([1.0]).results({})["simple_agent"]
+    unusable: list[Any] = [{"0": 1.0}, [], None, 7]
+    for entries in unusable:
+        combined = combine(standard, {"group_level_metrics": entries})
+        assert combined["group_level_metrics"] == standard["group_level_metrics"]
+
+
+def test_a_row_counts_for_the_rollout_that_it_was_planned_as_whatever_it_says_itself() -> None:
+    metrics, attempt = RunMetrics(), planned(3, 1)
+    answer = scored(attempt, 0.5, _ng_task_index=9, _ng_rollout_index=9, _ng_attempt_index=9, steps=4)
+    metrics.note(attempt, judge(attempt, answer))
+    result = metrics.results({})["simple_agent"]
+    (entry,) = result["group_level_metrics"]
+    assert (entry["_ng_task_index"], entry["mean/steps"]) == (3, 4.0)
+    assert "mean/_ng_task_index" not in result["agent_metrics"]
+
+
+def test_the_file_has_the_entry_of_each_task_on_a_line_of_its_own() -> None:
+    metrics = metrics_of([1.0] * 250)
+    other = planned(0, agent="other")
+    metrics.note(other, judge(other, scored(other, 0.5)))
+    results = metrics.results({})
+    document = b"".join(document_of(results))
+    written = {entry["agent_ref"]["name"]: entry for entry in orjson.loads(document)}
+    for agent, tasks in (("simple_agent", 250), ("other", 1)):
+        entries = list(results[agent]["group_level_metrics"])
+        assert len(entries) == tasks
+        assert written[agent]["group_level_metrics"] == entries
+        assert written[agent]["agent_metrics"] == results[agent]["agent_metrics"]
+        assert written[agent]["key_metrics"] == results[agent]["key_metrics"]
+    assert sum(line.startswith(b'{"_ng_task_index":') for line in document.splitlines()) == 251
+
+
+def test_the_file_of_no_agent_is_an_empty_list() -> None:
+    assert orjson.loads(b"".join(document_of({}))) == []
+
+
 def test_the_file_lists_agents_with_their_reference() -> None:
     (entry,) = orjson.loads(b"".join(document_of(metrics_of([1.0]).results({}))))
     assert entry["agent_ref"] == {"type": "responses_api_agents", "name": "simple_agent"}

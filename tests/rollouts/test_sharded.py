@@ -185,7 +185,7 @@ async def test_the_share_of_failures_is_that_of_the_whole_run(tmp_path: Path) ->
 
 async def test_a_process_that_is_killed_ends_the_run_and_a_resume_completes_it(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 40)
-    agent = AgentServer(hanging=frozenset({39}))
+    agent = AgentServer(hanging=frozenset({39}), failing=frozenset({2, 3}))
 
     async def kill_one() -> None:
         await agent.in_flight(2)
@@ -194,8 +194,11 @@ async def test_a_process_that_is_killed_ends_the_run_and_a_resume_completes_it(t
 
     async with serving(agent) as gym:
         killing = asyncio.create_task(kill_one())
-        broken = await run(gym, tmp_path, 2, limits=Limits(8, drain_s=0.1))
+        broken = await run(gym, tmp_path, 2, limits=Limits(8, max_attempts=1, drain_s=0.1))
         await killing
+    failed = len(read_rows(tmp_path / "out_failures.jsonl"))
+    (metrics,) = orjson.loads((tmp_path / "out_aggregate_metrics.json").read_bytes())
+    assert failed == broken.tally.failed == metrics["agent_metrics"]["count/outcome/failed"]
     rows = identities(read_rows(tmp_path / "out.jsonl"))
     assert (broken.end, broken.exit_code, broken.tally.scored) == ("broken", 1, len(rows))
     assert broken.agents[0].completed == len(rows)

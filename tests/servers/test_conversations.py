@@ -112,6 +112,17 @@ def test_room_is_bounded_and_what_was_untouched_longest_goes_first() -> None:
     assert len(kept) == 2
 
 
+def test_a_conversation_that_outgrows_the_room_makes_no_other_go() -> None:
+    kept = Conversations(0.001)
+    small = kept.keep(go_on(kept, None, "a"), answer("b"))
+    large = kept.keep(go_on(kept, None, "c"), answer("d"))
+    assert kept.keep(go_on(kept, large, "e" * 1_000), answer("f")) is None
+    assert len(kept) == 1
+    assert go_on(kept, small, "g").params["input"] == [said("a"), text("b"), said("g")]
+    with pytest.raises(InputError):
+        go_on(kept, large, "h")
+
+
 def test_what_does_not_fit_is_not_kept() -> None:
     kept = Conversations(0)
     assert kept.keep(go_on(kept, None, "a"), answer("b")) is None

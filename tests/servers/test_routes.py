@@ -107,7 +107,7 @@ def test_an_endpoint_answers_the_same_either_way(endpoint: Any, app: GymApp) -> 
 @pytest.mark.parametrize("endpoint", DIRECT, ids=lambda endpoint: endpoint.__name__)
 def test_plain_endpoints_are_answered_directly(endpoint: Any) -> None:
     route = DirectRoute("/x", endpoint, methods=["POST"])
-    assert DirectTable([route]).find("POST", "/x") is not None
+    assert ("POST", "/x") in DirectTable([route]).handlers
 
 
 @pytest.mark.parametrize("endpoint", THROUGH_FASTAPI, ids=lambda endpoint: endpoint.__name__)

@@ -1,0 +1,28 @@
+"""What a gym's processes load before anything asks for it: what is heavy and seldom needed is not among it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("aiohttp", "httpx", "hydra", "jsonschema", "numpy", "omegaconf", "openai", "pandas", "psutil", "ray", "rich",
+         "torch", "transformers")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from nemo_gym.launch.warmth import warm_up; warm_up()",
+        "import nemo_gym.launch.inline_spawner, nemo_gym.launch.serving",
+        "import nemo_gym.rollouts.collect, nemo_gym.rollouts.discovery",
+        "import nemo_gym.server_utils, nemo_gym.launch.inline",
+        "import responses_api_models.vllm_model.app, responses_api_agents.simple_agent.app",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(statement: str) -> None:
+    program = f"import sys, json; {statement}; print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
