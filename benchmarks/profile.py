@@ -40,10 +40,10 @@ KINDS: Mapping[str, str] = {
     "garbage collection": r"^gc_collect",
     "asyncio: tasks, timeouts, the running loop": r"asyncio/|_asynciomodule|contextvars",
     "event loop (uvloop)": r"uvloop|(loop|core|stream|linux|timer|loop-watcher|udp)\.c:|queue\.h:",
-    "HTTP server (uvicorn)": r"uvicorn/",
+    "HTTP server": r"uvicorn/|http_protocol\.py",
     "framework (starlette, fastapi)": r"starlette/|fastapi/|anyio/",
     "client and transport": r"nemo_gym/transport/|multidict|yarl",
-    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|sessions|base|context|turns|control|watchdog)\.py",
+    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|inbound|sessions|base|context|turns|control|watchdog)\.py",
     "conversion and engine calls": r"nemo_gym/responses/|nemo_gym/tokens/|nemo_gym/servers/(engine|model)\w*\.py"
     r"|responses_api_models/|recorder\.py",
     "episode and agent": r"nemo_gym/servers/|responses_api_agents/",

@@ -16,6 +16,7 @@ import logging
 import resource
 import socket
 from collections import deque
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nemo_gym.failures import TransportError
