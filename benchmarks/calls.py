@@ -1,8 +1,8 @@
 """The work of one tool-calling rollout, counted: Python calls and bytecode instructions, the same on every machine.
 
-Inline, and over sockets: the same servers, with uvicorn and our client between them as with a process a server, but all
-in this process, where they can be counted. Every call, every resumption of a coroutine and every instruction counts,
-ours and the libraries'; what the engine stub does is left out. A test compares the numbers with committed ones
+Inline, and over sockets: the same servers, with our protocol and our client between them as with a process a server,
+but all in this process, where they can be counted. Every call, every resumption of a coroutine and every instruction
+counts, ours and the libraries'; what the engine stub does is left out. A test compares the numbers with committed ones
 (`tests/benchmarks/test_counts.py`).
 """
 

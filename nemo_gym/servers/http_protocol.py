@@ -278,13 +278,18 @@ def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {phrase}\r\n".encode()
 
 
+@lru_cache(maxsize=500)
+def _name_of(header: bytes) -> str:
+    return header.decode("latin-1").lower()
+
+
 def _read_headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
     """Headers with their names in lower case; those that were given twice are joined, as HTTP reads them."""
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in given}
+    headers = {_name_of(name): value.decode("latin-1") for name, value in given}
     if len(headers) < len(given):
         headers = {}
         for name, value in given:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            key, text = _name_of(name), value.decode("latin-1")
             glue = "; " if key == "cookie" else ", "
             headers[key] = f"{headers[key]}{glue}{text}" if key in headers else text
     return headers
