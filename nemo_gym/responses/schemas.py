@@ -148,13 +148,13 @@ def add_usage(left: ResponseUsage, right: ResponseUsage) -> ResponseUsage:
 def add_counts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     total = dict(left)
     for name, count in right.items():
-        known = total.get(name)
-        if isinstance(known, dict) and isinstance(count, dict):
-            total[name] = add_counts(known, count)
-        elif type(known) is int and type(count) is int:
+        known = left.get(name)
+        if type(known) is int and type(count) is int:
             total[name] = known + count
         elif known is None:
             total[name] = count
+        elif isinstance(known, dict) and isinstance(count, dict):
+            total[name] = add_counts(known, count)
     return total
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym import PARENT_DIR, WORKING_DIR, sources
 from nemo_gym.failures import InputError
@@ -48,15 +48,14 @@ class EngineModel(SimpleResponsesAPIModel):
     """A model server on plain JSON."""
 
     config: EngineModelConfig
-    _noted: Counter[str] = PrivateAttr(default_factory=Counter)
-    _recorder: Recorder | None = PrivateAttr(default=None)
-    _conversations: Conversations = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
+        # Not declared as private attributes: pydantic looks those up by raising an error first, at every access.
+        record_to = self.config.record_to
+        self._noted: Counter[str] = Counter()
+        self._recorder = Recorder(WORKING_DIR / record_to) if record_to is not None else None
         self._conversations = Conversations(self.config.history_room_mb)
-        if self.config.record_to is not None:
-            self._recorder = Recorder(WORKING_DIR / self.config.record_to)
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()

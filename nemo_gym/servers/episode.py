@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -140,7 +139,7 @@ async def drive_episode(agent: SimpleResponsesAPIAgent, request: Request) -> dic
     episode = Episode(parse_row(await request.body()), request)
     on_truncation = episode.on_truncation(agent.config.on_truncation)
     started = sources.monotonic()
-    async with _session(agent, episode):
+    async with _Session(agent, episode):
         episode.timing["seed_session"] = acted = sources.monotonic() - started
         with _PolicyActing():
             act = await agent.act(episode)
@@ -162,22 +161,26 @@ async def drive_episode(agent: SimpleResponsesAPIAgent, request: Request) -> dic
     return with_sequence_settled(row)
 
 
-@asynccontextmanager
-async def _session(agent: SimpleResponsesAPIAgent, episode: Episode) -> AsyncIterator[None]:
+class _Session:
     """The session that the attempt plays in: open within the block, and closed whatever becomes of it."""
-    resources, client = agent.resources_server_name, agent.server_client
-    may_be_open = True
-    try:
+
+    def __init__(self, agent: SimpleResponsesAPIAgent, episode: Episode) -> None:
+        self._client = agent.server_client
+        self._resources = agent.resources_server_name
+        self._row = episode.row
+
+    async def __aenter__(self) -> None:
         try:
-            seed = await client.post(resources, "/seed_session", data=orjson.dumps(episode.row))
-        except TransportError as error:
-            may_be_open = error.failure.code not in UNDELIVERED_CODES
+            seed = await self._client.post(self._resources, "/seed_session", data=orjson.dumps(self._row))
+            require_ok(seed, self._resources, "open the session")
+        except BaseException as error:
+            is_undelivered = isinstance(error, TransportError) and error.failure.code in UNDELIVERED_CODES
+            if not is_undelivered:
+                await self.__aexit__()
             raise
-        require_ok(seed, resources, "open the session")
-        yield
-    finally:
-        if may_be_open:
-            await close_quietly(client, resources, "/close_session")
+
+    async def __aexit__(self, *_: object) -> None:
+        await close_quietly(self._client, self._resources, "/close_session")
 
 
 class _PolicyActing:

@@ -7,8 +7,6 @@ call, or before the session was even open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 CALLS_END_WITHIN_S = 3.0
@@ -38,9 +36,7 @@ class Turns:
 
     def begin(self, session: str) -> Doings:
         """The turn of a call begins: it waits for nobody."""
-        doings = self._doings.get(session)
-        if doings is None:
-            doings = self._doings[session] = Doings()
+        doings = self.of(session)
         doings.calls += 1
         return doings
 
@@ -49,25 +45,57 @@ class Turns:
         doings.calls -= 1
         if doings.call_ended is not None:
             doings.call_ended.set()
-        self._tidy(session, doings)
+        self.tidy(session, doings)
 
-    @asynccontextmanager
-    async def alone(self, session: str) -> AsyncIterator[None]:
+    def alone(self, session: str) -> _Alone:
         """The turn of a request that opens or closes the session: after those that came before, and after its calls."""
-        doings = self._doings.setdefault(session, Doings())
-        doings.turns += 1
-        try:
-            async with doings.lock:
-                if doings.calls:
-                    await _until_calls_end(doings)
-                yield
-        finally:
-            doings.turns -= 1
-            self._tidy(session, doings)
+        return _Alone(self, session)
 
-    def _tidy(self, session: str, doings: Doings) -> None:
+    def of(self, session: str) -> Doings:
+        """What is done in a session."""
+        doings = self._doings.get(session)
+        if doings is None:
+            doings = self._doings[session] = Doings()
+        return doings
+
+    def tidy(self, session: str, doings: Doings) -> None:
+        """Forget what was done, if nothing is being done any more."""
         if not doings.calls and not doings.turns:
             del self._doings[session]
+
+
+class _Alone:
+    """The turn of one request, as a block."""
+
+    __slots__ = ("_doings", "_session", "_turns")
+
+    def __init__(self, turns: Turns, session: str) -> None:
+        self._turns = turns
+        self._session = session
+        self._doings = turns.of(session)
+
+    async def __aenter__(self) -> None:
+        doings = self._doings
+        doings.turns += 1
+        try:
+            await doings.lock.acquire()
+            try:
+                if doings.calls:
+                    await _until_calls_end(doings)
+            except BaseException:
+                doings.lock.release()
+                raise
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._doings.lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._doings.turns -= 1
+        self._turns.tidy(self._session, self._doings)
 
 
 async def _until_calls_end(doings: Doings) -> None:
