@@ -11,7 +11,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_THRESHOLDS = (10_000, 20, 50)
+_THRESHOLDS = (100_000, 20, 50)
 """New objects before the youngest are looked through, and how often that is before the older ones are."""
 
 

@@ -14,6 +14,7 @@ from typing import IO
 import orjson
 import uvloop
 
+from nemo_gym.servers.garbage import collected_rarely
 from nemo_gym.testing.engine.options import EngineOptions
 from nemo_gym.testing.engine.server import MockEngine
 
@@ -47,7 +48,8 @@ async def _serve(
         loop.add_reader(lifeline.fileno(), stopped.set)
     async with engine:
         announce(engine)
-        await stopped.wait()
+        with collected_rarely():
+            await stopped.wait()
 
 
 def ready_line(engine: MockEngine) -> str:
