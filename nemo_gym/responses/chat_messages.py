@@ -53,12 +53,6 @@ class Transcript:
         self._dialect = dialect
         self._problems = problems
         self._turn: _Turn | None = None
-        self._adders: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
-            "message": self._add_message,
-            "function_call": self._add_call,
-            "function_call_output": self._add_output,
-            "reasoning": self._add_reasoning,
-        }
 
     def add(self, item: object, field: str) -> None:
         """Add one item; `field` is its path in the request."""
@@ -66,11 +60,11 @@ class Transcript:
             self._problems.add(field, "must be an object")
             return
         kind = item.get("type") or _kind_of_untyped(item)
-        adder = self._adders.get(kind) if isinstance(kind, str) else None
+        adder = _ADDERS.get(kind) if isinstance(kind, str) else None
         if adder is None:
             self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
             return
-        adder(item, field)
+        adder(self, item, field)
         if self._dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
             self._turn.training = {key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None}
 
@@ -223,3 +217,12 @@ def _with_thinking(thinking: str, content: str | list[dict[str, Any]] | None) ->
     if isinstance(content, list):
         return [{"type": "text", "text": thinking}, *content]
     return thinking + (content or "")
+
+
+_ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {
+    "message": Transcript._add_message,
+    "function_call": Transcript._add_call,
+    "function_call_output": Transcript._add_output,
+    "reasoning": Transcript._add_reasoning,
+}
+"""What adds an item of a type."""
