@@ -50,7 +50,10 @@ class Newborn:
         """Put log, bootstrap and sockets at their fixed numbers and close everything else of the zygote's."""
         signal.set_wakeup_fd(-1)
         moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE_FIXED_NUMBERS) for fd in self.descriptors]
-        os.closerange(BOOTSTRAP_FD, min(moved))
+        for fd in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+            if fd >= BOOTSTRAP_FD and fd not in moved:
+                with contextlib.suppress(OSError):  # the listing's own, which is closed already
+                    os.close(fd)
         log, *rest = moved
         os.dup2(log, 1)
         os.dup2(log, 2)
