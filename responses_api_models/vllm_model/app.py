@@ -51,6 +51,7 @@ from nemo_gym.servers.responses_upstream import (
     without_our_fields,
 )
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
+from nemo_gym.tokens.unread import without_token_lists
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
 from responses_api_models.vllm_model.policy import Policy, PolicyUpdate, change_everywhere, reload_weights
@@ -213,7 +214,7 @@ class VLLMModel(EngineModel):
             params = {**params, "input": without_our_fields(params["input"])}
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
-        completion = await self._complete(body)
+        completion = await self._complete(body, needs_ids=self._calls is not None)
         with blaming(completion.url):
             response, finish = response_of_chat(
                 completion.chat,
@@ -232,7 +233,7 @@ class VLLMModel(EngineModel):
             chat = {**chat, "messages": without_our_fields(chat["messages"])}
         body, notes = tidy_chat_request(chat, self._dialect)
         self.take_notes(notes)
-        completion = await self._complete(body)
+        completion = await self._complete(body, needs_ids=True)
         finish = self._finish_of(completion, body)
         answer = completion.chat
         choice = answer["choices"][0]
@@ -283,16 +284,16 @@ class VLLMModel(EngineModel):
 
     # --- The engine's request -----------------------------------------------------------------------------------
 
-    async def _complete(self, chat: dict[str, Any]) -> Completion:
+    async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
         body = self._merged(chat, self._dialect.max_tokens_field)
         if self._calls is not None:
             body = training_request(body)
         began_with = self._policy.version
         try:
-            answer = await self._policy.work(self._ask(body))
+            answer = await self._policy.work(self._ask(body, needs_ids))
         except EngineRefused as refused:
             body = self._shortened(body, refused)
-            answer = await self._policy.work(self._ask(body))
+            answer = await self._policy.work(self._ask(body, needs_ids))
         self._note_reasoning_field(answer.body)
         return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
 
@@ -310,14 +311,16 @@ class VLLMModel(EngineModel):
         if len(named) == 1:
             self._dialect = replace(self._dialect, reasoning_fields=named)
 
-    async def _ask(self, body: dict[str, Any]) -> EngineAnswer:
+    async def _ask(self, body: dict[str, Any], needs_ids: bool) -> EngineAnswer:
         """The engine's chat completion, for the exact prompt where there is a way to say it."""
         if self._calls is not None and self.config.exact_prompts and await self._feeder.is_possible():
             seen = self._calls.seen_before(body)
             answer = await self._feeder.answer(body, seen) if seen is not None else None
             if answer is not None:
                 return answer
-        return await self._engine.post("/chat/completions", body)
+        return await self._engine.post(
+            "/chat/completions", body, shorten=None if needs_ids else without_token_lists
+        )
 
     def _merged(self, body: Mapping[str, Any], limit_field: str) -> dict[str, Any]:
         """`body` with what the configuration says about every request: see the head of this file."""
