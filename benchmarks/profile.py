@@ -43,7 +43,8 @@ KINDS: Mapping[str, str] = {
     "HTTP server": r"uvicorn/|http_protocol\.py",
     "framework (starlette, fastapi)": r"starlette/|fastapi/|anyio/",
     "client and transport": r"nemo_gym/transport/|multidict|yarl",
-    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|inbound|sessions|base|context|turns|control|watchdog)\.py",
+    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|inbound|sessions|base|context|turns)\.py"
+    r"|nemo_gym/servers/(control|watchdog)\.py",
     "conversion and engine calls": r"nemo_gym/responses/|nemo_gym/tokens/|nemo_gym/servers/(engine|model)\w*\.py"
     r"|responses_api_models/|recorder\.py",
     "episode and agent": r"nemo_gym/servers/|responses_api_agents/",
