@@ -134,7 +134,7 @@ class Gym(_Client):
             _connect(connection)
             connection.request("POST", _PATH, body=body, headers=self._headers())
             answer = connection.getresponse()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise _unreachable(url, error) from error
         if answer.status != http.HTTPStatus.OK:
             raise refusal(answer.status, answer.read(), url)
@@ -191,7 +191,7 @@ class AsyncGym(_Client):
                         is_whole = True
                     else:
                         yield rollout
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _unreachable(url, error) from error
         except aiohttp.ClientError as error:
             raise broken_off(url, error) from error
