@@ -36,9 +36,9 @@ async def serve(handle: Handler) -> AsyncIterator[str]:
 class AiohttpOnly(HttpTransport):
     """What carries `https://`, tried on plain HTTP."""
 
-    async def _send(self, base_url: str, call: Call) -> Reply:
+    async def send(self, base_url: str, call: Call) -> Reply:
         scheme_is_not_plain = base_url.replace("http://", "HTTP://", 1)
-        return await super()._send(scheme_is_not_plain, call)
+        return await super().send(scheme_is_not_plain, call)
 
 
 @pytest.fixture(params=[HttpTransport, AiohttpOnly])
