@@ -52,7 +52,7 @@ def raise_file_limit() -> int:
 def calls_within(files: int) -> int:
     """How many calls may be in flight where so many files may be open: half, because a server's own callers need
     as many."""
-    return max(16, (files - min(_RESERVED_FILES, files // 2)) // 2)
+    return max(16, (files - min(max(_RESERVED_FILES, files // 20), files // 2)) // 2)
 
 
 class HttpTransport:

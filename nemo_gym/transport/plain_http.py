@@ -11,6 +11,7 @@ import errno
 import re
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit
@@ -109,8 +110,10 @@ class _Origin:
 class _Connection(asyncio.Protocol):
     """One connection. `exchange` sends a request and gives the future of its answer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_lost: Callable[[], None]) -> None:
         self._loop = loop
+        self._on_lost = on_lost
+        self.is_made = False
         self.is_reusable = True
         self.idle_since = 0.0
         self._transport: asyncio.Transport | None = None
@@ -138,6 +141,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by class
+        self.is_made = True
         opened = transport.get_extra_info("socket")
         if opened is not None:
             probe_when_silent(opened)
@@ -154,6 +158,7 @@ class _Connection(asyncio.Protocol):
             self._finish(self._parser.get_status_code())
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._on_lost()
         self.is_reusable = False
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error or ConnectionError("the connection was closed"))
@@ -210,7 +215,8 @@ class PlainHttp:
         self.most_open: int | None = None
         """Connections that may be open, in use and idle together; None for any number."""
         self._origins: dict[str, _Origin] = {}
-        self._in_use = 0
+        self._open = 0
+        """Connections, and those that are coming about: what has a descriptor."""
         self._is_closed = False
 
     async def send(self, base_url: str, call: Call) -> Reply:
@@ -218,16 +224,12 @@ class PlainHttp:
         if origin is None:
             origin = self._origins[base_url] = _Origin.of(base_url)
         request = origin.request(call)
-        self._in_use += 1
+        connection = _idle_connection(origin) or await self._connect(origin)
         try:
-            connection = _idle_connection(origin) or await self._connect(origin)
-            try:
-                reply = await connection.exchange(request)
-            except BaseException:
-                connection.abort()  # a caller that gives up closes the connection, so that the peer stops working
-                raise
-        finally:
-            self._in_use -= 1
+            reply = await connection.exchange(request)
+        except BaseException:
+            connection.abort()  # a caller that gives up closes the connection, so that the peer stops working
+            raise
         if connection.is_reusable and not self._is_closed:
             connection.idle_since = time.monotonic()
             origin.idle.append(connection)
@@ -242,25 +244,33 @@ class PlainHttp:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + CONNECT_TIMEOUT_S
-        if self.most_open is not None and self._in_use + self._idle() > self.most_open:
-            self._drop_longest_idle()
+        if self.most_open is not None and self._open >= self.most_open and self._drop_longest_idle():
+            await asyncio.sleep(0)  # then it is closed
         while True:
+            connection = _Connection(loop, self._lose)
+            self._open += 1
             try:
-                return await _connect(origin)
-            except NotConnected as error:
-                is_alone = self._in_use == 1 and not self._idle()
-                if error.cause.errno != errno.EMFILE or is_alone or loop.time() >= until:
+                await _connect(origin, connection)
+                return connection
+            except BaseException as error:
+                if not connection.is_made:  # else it tells by itself that it is lost
+                    self._open -= 1
+                is_out_of_files = isinstance(error, NotConnected) and error.cause.errno == errno.EMFILE
+                if not is_out_of_files or not self._open or loop.time() >= until:
                     raise
             self._drop_longest_idle()
             await asyncio.sleep(_DESCRIPTOR_WAIT_S)
 
-    def _idle(self) -> int:
-        return sum(len(origin.idle) for origin in self._origins.values())
+    def _lose(self) -> None:
+        self._open -= 1
 
-    def _drop_longest_idle(self) -> None:
+    def _drop_longest_idle(self) -> bool:
+        """Close the connection that was used longest ago; False where none is idle."""
         kept = [origin for origin in self._origins.values() if origin.idle]
-        if kept:
-            min(kept, key=lambda origin: origin.idle[0].idle_since).idle.pop(0).abort()
+        if not kept:
+            return False
+        min(kept, key=lambda origin: origin.idle[0].idle_since).idle.pop(0).abort()
+        return True
 
     async def close(self) -> None:
         self._is_closed = True
@@ -280,12 +290,12 @@ def _idle_connection(origin: _Origin) -> _Connection | None:
     return None
 
 
-async def _connect(origin: _Origin) -> _Connection:
+async def _connect(origin: _Origin, connection: _Connection) -> None:
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(CONNECT_TIMEOUT_S)
     try:
         async with limit:
-            _, connection = await loop.create_connection(lambda: _Connection(loop), origin.host, origin.port)
+            await loop.create_connection(lambda: connection, origin.host, origin.port)
     except TimeoutError as error:
         if limit.expired():
             raise ConnectTimeout(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
@@ -294,4 +304,3 @@ async def _connect(origin: _Origin) -> _Connection:
         raise
     except OSError as error:
         raise NotConnected(error) from error
-    return connection
