@@ -6,9 +6,11 @@ them takes milliseconds.
 
 from __future__ import annotations
 
-_NAMES = (b'"prompt_token_ids":', b'"generation_token_ids":', b'"generation_log_probs":', b'"token_ids":')
-"""A name with the quote and the colon behind it stands in no JSON string: there its quote would be escaped."""
-_OF_NUMBERS = b"0123456789+-.eE, \t\r\n"
+_NAMES = (b'"generation_log_probs":', b'"generation_token_ids":', b'"token_ids":', b'"prompt_token_ids":')
+"""The longest first: what is cut is not searched again. A name with the quote and the colon behind it stands in no JSON
+string, where its quote would be escaped."""
+_OF_OTHER_VALUES = tuple(bytes([byte]) for byte in b'"[{ntfNI')
+"""One of these is in every JSON value, or would-be value, that is no number."""
 _WORTH_IT = 1 << 15
 """Bytes of an answer from which on it is looked at."""
 
@@ -20,10 +22,16 @@ def without_token_lists(body: bytes) -> bytes:
     for name in _NAMES:
         found = body.find(name)
         while found >= 0:
-            begin = found + len(name)
+            after = found + len(name)
+            begin = body.find(b"[", after) + 1
             end = body.find(b"]", begin)
-            given = body[begin:end].lstrip()
-            if end >= 0 and given.startswith(b"[") and not given[1:].translate(None, _OF_NUMBERS):
-                body = b"%b[%b" % (body[:begin], body[end:])
-            found = body.find(name, begin)
+            if 0 < begin <= end and _is_list_of_numbers(body[after:end]):
+                body = body[:begin] + body[end:]
+            found = body.find(name, after)
     return body
+
+
+def _is_list_of_numbers(value: bytes) -> bool:
+    """Whether what stands between a name and the next closing bracket begins a list and goes on with numbers."""
+    begins, _, inside = value.partition(b"[")
+    return not begins.strip() and not any(mark in inside for mark in _OF_OTHER_VALUES)
