@@ -26,6 +26,7 @@ class GymApp(FastAPI):
     def __init__(self, gate: Gate, **options: Any) -> None:
         super().__init__(**options)
         self.gate = gate
+        self.answer = gate.answer
         self.router.route_class = DirectRoute
         self.exception_handlers[RequestValidationError] = _answer_validation_error
         self._plain_routes = DirectTable([])
@@ -39,13 +40,16 @@ class GymApp(FastAPI):
             self._plain_routes = DirectTable(routes)
         return None if self.user_middleware else self._plain_routes.handlers.get((method, path))
 
+    def is_watched(self, path: str) -> bool:
+        return path in self.gate.watched
+
     def answer_to(self, call: Call, carrier: Carrier) -> Coroutine[Any, Any, Response | None] | None:
         """The answer of a plain route to a call through memory; None where ASGI has to carry the call."""
         if not self.answers_calls:
             return None
         inbound = Inbound.of_call(call, carrier, self)
         handle = self.handler_of(inbound.method, inbound.path)
-        return None if handle is None else self.gate.answer(inbound, handle)
+        return None if handle is None else self.answer(inbound, handle)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

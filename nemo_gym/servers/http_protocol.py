@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import http
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 import httptools
@@ -23,7 +23,6 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from nemo_gym.servers.app import GymApp
 from nemo_gym.servers.inbound import Handle, Inbound, JsonAnswer
 
 _JSON_HEAD = b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -33,9 +32,22 @@ _COPIED_BODY_BYTES = 1 << 16
 """A body up to this size leaves in one piece with its head."""
 
 
+class PlainApp(Protocol):
+    """What the protocol asks of an app, which also speaks ASGI for what it hands over."""
+
+    answer: Callable[[Inbound, Handle], Awaitable[Response | None]]
+    """The answer to a request; None where it went out by `Inbound.send`."""
+
+    def handler_of(self, method: str, path: str) -> Handle | None:
+        """What answers a plain route; None for what needs ASGI."""
+
+    def is_watched(self, path: str) -> bool:
+        """Whether the handler is cancelled when the caller goes away."""
+
+
 def protocol_of(app: Any) -> type[asyncio.Protocol]:
     """The protocol that serves an app: this one where it is a gym's."""
-    return GymProtocol if isinstance(app, GymApp) and app.answers_calls else HttpToolsProtocol
+    return GymProtocol if getattr(app, "answers_calls", False) else HttpToolsProtocol
 
 
 class GymProtocol(asyncio.Protocol):
@@ -50,7 +62,7 @@ class GymProtocol(asyncio.Protocol):
     ) -> None:
         self._made_of = (config, server_state, app_state)
         self._loop = _loop or asyncio.get_running_loop()
-        self._app = cast(GymApp, config.loaded_app)
+        self._app = cast(PlainApp, config.loaded_app)
         self._state = server_state
         self._keepalive_s = config.timeout_keep_alive
         self._parser = httptools.HttpRequestParser(self)
@@ -113,7 +125,7 @@ class GymProtocol(asyncio.Protocol):
         if not self._lost.done():
             self._lost.set_result(None)
         self.resume_writing()
-        is_watched = self._is_chunked is not None or self._target[1] in self._app.gate.watched
+        is_watched = self._is_chunked is not None or self._app.is_watched(self._target[1])
         if self._answering is not None and is_watched and not self._is_answered:
             self._answering.cancel()
 
@@ -143,9 +155,13 @@ class GymProtocol(asyncio.Protocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
 
+    def uvicorns(self) -> asyncio.Protocol:
+        """What goes on with the connection."""
+        return HttpToolsProtocol(*self._made_of, self._loop)
+
     def _hand_over(self) -> None:
         self._leave()
-        protocol = HttpToolsProtocol(*self._made_of, self._loop)
+        protocol = self.uvicorns()
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         protocol.data_received(b"".join(self._unread))
@@ -200,7 +216,7 @@ class GymProtocol(asyncio.Protocol):
 
     async def _answer(self, inbound: Inbound, handle: Handle) -> None:
         try:
-            answer = await self._app.gate.answer(inbound, handle)
+            answer = await self._app.answer(inbound, handle)
             if answer is not None:
                 self._send_whole(answer)
         finally:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from nemo_gym.transport.calls import Call
-
-if TYPE_CHECKING:
-    from nemo_gym.servers.app import GymApp
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -54,7 +51,7 @@ class Inbound:
         headers: Mapping[str, str],
         body: bytes,
         carrier: Carrier,
-        app: GymApp | None = None,
+        app: Any = None,
         scope: Scope | None = None,
     ) -> None:
         """`path` is decoded and without the query; the names in `headers` are in lower case."""
@@ -68,7 +65,7 @@ class Inbound:
         self._scope = scope
 
     @classmethod
-    def of_call(cls, call: Call, carrier: Carrier, app: GymApp) -> Inbound:
+    def of_call(cls, call: Call, carrier: Carrier, app: Any) -> Inbound:
         """The request that a call through memory is."""
         path, _, query = call.path.partition("?")
         if "%" in path:

@@ -42,7 +42,7 @@ class ToolBelt:
     def __init__(self, client: ServerClient, server: str, tools: Sequence[Mapping[str, Any]] | None) -> None:
         self._client = client
         self._server = server
-        self._parameters: dict[str, bytes] = {}
+        self._parameters: dict[str, Any] = {}
         for index, tool in enumerate(tools or ()):
             if tool.get("type", "function") != "function":
                 continue
@@ -53,7 +53,7 @@ class ToolBelt:
                     code="reserved_tool_name",
                     param=f"responses_create_params.tools[{index}].name",
                 )
-            self._parameters[name] = orjson.dumps(tool.get("parameters") or {})
+            self._parameters[name] = tool.get("parameters") or {}
 
     async def call(self, name: str, arguments: str) -> str:
         """The tool's answer as text, for the model to read. Raises `GymError` when no answer can be had.
@@ -86,7 +86,7 @@ class ToolBelt:
             return f"the arguments of {name} are not valid JSON: {error}"
         if not isinstance(parsed, dict):
             return f"the arguments of {name} must be a JSON object"
-        validator = _validator(schema)
+        validator = _validator(orjson.dumps(schema))
         if validator is not None and not validator.is_valid(parsed):
             problems = "; ".join(error.message for error in validator.iter_errors(parsed))
             return f"the arguments of {name} do not fit its parameters: {problems}"

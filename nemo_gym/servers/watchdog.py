@@ -94,22 +94,22 @@ class LoopWatchdog:
                 if late_s >= self._holds_s:  # the interpreter was not to be had
                     self._note(*describe(self._frame()), late_s)
                 else:
-                    self._look(_Stopwatch(loops))
+                    self._look(_Stopwatch(own), _Stopwatch(loops))
 
-    def _look(self, silent: _Stopwatch) -> None:
-        """Wait for a sign of life, and note who keeps the loop from giving it."""
+    def _look(self, looking: _Stopwatch, silent: _Stopwatch) -> None:
+        """Wait for a sign of life, and note who keeps the loop from giving it, or us from seeing it."""
         self._alive.clear()
         try:
             self._loop.call_soon_threadsafe(self._alive.set)
         except RuntimeError:  # the loop is closed
             self._stopping.set()
             return
-        if self._alive.wait(self._holds_s):
-            return
+        is_alive = self._alive.wait(self._holds_s)
         handler, place = describe(self._frame())
         self._alive.wait()
-        if silent.seconds() >= self._holds_s:
-            self._note(handler, place, silent.seconds())
+        held_s = (looking if is_alive else silent).seconds()
+        if held_s >= self._holds_s:
+            self._note(handler, place, held_s)
 
     def _frame(self) -> FrameType | None:
         return sys._current_frames().get(self._watched.ident or 0)
@@ -152,7 +152,10 @@ class _Stopwatch:
         self._began = time.monotonic() - starvation.seconds()
 
     def seconds(self) -> float:
-        return time.monotonic() - self._starvation.seconds() - self._began
+        starved_s = (
+            self._starvation.seconds()
+        )  # asking for it may take long, where the interpreter is not to be had
+        return time.monotonic() - starved_s - self._began
 
 
 def describe(frame: FrameType | None) -> tuple[str, str]:

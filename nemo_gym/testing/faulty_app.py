@@ -25,7 +25,7 @@ from nemo_gym.servers.app import GymApp
 from nemo_gym.servers.gate import Gate
 from nemo_gym.servers.inbound import Receive, Scope, Send
 from nemo_gym.testing.engine.delivery import Answer, deliver
-from nemo_gym.testing.engine.exchange import TRANSPORT_EXTENSION, ClientLeft, ConnectionCut, Exchange
+from nemo_gym.testing.engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.testing.engine.fault_kinds import Delivery
 from nemo_gym.testing.engine.fault_plan import Plan, Rule
 
@@ -127,7 +127,7 @@ class FaultyApp(GymApp):
         saw.in_flight += 1
         saw.peak_in_flight = max(saw.peak_in_flight, saw.in_flight)
         try:
-            await self._serve(_exchange(scope, receive, send), send)
+            await self._serve(Exchange(scope, receive, send), send)
         except ConnectionCut:
             pass  # counted as a fault
         except (ClientLeft, asyncio.CancelledError) as left:
@@ -190,14 +190,6 @@ def _with_retry_after(answer: Answer, rule: Rule) -> Answer:
     return Answer(
         answer.body, answer.status, answer.content_type, [(b"retry-after", b"%g" % rule.retry_after_s)]
     )
-
-
-def _exchange(scope: Any, receive: Any, send: Any) -> Exchange:
-    """The exchange with the connection's transport, where uvicorn serves it: its `send` is a method of what has it."""
-    transport = getattr(getattr(send, "__self__", None), "transport", None)
-    extensions = {TRANSPORT_EXTENSION: transport} if transport is not None else {}
-    with_connection: Any = {**scope, "extensions": extensions}
-    return Exchange(with_connection, receive, send)
 
 
 class _Replay:

@@ -1,4 +1,4 @@
-"""The mock engine as a bare ASGI app: routes, keys, faults, waiting and counting.
+"""The mock engine as an app: routes, keys, faults, waiting and counting.
 
 There is no framework between the bytes and the engine: what this app costs is subtracted from what benchmarks
 measure, so it has to be little and steady.
@@ -10,16 +10,18 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
+from starlette.responses import Response
 
 from nemo_gym.failures import GymError
+from nemo_gym.servers.inbound import Handle, Inbound, Receive, Scope, Send
 from nemo_gym.testing.engine.chat import ChatSurface
 from nemo_gym.testing.engine.completions import CompletionSurface
 from nemo_gym.testing.engine.delivery import Answer, TimedEvent, deliver, deliver_stream
 from nemo_gym.testing.engine.engine import Engine, Generation
-from nemo_gym.testing.engine.exchange import ClientLeft, ConnectionCut, Exchange
+from nemo_gym.testing.engine.exchange import ClientLeft, ConnectionCut, Exchange, WholeExchange
 from nemo_gym.testing.engine.fault_kinds import (
     AnswerFault,
     Delivery,
@@ -37,9 +39,6 @@ from nemo_gym.testing.engine.slots import Slots
 from nemo_gym.testing.engine.stats import EngineStats
 from nemo_gym.testing.engine.tokenize import detokenize, tokenize
 from nemo_gym.testing.engine.wire import Dialect, Event, Surface
-
-if TYPE_CHECKING:
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)
@@ -64,7 +63,7 @@ class PlainRoute:
 
 
 class EngineApp:
-    """ASGI application of one engine."""
+    """The application of one engine: bare ASGI, and a `PlainApp` for servers that need no ASGI."""
 
     def __init__(
         self, engine: Engine, *, faults: FaultPlan | None = None, stats: EngineStats | None = None
@@ -76,23 +75,40 @@ class EngineApp:
         self._dialect = Dialect(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
         self._delays = Random(f"{options.seed}/delays")
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
-        self._authorization = f"Bearer {options.api_key}".encode() if options.api_key else None
+        self._authorization = f"Bearer {options.api_key}" if options.api_key else None
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    def handler_of(self, method: str, path: str) -> Handle:
+        """Every request is answered without ASGI where the server can do that."""
+        return self._answer
+
+    def is_watched(self, path: str) -> bool:
+        return True
+
+    async def answer(self, inbound: Inbound, handle: Handle) -> Response | None:
+        return await handle(inbound)
+
+    async def _answer(self, inbound: Inbound) -> Response | None:
+        exchange = WholeExchange(inbound)
+        await self._serve(exchange)
+        return exchange.whole
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return
         if scope["type"] != "http":
             raise NotImplementedError(f"The mock engine doesn't speak {scope['type']}.")
-        exchange = Exchange(scope, receive, send)
-        path = scope["path"]
+        await self._serve(Exchange(scope, receive, send))
+
+    async def _serve(self, exchange: Exchange) -> None:
+        path = exchange.path
         try:
             await self._handle(exchange, path)
         except ConnectionCut:
             pass  # counted as a fault
         except ClientLeft:
             self.stats.disconnects += 1
-        except asyncio.CancelledError:  # how an in-memory client leaves
+        except asyncio.CancelledError:  # how a client leaves where there is no ASGI or no connection
             self.stats.disconnects += 1
             raise
         finally:
@@ -121,15 +137,12 @@ class EngineApp:
         self, exchange: Exchange, route: GenerationRoute | PlainRoute | None, path: str
     ) -> Answer | None:
         """Why the request isn't looked at, if so."""
-        if self._authorization is not None and path.startswith("/v1"):
-            given = next(
-                (value for name, value in exchange.scope["headers"] if name == b"authorization"), None
-            )
-            if given != self._authorization:
-                return Answer(b'{"error":"Unauthorized"}', 401)  # vLLM's own words, without its envelope
+        needs_key = self._authorization is not None and path.startswith("/v1")
+        if needs_key and exchange.header("authorization") != self._authorization:
+            return Answer(b'{"error":"Unauthorized"}', 401)  # vLLM's own words, without its envelope
         if route is None:
             return Answer(b'{"detail":"Not Found"}', 404)
-        if exchange.scope["method"] != (route.method if isinstance(route, PlainRoute) else "POST"):
+        if exchange.method != (route.method if isinstance(route, PlainRoute) else "POST"):
             return Answer(b'{"detail":"Method Not Allowed"}', 405)
         return None
 
@@ -286,7 +299,7 @@ def _timed(events: Iterator[Event], tokens_per_s: float | None, fault: Fault | N
         yield TimedEvent(event.encode(), event.tokens / tokens_per_s if tokens_per_s else 0.0)
 
 
-async def _live(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def _live(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":

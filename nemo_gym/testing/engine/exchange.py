@@ -1,5 +1,5 @@
-"""One HTTP exchange on bare ASGI, with what a badly behaved server needs: to wait, to notice that the client
-left, to send less than it announced, and to cut the connection."""
+"""One HTTP exchange, with what a badly behaved server needs: to wait, to notice that the client left, to send less
+than it announced, and to cut the connection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import asyncio
 import socket
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, HTTPScope
+from starlette.responses import Response
 
-TRANSPORT_EXTENSION = "nemo_gym.transport"
-"""The ASGI extension under which the engine's server hands over the connection's transport."""
+from nemo_gym.servers.inbound import Inbound, JsonAnswer, Receive, Scope, Send
 
 JSON = b"application/json"
 _ABORT_WITH_RST = struct.pack("ii", 1, 0)
@@ -35,16 +33,23 @@ class ConnectionCut(ConnectionEnded):
 
 
 class Exchange:
-    """A request and the answer to it."""
+    """A request and the answer to it, on bare ASGI."""
 
-    __slots__ = ("_receive", "_send", "scope", "status")
-
-    def __init__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.status: int | None = None
         """The status of the answer, once it has begun."""
         self._receive = receive
         self._send = send
+
+    def header(self, name: str) -> str | None:
+        """A header of the request, `name` in lower case."""
+        wanted = name.encode("latin-1")
+        return next(
+            (value.decode("latin-1") for name, value in self.scope["headers"] if name == wanted), None
+        )
 
     async def body(self) -> bytes:
         """The whole request body. Raises ClientLeft."""
@@ -53,7 +58,7 @@ class Exchange:
             message = await self._receive()
             if message["type"] != "http.request":
                 raise ClientLeft
-            part = message.get("body", b"")
+            part: bytes = message.get("body", b"")
             body = body + part if body else part
             if not message.get("more_body", False):
                 return body
@@ -97,7 +102,8 @@ class Exchange:
 
         In memory there is no connection: the app then returns without having answered, which says the same.
         """
-        transport: Any = (self.scope.get("extensions") or {}).get(TRANSPORT_EXTENSION)
+        carrier = getattr(self._send, "__self__", None)  # uvicorn's and ours have the connection's transport
+        transport: Any = getattr(carrier, "transport", None)
         if transport is None:
             raise ConnectionCut
         if with_reset:
@@ -108,5 +114,37 @@ class Exchange:
             transport.close()
         try:
             await self.until_left()  # the server takes an app that returns before that for a broken one
-        except ClientLeft as left:
+        except (ClientLeft, asyncio.CancelledError) as left:  # as each server tells it
             raise ConnectionCut from left
+
+
+class WholeExchange(Exchange):
+    """The same where the request is at hand as a whole, and a client that leaves cancels whoever answers it."""
+
+    def __init__(self, inbound: Inbound) -> None:
+        self.method, self.path, self.status = inbound.method, inbound.path, None
+        self.whole: Response | None = None
+        """The answer, where it went out by `answer`."""
+        self._inbound = inbound
+        carrier: Any = inbound.carrier
+        self._receive, self._send = carrier.receive, carrier.send
+
+    def header(self, name: str) -> str | None:
+        return self._inbound.headers.get(name)
+
+    async def body(self) -> bytes:
+        return self._inbound.body
+
+    async def pause(self, seconds: float) -> None:
+        if seconds > 0:
+            await asyncio.sleep(seconds)
+
+    async def answer(
+        self, status: int, body: bytes, content_type: bytes = JSON, headers: Sequence[Header] = ()
+    ) -> None:
+        self.status = status
+        if content_type == JSON and not headers:
+            self.whole = JsonAnswer(body, status)
+            return
+        self.whole = Response(body, status)
+        self.whole.raw_headers.extend([(b"content-type", content_type), *headers])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,9 @@ class EngineStats:
     in_flight: int = 0
     """Generation requests being worked on now."""
     peak_in_flight: int = 0
+    connections: Collection[object] = ()
+    """Those that are open."""
     connections_opened: int = 0
-    connections_open: int = 0
     disconnects: int = 0
     """Clients that left before they had their answer."""
     prompt_tokens: int = 0
@@ -60,7 +62,7 @@ class EngineStats:
             "in_flight": self.in_flight,
             "peak_in_flight": self.peak_in_flight,
             "connections_opened": self.connections_opened,
-            "connections_open": self.connections_open,
+            "connections_open": len(self.connections),
             "disconnects": self.disconnects,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
+from nemo_gym.servers.inbound import Receive, Scope, Send
 from nemo_gym.testing.engine.app import EngineApp, parse_json
 from nemo_gym.testing.engine.chat import ChatSurface
 from nemo_gym.testing.engine.conversation import Message, Tool
@@ -26,9 +27,6 @@ from nemo_gym.testing.engine.request import Asked, ToolChoice, parse_chat
 from nemo_gym.testing.engine.template import MarkTemplate
 from nemo_gym.testing.engine.wire import Dialect
 from nemo_gym.tokens.splicing import spliced
-
-if TYPE_CHECKING:
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"
 GENERATE, CHAT, DESCRIPTION = "/inference/v1/generate", "/v1/chat/completions", "/openapi.json"
@@ -47,12 +45,12 @@ class TokenInputApp:
     derenders: bool = True
     takes_prefix: bool = False
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path"))
         handlers = {RENDER: self._render, GENERATE: self._generate, DERENDER: self._derender}
         handler = handlers.get(path) if self.generates else None
         if path == DESCRIPTION:
-            await deliver(Exchange(scope, receive, send), Answer(orjson.dumps(self._description())))  # type: ignore[arg-type]
+            await deliver(Exchange(scope, receive, send), Answer(orjson.dumps(self._description())))
         elif path == CHAT and self.takes_prefix:
             await self._answer(scope, receive, send, self._chat)
         elif handler is not None:

@@ -1,6 +1,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -183,6 +184,21 @@ async def test_what_was_seen_is_counted_until_it_is_reset() -> None:
         _, fresh = await wire.post("/stats/reset")
         assert (fresh["requests_total"], fresh["peak_in_flight"], fresh["connections_opened"]) == (0, 0, 0)
         assert fresh["connections_open"] == 1
+
+
+async def test_a_connection_that_uvicorn_took_over_is_counted_until_it_ends() -> None:
+    async with running() as wire:
+        parts = urlsplit(wire.engine.root_url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert len(wire.engine.stats.connections) == 1
+        writer.close()
+        await writer.wait_closed()
+        async with asyncio.timeout(5):
+            while wire.engine.stats.connections:
+                await asyncio.sleep(0.01)
+        assert wire.engine.stats.connections_opened == 1
 
 
 async def test_requests_in_flight_are_counted_at_their_peak() -> None:
