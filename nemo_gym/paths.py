@@ -1,10 +1,16 @@
-"""Where a relative path of a configuration points: to where the command was started, else to the gym's folder."""
+"""Where a relative path of a configuration points: to where the command was started, else to the gym's folder. And
+the file there that tells where a gym listens."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
+
+DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
+"""What a running gym keeps in the folder that it was started in: its configuration with all addresses."""
+RUN_KEY = "_ng_run"
+"""Where in that file the run's own facts are: its token, the process, the URL of its head server."""
 
 
 def candidates(name: str | Path) -> tuple[Path, ...]:

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
-
-DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
-_RUN_KEY = "_ng_run"
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def find_address(folder: Path | None = None) -> Address:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError):  # which quotes a line, perhaps with a secret: not passed on
         document = None
-    run = document.get(_RUN_KEY) if isinstance(document, Mapping) else None
+    run = document.get(RUN_KEY) if isinstance(document, Mapping) else None
     if not isinstance(run, Mapping) or not isinstance(run.get("head"), str):
         raise ConfigError(
             f"{path} names no head server", code="discovery_damaged", remedy="Start the gym again."

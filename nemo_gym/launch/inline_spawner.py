@@ -35,6 +35,9 @@ from nemo_gym.transport.http import raise_file_limit
 
 log = logging.getLogger(__name__)
 
+_END_S = 1.0
+"""How long servers may take to end once they are cancelled."""
+
 
 class InlineSpawner:
     """Starts servers as tasks of the running event loop."""
@@ -63,7 +66,10 @@ class InlineSpawner:
     async def close(self) -> None:
         for child in self._children:
             child.signal(signal.SIGKILL)
-        await asyncio.gather(*(child.task for child in self._children), return_exceptions=True)
+        if self._children:
+            _, clinging = await asyncio.wait([child.task for child in self._children], timeout=_END_S)
+            if clinging:
+                log.warning("%d servers did not end within %g s and are left behind", len(clinging), _END_S)
         await self.transport.close()
         await process_transport().close()
         self._opened.close()

@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.launch.errors import LaunchError
-
-DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
-RUN_KEY = "_ng_run"
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ import orjson
 import yaml
 
 from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
 
-DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
-RUN_KEY = "_ng_run"
 DEFAULT_HEAD_PORT = 11000
 _HEAD = "head_server"
 _HEAD_ANSWERS_S = 10.0

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 HEAD_SERVER_KEY_NAME = "head_server"
 DEFAULT_HEAD_SERVER_PORT = 11000
-RUN_KEY = "_ng_run"
 
 _REPEATABLE_PATHS = frozenset(
     {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.client import Address, find_address
-from nemo_gym.client.connecting import DISCOVERY_FILE
 from nemo_gym.failures import ConfigError
+from nemo_gym.paths import DISCOVERY_FILE
 
 
 def test_the_file_of_a_gym_names_its_head_server_and_token(tmp_path: Path) -> None:

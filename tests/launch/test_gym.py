@@ -15,9 +15,9 @@ import yaml
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import launch
-from nemo_gym.launch.records import DISCOVERY_FILE
 from nemo_gym.launch.states import ServerState
 from nemo_gym.launch.supervisor import ServerEvent
+from nemo_gym.paths import DISCOVERY_FILE
 from tests.launch.small_servers import (
     STUBBORN,
     WITH_DAEMON,

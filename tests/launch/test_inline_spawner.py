@@ -13,8 +13,9 @@ from nemo_gym.global_config import get_global_config_dict, maybe_get_global_conf
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import LaunchOptions, launch
 from nemo_gym.launch.inline_spawner import InlineSpawner
-from nemo_gym.launch.records import DISCOVERY_FILE, Registry
+from nemo_gym.launch.records import Registry
 from nemo_gym.launch.states import RestartPolicy, ServerState
+from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.rollouts.discovery import find_gym
 from nemo_gym.server_utils import get_server_url
 from nemo_gym.servers import bootstrap
@@ -99,3 +100,28 @@ async def test_a_server_that_needs_an_environment_of_its_own_is_refused(
         spawner = InlineSpawner()
         with pytest.raises(LaunchError, match="needs an environment of its own"):
             await spawner.spawn(replace(process, python="/elsewhere/python"))
+
+
+async def test_a_server_that_clings_to_its_end_is_left_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_server(tmp_path / "resources_servers" / "small")
+    (folder / "app.py").write_text(
+        "import asyncio\n"
+        "import contextlib\n"
+        "import time\n"
+        "from nemo_gym.base_resources_server import SimpleResourcesServer\n"
+        "class Clinging(SimpleResourcesServer):\n"
+        "    async def on_stop(self):\n"
+        "        until = time.monotonic() + 4\n"
+        "        while time.monotonic() < until:\n"
+        "            with contextlib.suppress(asyncio.CancelledError):\n"
+        "                await asyncio.sleep(0.1)\n"
+        "    async def verify(self, body):\n"
+        "        pass\n"
+        "if __name__ == '__main__':\n"
+        "    Clinging.run_webserver()\n"
+    )
+    async with launch(config_of(SmallInstance("clinging", folder)), options(tmp_path)) as gym:
+        await gym.wait_ready()
+    assert "1 servers did not end within 1 s and are left behind" in caplog.text

@@ -9,7 +9,6 @@ import pytest
 
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.records import (
-    DISCOVERY_FILE,
     GymRecord,
     Registry,
     RunRecord,
@@ -18,6 +17,7 @@ from nemo_gym.launch.records import (
     remove_discovery,
     write_discovery,
 )
+from nemo_gym.paths import DISCOVERY_FILE
 
 
 def a_run(

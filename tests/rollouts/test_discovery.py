@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.launch.records import DISCOVERY_FILE, RunRecord, write_discovery
-from nemo_gym.rollouts import discovery
+from nemo_gym.launch.records import RunRecord, write_discovery
+from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.rollouts.discovery import ask_head, find_gym
 from nemo_gym.transport import InMemoryTransport
 
@@ -36,7 +36,7 @@ async def test_the_gym_of_this_folder_is_found_with_its_token(tmp_path: Path) ->
     assert gym.token == "the-token-of-the-run"
     assert gym.config == CONFIG
     assert gym.caller().directory.replicas("agent") == ("http://127.0.0.1:4000",)
-    assert discovery.DISCOVERY_FILE == DISCOVERY_FILE
+    assert DISCOVERY_FILE == DISCOVERY_FILE
 
 
 async def test_a_head_server_answers_its_configuration() -> None:
