@@ -36,7 +36,6 @@ async def test_the_gym_of_this_folder_is_found_with_its_token(tmp_path: Path) ->
     assert gym.token == "the-token-of-the-run"
     assert gym.config == CONFIG
     assert gym.caller().directory.replicas("agent") == ("http://127.0.0.1:4000",)
-    assert DISCOVERY_FILE == DISCOVERY_FILE
 
 
 async def test_a_head_server_answers_its_configuration() -> None:
