@@ -152,6 +152,16 @@ BENCHMARKS: Mapping[str, Shown] = {
         ),
         ("+runs=1",),
     ),
+    "replicas": Shown(
+        "sessions per second of an environment with state in memory, by the number of its replicas; 1,000 at once",
+        {
+            "sessions_per_s": "sessions/s",
+            "of_one_replica": "of one replica",
+            "saw_another_replica": "saw another replica",
+        },
+        (),
+        ("+runs=3",),
+    ),
     "verifiers": Shown(
         "scores per second and CPU of each environment's `verify` on its example rows",
         {"scores_per_s": "scores/s", "cpu_ms": "CPU ms"},

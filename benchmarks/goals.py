@@ -95,6 +95,12 @@ GOALS: tuple[Goal, ...] = (
         )
         for way in ("ids not asked for", "ids recorded, packed")
     ),
+    Goal("sessions/s with two replicas on two cores, of one's", "replicas", ("2 replicas", "of_one_replica"), 1.5),
+    *(
+        Goal(f"sessions that saw another replica, of 1,000 at once, {number}", "replicas",
+             (number, "saw_another_replica"), 0, at_most=True)
+        for number in ("2 replicas", "4 replicas")
+    ),
     Goal("four servers ready", "startup", ("ng_run", "ready_s"), 2, " s", at_most=True),
     Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
     Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),

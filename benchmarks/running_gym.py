@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import psutil
@@ -42,9 +42,9 @@ class RunningGym:
 
 
 @contextmanager
-def running_gym(overrides: Sequence[str]) -> Iterator[RunningGym]:
-    """`ng_run` with `overrides`, ready; ended with the block."""
-    with tempfile.TemporaryDirectory() as folder:
+def running_gym(overrides: Sequence[str], folder: str | None = None) -> Iterator[RunningGym]:
+    """`ng_run` with `overrides`, in `folder` or one of its own, ready; ended with the block."""
+    with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", RUN, *overrides, "+json=true", "++head_server.port=0"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
         gym = RunningGym(process, folder)

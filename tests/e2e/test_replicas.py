@@ -20,7 +20,7 @@ CONFIGS = (
     "responses_api_models/scripted_model/configs/scripted_model.yaml"
 )
 SCRIPTED = "++policy_model.responses_api_models.scripted_model.engine"
-REPLICAS, SESSIONS = 4, 200
+REPLICAS, SESSIONS = 4, 1_000
 REWARDS = [1.0, 1.0, 1.0, 1.0, 0.0]
 """What the script plays in each of the five tasks: in the last it miscounts."""
 

@@ -1,0 +1,96 @@
+"""Sessions per second of an environment that keeps state in memory and computes, by the number of its replicas.
+
+A thousand sessions at once: each is opened with a count of its own, counts up three times, looks, and is closed. A
+session that came to another replica than the one that holds its state would be refused, or see a count that is not
+its own. The tool computes for 2 ms of CPU, so that what limits is the server and not the client, which has a process of
+its own on the same cores: with as many replicas as cores, `of_one_replica` is a little less than their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from pydantic import Field
+
+from benchmarks import busy_counter
+from benchmarks.measure import Figures, in_fast_loop, medians
+from benchmarks.running_gym import running_gym
+from nemo_gym.cli.command import Keys
+from nemo_gym.rollouts.discovery import find_gym
+from nemo_gym.servers.context import SESSION_HEADER, TOKEN_HEADER
+from nemo_gym.transport import Caller
+
+NAME = "busy_counter"
+_STEPS = 3
+
+
+class BenchKeys(Keys):
+    replicas: list[int] = Field([1, 2, 4], description="Numbers of replicas.")
+    sessions: int = Field(1_000, ge=1, description="Sessions at once.")
+
+
+def run(runs: int, keys: BenchKeys) -> Figures:
+    """Number of replicas → sessions per second, and the sessions that were not served by their own replica."""
+    measured = {
+        number: medians([_measured(number, keys.sessions) for _ in range(runs)]) for number in keys.replicas
+    }
+    one = measured[min(measured)]["sessions_per_s"]
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        **{
+            f"{number} replica{'s' if number > 1 else ''}": {
+                **figures, "of_one_replica": figures["sessions_per_s"] / one
+            }
+            for number, figures in measured.items()
+        },
+    }  # fmt: skip
+
+
+def _measured(replicas: int, sessions: int) -> Figures:
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder) / "resources_servers" / NAME
+        environment.mkdir(parents=True)
+        shutil.copy(busy_counter.__file__, environment / "app.py")
+        block = f"++{NAME}.resources_servers.{NAME}"
+        overrides = [f"{block}.entrypoint=app.py", f"{block}.domain=other", f"{block}.num_workers={replicas}"]
+        with running_gym(overrides, folder):
+            return in_fast_loop(_played(folder, sessions))
+
+
+async def _played(folder: str, sessions: int) -> Figures:
+    gym = await find_gym(Path(folder))
+    caller = gym.caller()
+    try:
+        await _play(caller, gym.token or "", "to have connections", 0)
+        began = time.perf_counter()
+        plays = [_play(caller, gym.token or "", f"session-{number}", number) for number in range(sessions)]
+        counts = await asyncio.gather(*plays)
+        seconds = time.perf_counter() - began
+    finally:
+        await caller.transport.close()
+    strange = sum(count != number + _STEPS for number, count in enumerate(counts))
+    return {"sessions_per_s": sessions / seconds, "sessions": sessions, "saw_another_replica": strange}
+
+
+async def _play(caller: Caller, token: str, session: str, count: int) -> int | None:
+    """The count that a session of its own ends with; None where one of its calls is refused."""
+
+    async def post(path: str, body: bytes = b"{}") -> bytes | None:
+        headers = {"content-type": "application/json", SESSION_HEADER: session, TOKEN_HEADER: token}
+        reply = await caller.call(NAME, "POST", path, body=body, headers=headers, session=session)
+        return reply.body if reply.ok else None
+
+    opened = await post(
+        "/seed_session", b'{"responses_create_params": {"input": []}, "initial_count": %d}' % count
+    )
+    counted = [await post("/increment_counter", b'{"count": 1}') for _ in range(_STEPS)]
+    seen = await post("/get_counter_value")
+    closed = await post("/close_session")
+    if None in (opened, *counted, seen, closed) or seen is None:
+        return None
+    return int(seen.removeprefix(b'{"count":').removesuffix(b"}"))
