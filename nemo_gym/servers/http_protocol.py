@@ -155,13 +155,9 @@ class GymProtocol(asyncio.Protocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
 
-    def uvicorns(self) -> asyncio.Protocol:
-        """What goes on with the connection."""
-        return HttpToolsProtocol(*self._made_of, self._loop)
-
     def _hand_over(self) -> None:
         self._leave()
-        protocol = self.uvicorns()
+        protocol = HttpToolsProtocol(*self._made_of, self._loop)
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         protocol.data_received(b"".join(self._unread))

@@ -48,7 +48,7 @@ class Exchange:
         """A header of the request, `name` in lower case."""
         wanted = name.encode("latin-1")
         return next(
-            (value.decode("latin-1") for name, value in self.scope["headers"] if name == wanted), None
+            (value.decode("latin-1") for given, value in self.scope["headers"] if given == wanted), None
         )
 
     async def body(self) -> bytes:
