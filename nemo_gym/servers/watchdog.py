@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 HOLDS_S = 0.1
 _LOOKS_EVERY_S = 0.05
 _LOGGED_AGAIN_AFTER_S = 30.0
-_LOOP_MODULES = frozenset({"asyncio.runners", "asyncio.base_events", "asyncio.events", "asyncio.tasks"})
+_LOOP_MODULES = frozenset(
+    f"asyncio.{name}" for name in ("runners", "base_events", "events", "selector_events", "tasks")
+)
 _FRAMEWORK = ("uvicorn", "starlette", "fastapi", "anyio", "contextlib", "functools")
 _OURS = frozenset(
     f"nemo_gym.{name}"
