@@ -92,9 +92,11 @@ class LoopWatchdog:
                     return
                 if not self._is_busy():
                     continue
+                # Before the stopwatch is asked, which lets go of the interpreter.
+                handler, place = describe(self._frame())
                 late_s = asleep.seconds() - _LOOKS_EVERY_S if asleep is not None else 0.0
                 if late_s >= self._holds_s:  # the interpreter was not to be had
-                    self._note(*describe(self._frame()), late_s)
+                    self._note(handler, place, late_s)
                 else:
                     self._look(_Stopwatch(own), _Stopwatch(loops))
 
@@ -107,7 +109,7 @@ class LoopWatchdog:
             self._stopping.set()
             return
         is_alive = self._alive.wait(self._holds_s)
-        handler, place = describe(self._frame())
+        handler, place = describe(self._frame())  # at once, as above
         self._alive.wait()
         held_s = (looking if is_alive else silent).seconds()
         if held_s >= self._holds_s:
@@ -154,9 +156,8 @@ class _Stopwatch:
         self._began = time.monotonic() - starvation.seconds()
 
     def seconds(self) -> float:
-        starved_s = (
-            self._starvation.seconds()
-        )  # asking for it may take long, where the interpreter is not to be had
+        # First: it lets go of the interpreter, which may then be gone for long.
+        starved_s = self._starvation.seconds()
         return time.monotonic() - starved_s - self._began
 
 
