@@ -9,12 +9,13 @@ its own on the same cores: with as many replicas as cores, `of_one_replica` is a
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
+import orjson
 from pydantic import Field
 
 from benchmarks import busy_counter
@@ -41,14 +42,12 @@ def run(runs: int, keys: BenchKeys) -> Figures:
     }
     one = measured[min(measured)]["sessions_per_s"]
     return {
-        "cores": len(os.sched_getaffinity(0)),
-        **{
-            f"{number} replica{'s' if number > 1 else ''}": {
-                **figures, "of_one_replica": figures["sessions_per_s"] / one
-            }
-            for number, figures in measured.items()
-        },
-    }  # fmt: skip
+        f"{number} replica{'s' if number > 1 else ''}": {
+            **figures,
+            "of_one_replica": figures["sessions_per_s"] / one,
+        }
+        for number, figures in measured.items()
+    }
 
 
 def _measured(replicas: int, sessions: int) -> Figures:
@@ -80,17 +79,14 @@ async def _played(folder: str, sessions: int) -> Figures:
 async def _play(caller: Caller, token: str, session: str, count: int) -> int | None:
     """The count that a session of its own ends with; None where one of its calls is refused."""
 
-    async def post(path: str, body: bytes = b"{}") -> bytes | None:
+    async def post(path: str, body: bytes = b"{}") -> Any:
         headers = {"content-type": "application/json", SESSION_HEADER: session, TOKEN_HEADER: token}
         reply = await caller.call(NAME, "POST", path, body=body, headers=headers, session=session)
-        return reply.body if reply.ok else None
+        return reply.json() if reply.ok else None
 
-    opened = await post(
-        "/seed_session", b'{"responses_create_params": {"input": []}, "initial_count": %d}' % count
-    )
-    counted = [await post("/increment_counter", b'{"count": 1}') for _ in range(_STEPS)]
+    opening = {"responses_create_params": {"input": []}, "initial_count": count}
+    answers = [await post("/seed_session", orjson.dumps(opening))]
+    answers += [await post("/increment_counter", b'{"count": 1}') for _ in range(_STEPS)]
     seen = await post("/get_counter_value")
-    closed = await post("/close_session")
-    if None in (opened, *counted, seen, closed) or seen is None:
-        return None
-    return int(seen.removeprefix(b'{"count":').removesuffix(b"}"))
+    answers += [seen, await post("/close_session")]
+    return None if None in answers else seen["count"]
