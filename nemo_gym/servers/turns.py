@@ -79,14 +79,14 @@ class _Alone:
         doings.turns += 1
         try:
             await doings.lock.acquire()
-            try:
-                if doings.calls:
-                    await _until_calls_end(doings)
-            except BaseException:
-                doings.lock.release()
-                raise
         except BaseException:
             self._leave()
+            raise
+        try:
+            if doings.calls:
+                await _until_calls_end(doings)
+        except BaseException:
+            await self.__aexit__()
             raise
 
     async def __aexit__(self, *_: object) -> None:
