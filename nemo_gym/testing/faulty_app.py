@@ -138,7 +138,7 @@ class FaultyApp(GymApp):
             saw.in_flight -= 1
 
     async def _serve(self, exchange: Exchange, send: Send) -> None:
-        route = str(exchange.scope["path"]).lstrip("/")
+        route = exchange.path.lstrip("/")
         body = await exchange.body()
         self.saw.received[route] += 1
         rule = self._plan.pick(route, body)

@@ -101,9 +101,8 @@ class EngineApp:
         await self._serve(Exchange(scope, receive, send))
 
     async def _serve(self, exchange: Exchange) -> None:
-        path = exchange.path
         try:
-            await self._handle(exchange, path)
+            await self._handle(exchange)
         except ConnectionCut:
             pass  # counted as a fault
         except ClientLeft:
@@ -112,12 +111,12 @@ class EngineApp:
             self.stats.disconnects += 1
             raise
         finally:
-            if path not in UNCOUNTED:
-                self.stats.count(path, exchange.status)
+            if exchange.path not in UNCOUNTED:
+                self.stats.count(exchange.path, exchange.status)
 
-    async def _handle(self, exchange: Exchange, path: str) -> None:
-        route = ROUTES.get(path)
-        error = self._gate(exchange, route, path)
+    async def _handle(self, exchange: Exchange) -> None:
+        route = ROUTES.get(exchange.path)
+        error = self._gate(exchange, route)
         if error is not None:
             await deliver(exchange, error)
         elif isinstance(route, GenerationRoute) and self._slots.are_taken:
@@ -133,11 +132,9 @@ class EngineApp:
         elif route is not None:
             await self._answer_plainly(exchange, route)
 
-    def _gate(
-        self, exchange: Exchange, route: GenerationRoute | PlainRoute | None, path: str
-    ) -> Answer | None:
+    def _gate(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> Answer | None:
         """Why the request isn't looked at, if so."""
-        needs_key = self._authorization is not None and path.startswith("/v1")
+        needs_key = self._authorization is not None and exchange.path.startswith("/v1")
         if needs_key and exchange.header("authorization") != self._authorization:
             return Answer(b'{"error":"Unauthorized"}', 401)  # vLLM's own words, without its envelope
         if route is None:
