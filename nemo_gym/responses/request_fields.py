@@ -97,6 +97,7 @@ RESPONSES_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
     "previous_response_id": ("no responses are kept; send the whole conversation as `input`", ()),
     "conversation": ("no conversations are kept; send the whole conversation as `input`", ()),
     "background": ("answers are given in the foreground", (False,)),
+    "background_options": ("answers are given in the foreground", ()),
     "truncation": ("a conversation is never shortened unasked", ("disabled",)),
     "prompt": ("prompt templates live at their provider; send `input`", ()),
     "max_tool_calls": ("it bounds hosted tools, of which there are none", ()),

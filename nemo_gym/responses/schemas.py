@@ -73,6 +73,7 @@ class ResponseCreateParams(WireModel):
     ]
     access_programs: JsonObject | None = None
     background: bool | None = None
+    background_options: JsonObject | None = None
     context_management: JsonObjects | None = None
     conversation: str | JsonObject | None = None
     image: JsonObject | None = None

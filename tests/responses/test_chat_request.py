@@ -164,6 +164,7 @@ def test_a_call_demanded_without_tools_is_refused(choice: Any) -> None:
 
 NULLABLE = [
     "background",
+    "background_options",
     "conversation",
     "include",
     "max_output_tokens",
@@ -206,6 +207,7 @@ def test_every_field_at_fault_is_named_at_once() -> None:
         previous_response_id="resp_1",
         conversation={"id": "conv_1"},
         background=True,
+        background_options={"completion_window": "2h"},
         truncation="auto",
         prompt={"id": "p"},
         max_tool_calls=0,
@@ -217,6 +219,7 @@ def test_every_field_at_fault_is_named_at_once() -> None:
         unheard_of=0,
     ) == [
         "background",
+        "background_options",
         "conversation",
         "include",
         "max_tool_calls",
