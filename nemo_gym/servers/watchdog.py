@@ -9,6 +9,7 @@ waiting for a processor is not held against anybody. An idle server is left alon
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import sys
@@ -92,7 +93,6 @@ class LoopWatchdog:
                     return
                 if not self._is_busy():
                     continue
-                # Before the stopwatch is asked, which lets go of the interpreter.
                 handler, place = describe(self._frame())
                 late_s = asleep.seconds() - _LOOKS_EVERY_S if asleep is not None else 0.0
                 if late_s >= self._holds_s:  # the interpreter was not to be had
@@ -109,7 +109,7 @@ class LoopWatchdog:
             self._stopping.set()
             return
         is_alive = self._alive.wait(self._holds_s)
-        handler, place = describe(self._frame())  # at once, as above
+        handler, place = describe(self._frame())
         self._alive.wait()
         held_s = (looking if is_alive else silent).seconds()
         if held_s >= self._holds_s:
@@ -132,16 +132,25 @@ class LoopWatchdog:
 
 
 class _Starvation:
-    """How long a thread of this process has waited for a processor; always 0 where the system does not tell."""
+    """How long a thread of this process has waited for a processor; always 0 where the system does not tell.
+
+    It is read without letting go of the interpreter, because whoever took it meanwhile would not be seen.
+    """
 
     def __init__(self, thread: int) -> None:
         try:
             self._fd: int | None = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             self._fd = None
+            return
+        self._read = ctypes.PyDLL(None).pread
+        self._read.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_long)
+        self._text = ctypes.create_string_buffer(100)
 
     def seconds(self) -> float:
-        return int(os.pread(self._fd, 100, 0).split()[1]) / 1e9 if self._fd is not None else 0.0
+        if self._fd is None or self._read(self._fd, self._text, len(self._text) - 1, 0) <= 0:
+            return 0.0
+        return int(self._text.value.split()[1]) / 1e9
 
     def close(self) -> None:
         if self._fd is not None:
@@ -156,9 +165,7 @@ class _Stopwatch:
         self._began = time.monotonic() - starvation.seconds()
 
     def seconds(self) -> float:
-        # First: it lets go of the interpreter, which may then be gone for long.
-        starved_s = self._starvation.seconds()
-        return time.monotonic() - starved_s - self._began
+        return time.monotonic() - self._starvation.seconds() - self._began
 
 
 def describe(frame: FrameType | None) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from functools import cache
 
 import pytest
 from fastapi import FastAPI
@@ -14,7 +15,8 @@ from nemo_gym.servers.server_client import process_transport
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call
 
-HOLDS_FOR_S = 0.25
+HOLDS_FOR_S = 0.5
+HOPELESS = re.compile("(a|a)*b")
 
 
 class Environment(SimpleResourcesServer):
@@ -38,7 +40,7 @@ class Environment(SimpleResourcesServer):
 
     async def backtracks(self) -> None:
         """Keeps the interpreter to itself until it is done."""
-        re.fullmatch("(a|a)*b", "a" * 22)
+        HOPELESS.fullmatch(long_text())
 
 
 def count_for(seconds: float) -> None:
@@ -47,8 +49,22 @@ def count_for(seconds: float) -> None:
         pass
 
 
+@cache
+def long_text() -> str:
+    """What keeps the regular expression busy for long enough on this machine."""
+    text = "a" * 16
+    took_s = 0.0
+    while took_s < HOLDS_FOR_S:
+        text += "a"
+        began = time.thread_time()
+        HOPELESS.fullmatch(text)
+        took_s = time.thread_time() - began
+    return text
+
+
 async def call(tool: str) -> Environment:
     """An environment that was watched while `tool` was called."""
+    long_text()
     environment = Environment.standalone(name="env")
     assert isinstance(environment, Environment)
     async with serving(environment) as url:
