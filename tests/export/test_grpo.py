@@ -80,7 +80,7 @@ async def test_segments_are_the_exact_ones_with_nothing_made_up(tmp_path: Path) 
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12))
 def test_advantages_of_a_group_add_up_to_nothing(rewards: list[float]) -> None:
     members = [

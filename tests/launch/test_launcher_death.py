@@ -15,7 +15,7 @@ from tests.launch.small_servers import is_running, wait_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = """
-import asyncio, json, os, sys
+import asyncio, json, os, signal, sys
 from pathlib import Path
 from nemo_gym.launch.gym import launch
 from tests.launch.small_servers import STUBBORN, WITH_DAEMON, Workbench, config_of
@@ -33,6 +33,7 @@ async def main():
         print(json.dumps(pids), flush=True)
         await asyncio.sleep(60)
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which tests that are run by `nohup` would pass on as ignored
 asyncio.run(main())
 """
 

@@ -55,7 +55,7 @@ def contents(folder: Path, stem: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{stem}*"))}
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cut=st.lists(st.integers(0, 2), min_size=TASKS * REPEATS, max_size=TASKS * REPEATS), seed=st.integers()
 )

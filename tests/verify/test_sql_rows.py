@@ -75,7 +75,7 @@ def can_be_paired_by_trying(expected: Sequence[Row], given: Sequence[Row]) -> bo
     return any(all(map(is_same_row, expected, order)) for order in permutations(given))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TABLES, st.randoms(use_true_random=False))
 def test_tables_are_equal_where_some_order_makes_them_so(table: list[Row], random: Random) -> None:
     other = [tuple(moved(cell, random) for cell in row) for row in table]

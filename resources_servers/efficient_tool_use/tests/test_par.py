@@ -24,7 +24,7 @@ SHOWN = {id(call): bins_shown(call, STOCK) for call in CALLS}
 PRICES = st.fixed_dictionaries({tool: st.integers(1, 5) for tool in Tool})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sets(st.sampled_from(BINS), min_size=1), PRICES)
 def test_no_set_of_calls_is_cheaper(needed: set[Bin], prices: dict[Tool, int]) -> None:
     plan = cheapest_plan(needed, prices)
