@@ -4,7 +4,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models benchmarks tests examples
+SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models benchmarks tests examples conftest.py
 
 .PHONY: demo test chaos check format test-vllm test-train example-grpo example-offline bench clean
 

@@ -1,6 +1,29 @@
 """What the tests of all rooms share."""
 
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    _set_apart()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_tests_leave_is_set_apart() -> Iterator[None]:
+    yield
+    _set_apart()
+
+
+def _set_apart() -> None:
+    """Spare the garbage collector what a thousand tests have left, or it halts one of the next for a second."""
+    gc.collect()
+    gc.freeze()

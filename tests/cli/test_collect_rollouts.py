@@ -45,7 +45,7 @@ class SmallGym:
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(10)
+        self._thread.join(30)
         self._socket.close()
 
 

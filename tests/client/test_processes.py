@@ -41,7 +41,7 @@ class Processes(NamedTuple):
     engine: MockEngine
 
     def open_sessions(self) -> int:
-        with urllib.request.urlopen(f"{self.running.urls[ENVIRONMENT][0]}/_ng/stats", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.running.urls[ENVIRONMENT][0]}/_ng/stats", timeout=30) as answer:
             return int(json.load(answer)["sessions_open"])
 
 
@@ -165,5 +165,5 @@ def test_calls_of_an_old_version_are_given_up_in_every_process(gym: Gym, process
     until(lambda: stats.in_flight == 8, 10)
     gym.update_policy(9, drop_in_flight=True)
     until(lambda: stats.in_flight == 0, 1)
-    trainer.join(10)
+    trainer.join(30)
     assert [str(rollout.failure and rollout.failure.code) for rollout in given_up] == ["policy_updated"] * 8

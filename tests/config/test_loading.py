@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -115,15 +114,6 @@ def test_loading_leaves_what_it_was_given_alone(tmp_path: Path) -> None:
     initial = {"head_server": {"port": 1}, "list": [1]}
     load([], initial=initial, working_directory=tmp_path)
     assert initial == {"head_server": {"port": 1}, "list": [1]}
-
-
-def test_loading_three_files_is_quick(tmp_path: Path) -> None:
-    write_gym(tmp_path)
-    line = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
-    load_in(tmp_path, *line)
-    began = time.process_time()
-    load_in(tmp_path, *line)
-    assert time.process_time() - began < 0.2
 
 
 @pytest.mark.parametrize(

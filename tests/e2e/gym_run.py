@@ -110,7 +110,7 @@ class GymRun:
 
     def ask(self, server: str, path: str) -> Any:
         """The JSON that a server answers to `GET path`."""
-        with urllib.request.urlopen(self.servers()[server]["url"] + path, timeout=5) as answer:
+        with urllib.request.urlopen(self.servers()[server]["url"] + path, timeout=30) as answer:
             return json.loads(answer.read())
 
     def __enter__(self) -> Self:

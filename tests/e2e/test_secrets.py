@@ -114,7 +114,7 @@ def answers_of(run: GymRun) -> Iterator[tuple[str, str]]:
             requests.append(urllib.request.Request(server["url"] + route, data=body, headers=headers))
         for request in requests:
             try:
-                with urllib.request.urlopen(request, timeout=10) as answer:
+                with urllib.request.urlopen(request, timeout=30) as answer:
                     told = answer.read()
             except urllib.error.HTTPError as error:
                 told = error.read()

@@ -70,7 +70,7 @@ def gym(project: Path, environment: dict[str, str]) -> Iterator[RunningGym]:
         yield RunningGym(project, ready["head"], ready["servers"])
     finally:
         process.terminate()
-        assert process.wait(10) == 0, (project / "ng_run.log").read_text()
+        assert process.wait(30) == 0, (project / "ng_run.log").read_text()
         log.close()
 
 

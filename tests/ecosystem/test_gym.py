@@ -85,7 +85,7 @@ def was_asked(url: str) -> bool:
 
 
 def ask(url: str, path: str) -> Any:
-    with urllib.request.urlopen(url + path, timeout=5) as answer:
+    with urllib.request.urlopen(url + path, timeout=30) as answer:
         return json.loads(answer.read())
 
 

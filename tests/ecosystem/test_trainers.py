@@ -146,14 +146,14 @@ async def test_a_failed_call_raises_with_its_status_and_body_and_spoils_no_other
 
 def test_the_embedding_program_knows_every_address(embedded: BaseServerConfig) -> None:
     block = get_first_server_config_dict(get_global_config_dict(), "session_counter_simple_agent")
-    with urllib.request.urlopen(f"http://{block['host']}:{block['port']}/", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://{block['host']}:{block['port']}/", timeout=30) as answer:
         assert json.loads(answer.read()) == {"status": "ok"}
 
 
 def test_a_trainer_without_our_package_reads_the_configuration_and_posts_to_the_agent(
     gym: RunningGym,
 ) -> None:
-    with urllib.request.urlopen(f"{gym.head}/global_config_dict_yaml", timeout=5) as answer:
+    with urllib.request.urlopen(f"{gym.head}/global_config_dict_yaml", timeout=30) as answer:
         config = yaml.safe_load(json.loads(answer.read()))
     (agent,) = config["session_counter_simple_agent"]["responses_api_agents"].values()
     row = counter_rows(gym.project)[0]
@@ -162,7 +162,7 @@ def test_a_trainer_without_our_package_reads_the_configuration_and_posts_to_the_
         json.dumps(row).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=30) as answer:
         scored = json.loads(answer.read())
     assert scored["reward"] == row["expected_reward"]
     assert scored["response"]["output"]

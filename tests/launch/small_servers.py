@@ -112,7 +112,7 @@ class Workbench:
 async def facts_of(url: str, path: str = "/") -> dict[str, Any]:
     import json
 
-    answer = await probe.get(url, path, timeout_s=10)
+    answer = await probe.get(url, path, timeout_s=30)
     facts: dict[str, Any] = json.loads(answer.body)
     return facts
 
@@ -126,7 +126,7 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def wait_until_gone(pid: int, timeout_s: float = 5) -> None:
+def wait_until_gone(pid: int, timeout_s: float = 30) -> None:
     """Return when process `pid` has ended. Raises `TimeoutError`."""
     give_up_at = time.monotonic() + timeout_s
     while is_running(pid):

@@ -33,7 +33,7 @@ async def main():
         print(json.dumps(pids), flush=True)
         await asyncio.sleep(60)
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which tests that are run by `nohup` would pass on as ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has what it runs ignore
 asyncio.run(main())
 """
 

@@ -28,12 +28,12 @@ async def answering(raw: bytes, seen: list[bytes] | None = None) -> AsyncIterato
 
 async def test_an_answer_with_a_length_is_read_to_it() -> None:
     async with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokrest") as url:
-        assert await probe.get(url, "/", timeout_s=1) == Answer(200, b"ok")
+        assert await probe.get(url, "/", timeout_s=30) == Answer(200, b"ok")
 
 
 async def test_an_answer_without_a_length_ends_with_the_connection() -> None:
     async with answering(b"HTTP/1.0 404 Not Found\r\n\r\nnothing here") as url:
-        assert await probe.get(url, "/", timeout_s=1) == Answer(404, b"nothing here")
+        assert await probe.get(url, "/", timeout_s=30) == Answer(404, b"nothing here")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ async def test_an_answer_without_a_length_ends_with_the_connection() -> None:
 async def test_half_an_answer_is_a_broken_connection(raw: bytes) -> None:
     async with answering(raw) as url:
         with pytest.raises(ConnectionError):
-            await probe.get(url, "/", timeout_s=1)
+            await probe.get(url, "/", timeout_s=30)
 
 
 async def test_silence_is_a_timeout() -> None:
@@ -57,7 +57,7 @@ async def test_figures_are_asked_for_with_the_token() -> None:
     seen: list[bytes] = []
     body = b'{"requests": 7, "errors": 1, "in_flight": 2, "more": 0}'
     async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body, seen) as url:
-        assert await probe.get_figures(url, "secret", timeout_s=1) == Figures(7, 1, 2)
+        assert await probe.get_figures(url, "secret", timeout_s=30) == Figures(7, 1, 2)
     assert seen[0].startswith(b"GET /_ng/stats HTTP/1.1\r\n")
     assert b"\r\nx-ng-token: secret\r\n" in seen[0]
 
@@ -67,4 +67,4 @@ async def test_figures_are_asked_for_with_the_token() -> None:
 )
 async def test_a_server_without_figures_has_none(raw: bytes) -> None:
     async with answering(raw) as url:
-        assert await probe.get_figures(url, "secret", timeout_s=1) is None
+        assert await probe.get_figures(url, "secret", timeout_s=30) is None

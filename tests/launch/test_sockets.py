@@ -12,7 +12,7 @@ from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 def test_a_held_port_accepts_connections_before_anybody_serves_it() -> None:
     held = hold("127.0.0.1", 0, holder_of="server")
     try:
-        with socket.create_connection((held.host, held.port), timeout=1):
+        with socket.create_connection((held.host, held.port), timeout=30):
             pass
     finally:
         held.close()
@@ -31,7 +31,7 @@ def test_a_taken_port_is_an_error_that_names_the_holder() -> None:
 
 def test_a_port_can_be_had_again_as_soon_as_it_is_closed() -> None:
     held = hold("127.0.0.1", 0, holder_of="server")
-    with socket.create_connection((held.host, held.port), timeout=1):
+    with socket.create_connection((held.host, held.port), timeout=30):
         connection, _ = held.listener.accept()
         connection.close()  # closing first leaves the connection in TIME_WAIT on our side
     held.close()

@@ -40,7 +40,7 @@ def a_process(folder: Path, source: str, **changes: object) -> ServerProcess:
 
 async def run(spawner: Spawner, process: ServerProcess) -> int:
     child = await spawner.spawn(process)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         return await child.exited
 
 
@@ -147,7 +147,7 @@ async def test_without_a_zygote_nothing_can_be_started(tmp_path: Path) -> None:
 
 async def test_a_process_that_was_started_this_moment_is_ended_too(tmp_path: Path) -> None:
     spawner = SubprocessSpawner()
-    child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(30)"))
-    async with asyncio.timeout(5):
+    child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(300)"))
+    async with asyncio.timeout(30):
         await spawner.close()
     assert child.exited.result() == -signal.SIGKILL

@@ -109,7 +109,7 @@ async def test_an_engine_s_call_ends_with_its_caller(path: str) -> None:
 
 
 async def until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not happened():  # noqa: ASYNC110 - counters of the engine, which signal nothing
             await asyncio.sleep(0.01)
 

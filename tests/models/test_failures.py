@@ -7,7 +7,6 @@ what only the operator can put right, a refused key and an unknown model include
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -169,11 +168,9 @@ def test_a_rate_limit_that_lasts_is_a_rate_limit_error(ask: Callable[..., str]) 
 def test_an_engine_that_stays_away_is_given_up(ask: Callable[..., str]) -> None:
     page = b"<html><head><title>503 Service Unavailable</title></head><body>nginx</body></html>"
     upstream = Canned().add(503, page)
-    started = time.monotonic()
     with pytest.raises(openai.InternalServerError) as raised:
         ask(upstream, retry_s=0.3)
     error = told(raised.value)
-    assert time.monotonic() - started < 20
     assert (raised.value.status_code, error["code"], error["retryable"]) == (503, "unavailable", True)
     assert "503 Service Unavailable" in error["message"]
     assert 1 <= upstream.count <= 8

@@ -353,8 +353,9 @@ async def memory_at_the_end(folder: Path, rows: int) -> int:
 
 
 async def test_a_run_holds_what_is_in_flight_and_a_few_numbers_for_each_rollout(tmp_path: Path) -> None:
-    small, large = await memory_at_the_end(tmp_path, 500), await memory_at_the_end(tmp_path, 2_500)
-    assert (large - small) / 2_000 < 120
+    held = [await memory_at_the_end(tmp_path, rows) for rows in (500, 1_500, 2_500)]
+    # The smaller of two steps: a table of the interpreter's own may grow in one of them.
+    assert min(held[1] - held[0], held[2] - held[1]) / 1_000 < 120
 
 
 def test_the_settings_of_a_start_are_plain_data(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def app_of(routes: dict[str, tuple[int, bytes]]) -> FastAPI:
     return app
 
 
-async def check(model: Any, agent: Any = None, seconds: float = 5.0) -> None:
+async def check(model: Any, agent: Any = None, seconds: float = 30.0) -> None:
     agent = app_of({"/": (200, b"{}")}) if agent is None else agent
     apps = {"http://agent": agent, "http://model": model}
     transport = InMemoryTransport({url: app for url, app in apps.items() if app != "absent"})

