@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.launch.small_servers import wait_until_gone, write_server
+from tests.launch.small_servers import write_server
+from tests.patience import wait_until_gone
 
 PROGRAM = """
 import signal

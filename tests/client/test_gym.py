@@ -6,8 +6,6 @@ import logging
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from nemo_gym.client.gym import TOKEN_HEADER
 from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
 from nemo_gym.rollouts.requested import RolloutOptions as RouteOptions
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
+from tests.patience import until
 
 
 def check_solved(rollouts: list[Rollout], count: int, repeats: int) -> None:
@@ -51,7 +50,7 @@ def test_a_stream_that_was_read_is_no_failure_to_the_gym(caplog: pytest.LogCaptu
         gym = Gym.connect(url=running.url, token=TOKEN)
         for _ in range(5):
             assert len(list(gym.rollouts(rows(3)))) == 3
-        asyncio.run(until(lambda: running.head.gate.stats.in_flight == 0, 1))
+        asyncio.run(until(lambda: running.head.gate.stats.in_flight == 0))
     check_counted(running, caplog, 5)
 
 
@@ -60,7 +59,7 @@ async def test_nor_is_one_that_an_event_loop_read(caplog: pytest.LogCaptureFixtu
         gym = AsyncGym.connect(url=running.url, token=TOKEN)
         for _ in range(5):
             assert len([each async for each in gym.rollouts(rows(3))]) == 3
-        await until(lambda: running.head.gate.stats.in_flight == 0, 1)
+        await until(lambda: running.head.gate.stats.in_flight == 0)
     check_counted(running, caplog, 5)
 
 
@@ -110,15 +109,6 @@ async def test_a_run_that_is_given_up_raises_its_reason() -> None:
     assert all(each.reward is None for each in found)
 
 
-async def until(condition: Callable[[], bool], within_s: float) -> float:
-    """How many seconds `condition` took to come true; fails when it doesn't within `within_s`."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s
-        await asyncio.sleep(0.005)
-    return time.monotonic() - began
-
-
 def is_idle(running: LoopbackGym) -> bool:
     return running.engine.stats.in_flight == 0 and running.open_sessions == 0
 
@@ -127,10 +117,10 @@ async def test_leaving_early_cancels_every_engine_request_and_closes_every_sessi
     async with running_gym(latency_s=60) as running:
         gym = AsyncGym.connect(url=running.url, token=TOKEN)
         reading = asyncio.ensure_future(anext(gym.rollouts(rows(20))))
-        await until(lambda: running.engine.stats.in_flight == 20, 10)
+        await until(lambda: running.engine.stats.in_flight == 20)
         assert running.open_sessions == 20
         reading.cancel()
-        await until(lambda: is_idle(running), 1)
+        await until(lambda: is_idle(running))
         assert running.engine.stats.disconnects == 20
 
 
@@ -139,15 +129,15 @@ async def test_leaving_in_the_middle_of_the_stream_does_the_same() -> None:
         gym = AsyncGym.connect(url=running.url, token=TOKEN)
         async with aclosing(gym.rollouts(rows(20), num_samples_in_parallel=4)) as rollouts:
             await anext(rollouts)
-            await until(lambda: running.engine.stats.in_flight == 4, 10)
-        await until(lambda: is_idle(running), 1)
+            await until(lambda: running.engine.stats.in_flight == 4)
+        await until(lambda: is_idle(running))
 
 
 def test_a_plain_loop_that_is_left_cancels_what_is_in_flight() -> None:
     with gym_in_a_thread(latency_s=0.02) as running:
         for _ in Gym.connect(url=running.url, token=TOKEN).rollouts(rows(500)):
             break
-        asyncio.run(until(lambda: is_idle(running), 1))
+        asyncio.run(until(lambda: is_idle(running)))
         assert running.engine.stats.requests.total() < 500
 
 

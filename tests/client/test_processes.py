@@ -6,9 +6,8 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from benchmarks.running_gym import RunningGym, running_gym
 from nemo_gym.client import Gym, Rollout
 from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import LoopbackServers
+from tests.patience import wait_until
 
 ENVIRONMENT = "example_single_tool_call"
 CONFIGS = (
@@ -84,13 +84,6 @@ def with_token(gym: Gym) -> tuple[str, str]:
     return "-H", f"x-ng-token: {gym.address.token}"
 
 
-def until(condition: Callable[[], bool], within_s: float) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def gym(processes: Processes) -> Gym:
     return Gym.connect(Path(processes.running.folder))
@@ -127,12 +120,12 @@ def test_a_trainer_that_goes_away_leaves_nothing_behind(gym: Gym, processes: Pro
     stats = processes.engine.stats
     gone = stats.disconnects
     with curl(gym, [task("Wait for Rome.")] * 8, *with_token(gym)) as process:
-        until(lambda: stats.in_flight == 8, 10)
+        wait_until(lambda: stats.in_flight == 8)
         assert processes.open_sessions() == 8
         process.kill()
-    until(lambda: stats.in_flight == 0, 1)
+    wait_until(lambda: stats.in_flight == 0)
     assert stats.disconnects == gone + 8
-    until(lambda: processes.open_sessions() == 0, 1)
+    wait_until(lambda: processes.open_sessions() == 0)
 
 
 def test_five_lines_are_enough_for_a_trainer(processes: Processes) -> None:
@@ -162,8 +155,8 @@ def test_calls_of_an_old_version_are_given_up_in_every_process(gym: Gym, process
 
     trainer = threading.Thread(target=collect)
     trainer.start()
-    until(lambda: stats.in_flight == 8, 10)
+    wait_until(lambda: stats.in_flight == 8)
     gym.update_policy(9, drop_in_flight=True)
-    until(lambda: stats.in_flight == 0, 1)
+    wait_until(lambda: stats.in_flight == 0)
     trainer.join(30)
     assert [str(rollout.failure and rollout.failure.code) for rollout in given_up] == ["policy_updated"] * 8

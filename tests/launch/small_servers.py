@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,21 +114,3 @@ async def facts_of(url: str, path: str = "/") -> dict[str, Any]:
     answer = await probe.get(url, path, timeout_s=30)
     facts: dict[str, Any] = json.loads(answer.body)
     return facts
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is a process `pid` that has not ended; a zombie has."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_until_gone(pid: int, timeout_s: float = 30) -> None:
-    """Return when process `pid` has ended. Raises `TimeoutError`."""
-    give_up_at = time.monotonic() + timeout_s
-    while is_running(pid):
-        if time.monotonic() > give_up_at:
-            raise TimeoutError(f"process {pid} still runs")
-        time.sleep(0.01)

@@ -23,9 +23,8 @@ from tests.launch.small_servers import (
     Workbench,
     config_of,
     facts_of,
-    is_running,
-    wait_until_gone,
 )
+from tests.patience import is_running, wait_until_gone
 
 
 async def test_every_server_answers_and_knows_its_name(bench: Workbench) -> None:

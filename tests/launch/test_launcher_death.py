@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.small_servers import is_running, wait_until_gone
+from tests.patience import is_running, wait_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = """

@@ -18,7 +18,8 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.host import SentConfig
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.run_helper import RunHelper
-from tests.launch.small_servers import SmallInstance, config_of, wait_until_gone, write_server
+from tests.launch.small_servers import SmallInstance, config_of, write_server
+from tests.patience import wait_until_gone
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import serving
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.models.upstreams import Canned, vllm_over
+from tests.patience import until
 
 HELLO = {"input": "hello"}
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}
@@ -106,12 +106,6 @@ async def test_an_engine_s_call_ends_with_its_caller(path: str) -> None:
             await until(lambda: engine.stats.disconnects)
             await connection.wait_closed()
     await process_transport().close()
-
-
-async def until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not happened():  # noqa: ASYNC110 - counters of the engine, which signal nothing
-            await asyncio.sleep(0.01)
 
 
 # --- Recording --------------------------------------------------------------------------------------------------

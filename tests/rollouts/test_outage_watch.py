@@ -13,12 +13,7 @@ from nemo_gym.rollouts.outage_watch import outages_told
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from responses_api_models.openai_model.app import OpenAIModel
-
-
-async def until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_so():  # noqa: ASYNC110 - logged messages wake nobody
-            await asyncio.sleep(0.01)
+from tests.patience import until
 
 
 async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture) -> None:

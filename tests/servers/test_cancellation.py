@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -21,11 +19,10 @@ from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.openai_model.app import OpenAIModel
+from tests.patience import PATIENCE_S, until
 from tests.servers.environments import CounterEnvironment, task_row
 
 ATTEMPTS = 100
-PATIENCE_S = 30.0
-"""Before something counts as never: how soon it happens is measured in `tests/chaos`."""
 SILENT = EngineOptions(faults=[{"do": "hang"}])
 
 
@@ -44,13 +41,6 @@ def gym_on(engine: MockEngine) -> tuple[InProcessGym, CounterEnvironment]:
     return gym, environment
 
 
-async def eventually(is_so: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_S
-    while not is_so() and time.monotonic() < until:  # noqa: ASYNC110 - the engine's counts wake nobody
-        await asyncio.sleep(0.01)
-    return is_so()
-
-
 async def test_a_hundred_cancelled_attempts_are_a_hundred_disconnects_at_the_engine() -> None:
     async with MockEngine(SILENT) as engine:
         gym, environment = gym_on(engine)
@@ -59,13 +49,13 @@ async def test_a_hundred_cancelled_attempts_are_a_hundred_disconnects_at_the_eng
             attempts = [
                 asyncio.create_task(client.post("agent", "/run", json=task_row())) for _ in range(ATTEMPTS)
             ]
-            assert await eventually(lambda: engine.stats.in_flight == ATTEMPTS)
+            await until(lambda: engine.stats.in_flight == ATTEMPTS)
             assert len(environment.gate.sessions) == ATTEMPTS
             for attempt in attempts:
                 attempt.cancel()
-            assert await eventually(lambda: engine.stats.disconnects == ATTEMPTS)
+            await until(lambda: engine.stats.disconnects == ATTEMPTS)
             assert engine.stats.in_flight == 0
-            assert await eventually(lambda: len(environment.closed) == ATTEMPTS)
+            await until(lambda: len(environment.closed) == ATTEMPTS)
             assert len(environment.gate.sessions) == 0
 
 
@@ -83,13 +73,13 @@ async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> N
             running = asyncio.create_task(
                 collect(settings, gym.client().caller(), Gym(gym.config), stop=stop)
             )
-            assert await eventually(lambda: engine.stats.in_flight == 20)
+            await until(lambda: engine.stats.in_flight == 20)
             stop.interrupt()
             stop.interrupt()
             summary = await asyncio.wait_for(running, PATIENCE_S)
             assert summary.tally.cancelled == 20
-            assert await eventually(lambda: engine.stats.disconnects == 20)
-            assert await eventually(lambda: len(environment.gate.sessions) == 0)
+            await until(lambda: engine.stats.disconnects == 20)
+            await until(lambda: len(environment.gate.sessions) == 0)
 
 
 async def test_a_passed_deadline_ends_the_engine_s_work_too() -> None:
@@ -103,5 +93,5 @@ async def test_a_passed_deadline_ends_the_engine_s_work_too() -> None:
                 reply.raise_for_status()
             assert caught.value.failure is not None
             assert caught.value.failure.code == "rollout_deadline"
-            assert await eventually(lambda: engine.stats.disconnects == 1)
+            await until(lambda: engine.stats.disconnects == 1)
             assert len(environment.gate.sessions) == 0

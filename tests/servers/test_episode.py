@@ -12,6 +12,7 @@ from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
 from responses_api_agents.simple_agent.app import SimpleAgent
+from tests.patience import until
 from tests.servers.environments import CounterEnvironment, ScriptedModel, call, task_row, text
 
 CUT = {"output": [text("cut")], "incomplete_details": {"reason": "max_output_tokens"}}
@@ -200,5 +201,4 @@ async def test_a_session_is_closed_although_the_attempt_is_cancelled_while_it_cl
     attempt.cancel()
     await asyncio.gather(attempt, return_exceptions=True)
     assert not gym.environment.closed
-    await asyncio.sleep(0.1)
-    assert len(gym.environment.closed) == 1
+    await until(lambda: len(gym.environment.closed) == 1)

@@ -16,6 +16,7 @@ from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.http import calls_within
 from nemo_gym.transport.plain_http import PlainHttp
+from tests.patience import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -231,8 +232,6 @@ async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
         await client.send(two, Call("GET", "/"))
         assert open_to == {"one": 3, "two": 1}
         await asyncio.gather(*(client.send(two, Call("GET", "/")) for _ in range(3)))
-        await asyncio.sleep(0.05)
-        assert open_to == {"one": 1, "two": 3}
+        await until(lambda: open_to == {"one": 1, "two": 3})
         await client.close()
-        await asyncio.sleep(0.05)
-    assert open_to == {"one": 0, "two": 0}
+        await until(lambda: open_to == {"one": 0, "two": 0})

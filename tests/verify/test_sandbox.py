@@ -18,6 +18,7 @@ from nemo_gym.failures import ConfigError, VerifierError
 from nemo_gym.verify.process_tree import tree_of
 from nemo_gym.verify.sandbox import Ending, Execution, IsolationKind, Limits, Sandbox, remove_workspace
 from nemo_gym.verify.sandbox_isolation import MIB, Isolation, Workspace, draw_user, isolations
+from tests.patience import is_running, until
 
 PYTHON = (getattr(sys, "_base_executable", sys.executable), "-s", "-S", "-B", "-X", "utf8", "-c")
 FOLDERS = (Path(sys.base_prefix),)
@@ -41,13 +42,6 @@ async def require_bubblewrap() -> Sandbox:
 async def run(sandbox: Sandbox, code: str, **options: object) -> Execution:
     limits = options.pop("limits", Limits(wall_s=10))
     return await sandbox.run((*PYTHON, code), limits=limits, **options)  # type: ignore[arg-type]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture(params=list(IsolationKind))
@@ -108,8 +102,7 @@ async def test_children_end_with_the_program(sandbox: Sandbox) -> None:
         assert await process.read_line(10) == b"up\n"
         tree = [process.pid, *tree_of(process.pid)]
         assert len(tree) > 1
-    await asyncio.sleep(0.05)
-    assert [pid for pid in tree if is_running(pid)] == []
+    await until(lambda: not any(map(is_running, tree)))
     assert list(tree_of(tree[0])) == [], "a process that has ended has no children"
 
 
@@ -127,8 +120,7 @@ async def test_a_cancelled_run_leaves_nothing(sandbox: Sandbox) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.05)
-    assert [pid for pid in set(tree_of(os.getpid())) - before if is_running(pid)] == []
+    await until(lambda: not any(map(is_running, set(tree_of(os.getpid())) - before)))
 
 
 async def test_a_workspace_outlives_its_programs_and_then_goes(sandbox: Sandbox) -> None:
@@ -341,7 +333,7 @@ async def test_a_user_of_its_own_leaves_no_process_behind() -> None:
     user = int(done.stdout)
     assert user > 1000
     theirs = [process for process in psutil.process_iter(["uids"]) if process.info["uids"].real == user]
-    assert [process for process in theirs if is_running(process.pid)] == []
+    await until(lambda: not any(is_running(process.pid) for process in theirs))
 
 
 def test_users_are_drawn_apart() -> None:

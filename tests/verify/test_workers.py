@@ -14,12 +14,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import uvloop
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.verify.workers import RemoteTraceback, WorkerPool, default_pool
+from tests.patience import until_gone
 
 PATIENCE_S = 60.0
 
@@ -44,15 +44,6 @@ def load(source: Path, name: str) -> Callable[..., Any]:
     spec.loader.exec_module(module)
     function: Callable[..., Any] = getattr(module, name)
     return function
-
-
-async def gone(pid: int) -> bool:
-    """Whether process `pid` ends within the test's patience; a zombie has ended."""
-    for _ in range(int(PATIENCE_S * 50)):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        await asyncio.sleep(0.02)
-    return False
 
 
 async def test_a_job_runs_in_another_process_and_gives_its_result(pool: WorkerPool) -> None:
@@ -89,7 +80,7 @@ async def test_a_job_over_its_deadline_is_killed_although_it_never_lets_go_of_th
     with pytest.raises(VerifierError, match=r"deadline of 0\.2 s") as caught:
         await pool.run(re.fullmatch, "(a+)+", "a" * 50 + "b", timeout_s=0.2)
     assert code_of(caught) == "verifier_timeout"
-    assert await gone(pid)
+    await until_gone(pid)
     assert await pool.run(os.getpid, timeout_s=PATIENCE_S) != pid
     assert pool.stats.killed == 1
 
@@ -109,7 +100,7 @@ async def test_the_deadline_also_ends_what_the_job_started(pool: WorkerPool, tmp
     command = ["sh", "-c", f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 1000"]
     with pytest.raises(VerifierError):
         await pool.run(subprocess.check_call, command, timeout_s=3.0)
-    assert await gone(int(pid_file.read_text()))
+    await until_gone(int(pid_file.read_text()))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +136,7 @@ async def test_a_worker_over_its_memory_limit_crashes() -> None:
 async def test_a_worker_that_died_while_idle_is_replaced_without_a_failure(pool: WorkerPool) -> None:
     pid = await pool.run(os.getpid, timeout_s=PATIENCE_S)
     os.kill(pid, signal.SIGKILL)
-    assert await gone(pid)
+    await until_gone(pid)
     assert await pool.run(os.getpid, timeout_s=PATIENCE_S) != pid
 
 
@@ -235,7 +226,7 @@ async def test_a_cancelled_caller_leaves_no_job_behind(pool: WorkerPool) -> None
     job.cancel()
     with pytest.raises(asyncio.CancelledError):
         await job
-    assert await gone(pid)
+    await until_gone(pid)
     assert (pool.stats.busy, pool.stats.killed) == (0, 1)
 
 
@@ -262,7 +253,7 @@ async def test_closing_ends_workers_and_fails_jobs_under_way_and_waiting() -> No
         with pytest.raises(VerifierError) as caught:
             await job
         assert code_of(caught) == "verifier_closed"
-    assert await gone(pid)
+    await until_gone(pid)
     assert pool.stats.workers == 0
     await pool.close()
 
@@ -316,7 +307,7 @@ async def test_workers_die_with_their_parent_even_while_busy(tmp_path: Path, las
     )
     parent = await asyncio.create_subprocess_exec(sys.executable, script, stdout=asyncio.subprocess.PIPE)
     output, _ = await parent.communicate()
-    assert await gone(int(output))
+    await until_gone(int(output))
 
 
 async def test_the_default_pool_is_shared_by_loops_that_follow_each_other_but_not_by_two_at_once() -> None:

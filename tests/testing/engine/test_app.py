@@ -8,6 +8,7 @@ import pytest
 
 from nemo_gym.testing.engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
 from nemo_gym.testing.engine.policies import Scene
+from tests.patience import until
 from tests.testing.engine.wire import ADD, USER, running
 
 THOUGHTFUL = ScriptPolicy((Scene((Reply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),))
@@ -196,9 +197,8 @@ async def test_a_connection_that_uvicorn_took_over_is_counted_until_it_ends() ->
         assert (stats["connections_open"], stats["connections_opened"]) == (2, 2), "this one, and the wire's"
         writer.close()
         await writer.wait_closed()
-        await asyncio.sleep(0.1)
-        _, stats = await wire.get("/stats")
-        assert (stats["connections_open"], stats["connections_opened"]) == (1, 2)
+        await until(lambda: len(wire.engine.stats.connections) == 1)
+        assert wire.engine.stats.connections_opened == 2
 
 
 async def test_requests_in_flight_are_counted_at_their_peak() -> None:

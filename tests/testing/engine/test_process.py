@@ -1,17 +1,15 @@
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.testing.engine import EngineOptions, EngineProcess
+from tests.patience import is_running, wait_until_gone
 
 HOLDER = """
 import sys, time
@@ -23,14 +21,6 @@ time.sleep(60)
 """
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
 def test_a_process_serves_what_it_was_told_and_ends_with_its_block() -> None:
     with EngineProcess(EngineOptions(model="policy", latency_s="uniform:0:0.1")) as engine:
         pid = engine.pid
@@ -39,7 +29,7 @@ def test_a_process_serves_what_it_was_told_and_ends_with_its_block() -> None:
         assert engine.stats()["requests"] == {"/v1/models": 1}
         engine.reset_stats()
         assert engine.stats()["requests_total"] == 0
-    assert not is_alive(pid)
+    assert not is_running(pid)
     with pytest.raises(RuntimeError, match="not running"):
         _ = engine.pid
 
@@ -68,7 +58,4 @@ def test_the_engine_dies_with_a_parent_that_is_killed() -> None:
         assert holder.stdout is not None
         pid = int(holder.stdout.readline())
         holder.send_signal(signal.SIGKILL)
-    give_up_at = time.monotonic() + 10
-    while is_alive(pid):
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
+    wait_until_gone(pid)

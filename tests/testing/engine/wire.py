@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from nemo_gym.testing.engine import EngineOptions, MockEngine, Policy
+from tests.patience import until
 
 USER = {"role": "user", "content": "What is 1 + 2?"}
 ADD = {
@@ -46,14 +46,8 @@ class Wire:
         return await self.post("/v1/chat/completions", **{"messages": [USER], **payload})
 
     async def in_flight(self, count: int) -> None:
-        """Returns once so many requests are in flight; fails when that takes more than a second."""
-        for _ in range(100):
-            if self.engine.stats.in_flight == count:
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError(
-            f"{self.engine.stats.in_flight} requests are in flight after a second, not {count}"
-        )
+        """Returns once so many requests are in flight."""
+        await until(lambda: self.engine.stats.in_flight == count)
 
     async def get(self, path: str) -> tuple[int, Any]:
         async with self.session.get(self.engine.root_url + path) as answer:
