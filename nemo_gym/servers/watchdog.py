@@ -88,17 +88,20 @@ class LoopWatchdog:
         own, loops = _Starvation(threading.get_native_id()), _Starvation(self._watched.native_id or 0)
         with closing(own), closing(loops):
             while True:
-                asleep = _Stopwatch(own) if self._is_busy() else None
+                asleep = _Stopwatch(own)
                 if self._stopping.wait(_LOOKS_EVERY_S):
                     return
-                if not self._is_busy():
-                    continue
-                handler, place = describe(self._frame())
-                late_s = asleep.seconds() - _LOOKS_EVERY_S if asleep is not None else 0.0
-                if late_s >= self._holds_s:  # the interpreter was not to be had
-                    self._note(handler, place, late_s)
-                else:
+                if self._is_busy() and not self._is_late(asleep, _LOOKS_EVERY_S):
                     self._look(_Stopwatch(own), _Stopwatch(loops))
+
+    def _is_late(self, since: _Stopwatch, expected_s: float = 0.0) -> bool:
+        """Whether the interpreter was long in coming back to this thread, which had let go of it; notes who kept it."""
+        handler, place = describe(self._frame())
+        late_s = since.seconds() - expected_s
+        if late_s < self._holds_s:
+            return False
+        self._note(handler, place, late_s)
+        return True
 
     def _look(self, looking: _Stopwatch, silent: _Stopwatch) -> None:
         """Wait for a sign of life, and note who keeps the loop from giving it, or us from seeing it."""
@@ -107,6 +110,8 @@ class LoopWatchdog:
             self._loop.call_soon_threadsafe(self._alive.set)
         except RuntimeError:  # the loop is closed
             self._stopping.set()
+            return
+        if self._is_late(looking):  # a loop that is woken by a socket lets go of the interpreter
             return
         is_alive = self._alive.wait(self._holds_s)
         handler, place = describe(self._frame())

@@ -18,6 +18,7 @@ from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.servers.http_protocol import GymProtocol, protocol_of
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
+from tests.patience import PATIENCE_S
 
 JSON = {"content-type": "application/json"}
 VERIFY = orjson.dumps(
@@ -140,12 +141,16 @@ async def said(port: int, *pieces: bytes, end: bool = False) -> bytes:
     if end:
         writer.write_eof()
     answer = b""
-    try:
-        async with asyncio.timeout(0.5):
-            while chunk := await reader.read(65536):
-                answer += chunk
-    except TimeoutError:
-        answer += b"<open>"
+    while True:
+        reading = asyncio.ensure_future(reader.read(65536))
+        await asyncio.wait([reading], timeout=0.5 if answer else PATIENCE_S)
+        if not reading.done():
+            reading.cancel()
+            answer += b"<open>"
+            break
+        if not (chunk := reading.result()):
+            break
+        answer += chunk
     writer.close()
     return answer
 

@@ -62,18 +62,18 @@ def long_text() -> str:
     return text
 
 
-async def call(tool: str) -> Environment:
-    """An environment that was watched while `tool` was called."""
+async def call(tool: str, *, beside: str | None = "waits") -> Environment:
+    """An environment that was watched while `tool` was called, and before it `beside`."""
     long_text()
     environment = Environment.standalone(name="env")
     assert isinstance(environment, Environment)
     async with serving(environment) as url:
         with environment.watched_loop():
-            waiting = asyncio.create_task(process_transport().send(url, Call("POST", "/waits")))
-            await asyncio.sleep(0.1)
-            reply = await process_transport().send(url, Call("POST", f"/{tool}"))
-            assert reply.ok
-            await waiting
+            calls = []
+            for name in filter(None, (beside, tool)):
+                calls.append(asyncio.create_task(process_transport().send(url, Call("POST", f"/{name}"))))
+                await asyncio.sleep(0.1)
+            assert all(reply.ok for reply in await asyncio.gather(*calls))
     await process_transport().close()
     return environment
 
@@ -98,6 +98,12 @@ async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
     ]
     assert place in message
     assert watchdog.to_wire()[f"Environment.{tool}"] == {"times": 1, "longest_s": round(held.longest_s, 3)}
+
+
+async def test_a_handler_is_named_too_that_takes_the_interpreter_of_an_idle_server() -> None:
+    watchdog = (await call("backtracks", beside=None))._watchdog
+    assert watchdog is not None
+    assert "Environment.backtracks" in watchdog.held
 
 
 async def test_a_handler_that_waits_as_it_should_is_not_named() -> None:
