@@ -15,7 +15,7 @@ from nemo_gym.servers.server_client import process_transport
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call
 
-HOLDS_FOR_S = 0.5
+HOLDS_FOR_S = 1.0
 HOPELESS = re.compile("(a|a)*b")
 
 
@@ -71,8 +71,8 @@ async def call(tool: str, *, beside: str | None = "waits") -> Environment:
         with environment.watched_loop():
             calls = []
             for name in filter(None, (beside, tool)):
+                await asyncio.sleep(0.2)  # until it is watched
                 calls.append(asyncio.create_task(process_transport().send(url, Call("POST", f"/{name}"))))
-                await asyncio.sleep(0.1)
             assert all(reply.ok for reply in await asyncio.gather(*calls))
     await process_transport().close()
     return environment
@@ -97,7 +97,11 @@ async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
         if message.startswith(f"Environment.{tool} of `env` held the event loop for ")
     ]
     assert place in message
-    assert watchdog.to_wire()[f"Environment.{tool}"] == {"times": 1, "longest_s": round(held.longest_s, 3)}
+    assert held.times >= 1
+    assert watchdog.to_wire()[f"Environment.{tool}"] == {
+        "times": held.times,
+        "longest_s": round(held.longest_s, 3),
+    }
 
 
 async def test_a_handler_is_named_too_that_takes_the_interpreter_of_an_idle_server() -> None:
