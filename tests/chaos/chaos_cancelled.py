@@ -14,7 +14,7 @@ from nemo_gym.testing.engine import EngineOptions
 from nemo_gym.testing.engine.process import EngineProcess
 from tests.chaos.faulty_gym import faulty_run, task, tell
 from tests.client.gyms import TOKEN, rows, running_gym
-from tests.patience import until
+from tests.patience import until, wait_until
 
 IN_FLIGHT = 100
 
@@ -28,13 +28,13 @@ def test_the_engine_sees_a_hundred_disconnects_within_a_second(
         EngineProcess(EngineOptions(faults=[{"do": "hang"}])) as engine,
         faulty_run(tmp_path, engine.base_url, tasks, f"+num_samples_in_parallel={IN_FLIGHT}") as run,
     ):
-        wait_for(engine, "in_flight", IN_FLIGHT, within_s=60)
+        wait_until(lambda: engine.stats()["in_flight"] == IN_FLIGHT)
         if number is not signal.SIGKILL:
             run.process.send_signal(number)  # drains; the next one cuts
             time.sleep(0.2)
         sent = time.monotonic()
         run.process.send_signal(number)
-        wait_for(engine, "disconnects", IN_FLIGHT, within_s=10)
+        wait_until(lambda: engine.stats()["disconnects"] == IN_FLIGHT)
         seconds = time.monotonic() - sent
         exit_code, _ = run.finish(30)
     tell(f"cancelled by {number.name}", disconnects=IN_FLIGHT, seconds=round(seconds, 2), exit_code=exit_code)
@@ -55,12 +55,3 @@ async def test_a_trainer_that_leaves_cancels_every_request_and_closes_every_sess
         seconds = time.monotonic() - left
     tell("a trainer that leaves", disconnects=IN_FLIGHT, open_sessions=0, seconds=round(seconds, 2))
     assert seconds < 1.0
-
-
-def wait_for(engine: EngineProcess, figure: str, count: int, within_s: float) -> None:
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        if engine.stats()[figure] == count:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{figure} did not come to {count}: {engine.stats()}")

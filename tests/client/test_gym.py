@@ -17,7 +17,7 @@ from nemo_gym.client.gym import TOKEN_HEADER
 from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
 from nemo_gym.rollouts.requested import RolloutOptions as RouteOptions
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
-from tests.patience import until
+from tests.patience import until, wait_until
 
 
 def check_solved(rollouts: list[Rollout], count: int, repeats: int) -> None:
@@ -50,7 +50,7 @@ def test_a_stream_that_was_read_is_no_failure_to_the_gym(caplog: pytest.LogCaptu
         gym = Gym.connect(url=running.url, token=TOKEN)
         for _ in range(5):
             assert len(list(gym.rollouts(rows(3)))) == 3
-        asyncio.run(until(lambda: running.head.gate.stats.in_flight == 0))
+        wait_until(lambda: running.head.gate.stats.in_flight == 0)
     check_counted(running, caplog, 5)
 
 
@@ -137,7 +137,7 @@ def test_a_plain_loop_that_is_left_cancels_what_is_in_flight() -> None:
     with gym_in_a_thread(latency_s=0.02) as running:
         for _ in Gym.connect(url=running.url, token=TOKEN).rollouts(rows(500)):
             break
-        asyncio.run(until(lambda: is_idle(running)))
+        wait_until(lambda: is_idle(running))
         assert running.engine.stats.requests.total() < 500
 
 

@@ -13,7 +13,7 @@ from nemo_gym import PARENT_DIR
 PAGE = PARENT_DIR / "docs" / "writing_an_environment.md"
 
 
-def test_from_nothing_to_scored_rollouts_(tmp_path: Path) -> None:
+def test_from_nothing_to_scored_rollouts(tmp_path: Path) -> None:
     (tmp_path / "runtime").mkdir(mode=0o700)
     folder = tmp_path / "empty"
     folder.mkdir()

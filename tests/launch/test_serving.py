@@ -14,6 +14,7 @@ from nemo_gym.launch.live_table import draw_until_cancelled
 from nemo_gym.launch.reporting import LineReporter
 from nemo_gym.launch.serving import serve, stop_signals, wait_ready_or
 from tests.launch.small_servers import Workbench, config_of
+from tests.patience import until
 
 SLOW = "import time; time.sleep(0.5)"
 
@@ -82,9 +83,7 @@ async def test_the_live_table_shows_every_server_and_is_drawn_anew(bench: Workbe
         drawing = asyncio.create_task(
             draw_until_cancelled(gym, Console(file=stream, force_terminal=True, width=150), every_s=0.05)
         )
-        async with asyncio.timeout(30):
-            while stream.getvalue().count("env ") < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: stream.getvalue().count("env ") >= 2)
         drawing.cancel()
         await asyncio.gather(drawing, return_exceptions=True)
     assert gym.addresses["env"][0] in stream.getvalue()

@@ -97,7 +97,6 @@ async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
         if message.startswith(f"Environment.{tool} of `env` held the event loop for ")
     ]
     assert place in message
-    assert held.times >= 1
     assert watchdog.to_wire()[f"Environment.{tool}"] == {
         "times": held.times,
         "longest_s": round(held.longest_s, 3),
