@@ -175,7 +175,10 @@ class Sandbox:
                 return isolation
             reasons.append(f"{isolation.kind}: {reason}")
         raise ConfigError(
-            f"Code of strangers cannot be run here: {'; '.join(reasons)}.", code="sandbox_unavailable"
+            f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
+            code="sandbox_unavailable",
+            remedy="Install bubblewrap 0.8 or newer, or run the gym with a Python that other users can execute: "
+            "untrusted code never runs as root.",
         )
 
     async def _try(self, isolation: Isolation) -> str | None:

@@ -6,9 +6,9 @@
                  folder. It sees the host's files and network: for trusted machines only
 
 In both, `prlimit` sets the limits, and a gym that runs as root gives every program a user of its own (`setpriv`),
-drawn at random: limits on processes are counted by user, and a user can signal only its own processes. Where the
-program can't be read by other users (a Python in /root), bubblewrap maps it in; without bubblewrap it stays root,
-without capabilities.
+drawn at random: limits on processes are counted by user, and a user can signal only its own processes. No program
+ever runs as root: where other users cannot execute it (a Python in /root), bubblewrap maps it in, and a machine
+without bubblewrap refuses to run it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,6 @@ def isolations(readable: Sequence[Path]) -> Iterator[Isolation]:
         yield _bubblewrap(bwrap, setpriv if is_root else None, prlimit, readable)
     if is_root and setpriv is not None:
         yield _process(prlimit, lambda user: _as_user(setpriv, user), draws_user=True)
-        yield _process(prlimit, lambda _: _without_privileges(setpriv), draws_user=False)
     elif not is_root:
         prefix = [setpriv, "--no-new-privs"] if setpriv else []
         yield _process(prlimit, lambda _: prefix, draws_user=False)
@@ -201,10 +200,6 @@ def _as_user(setpriv: str, user: int) -> list[str]:
         *(f"--reuid={user}", f"--regid={user}", "--clear-groups"),
         *("--inh-caps=-all", "--no-new-privs"),
     ]
-
-
-def _without_privileges(setpriv: str) -> list[str]:
-    return [setpriv, "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"]
 
 
 def _limited(prlimit: str, limits: Limits, processes: int) -> list[str]:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +18,10 @@ from nemo_gym.verify.process_tree import tree_of
 from nemo_gym.verify.sandbox import Ending, Execution, IsolationKind, Limits, Sandbox, remove_workspace
 from nemo_gym.verify.sandbox_isolation import MIB, Isolation, Workspace, draw_user, isolations
 from tests.patience import is_running, until
+from tests.pythons import python_for_other_users
 
-PYTHON = (getattr(sys, "_base_executable", sys.executable), "-s", "-S", "-B", "-X", "utf8", "-c")
-FOLDERS = (Path(sys.base_prefix),)
+PYTHON = (python_for_other_users(), "-s", "-S", "-B", "-X", "utf8", "-c")
+FOLDERS = (Path(PYTHON[0]).parents[1],)
 
 
 def make_sandbox(kind: IsolationKind | None = None) -> Sandbox:
@@ -273,6 +273,19 @@ async def test_a_machine_without_bubblewrap_says_so(caplog: pytest.LogCaptureFix
     (warning,) = [record.getMessage() for record in caplog.records]
     assert "bubblewrap (bwrap) is not installed" in warning
     assert "isolation is `process`" in warning
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's gym runs programs as that user")
+@pytest.mark.usefixtures("no_bubblewrap")
+async def test_a_program_that_only_root_can_execute_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "closed" / "program"
+    program.parent.mkdir(mode=0o700)
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    with pytest.raises(ConfigError) as caught:
+        await Sandbox(probe=(str(program),)).isolation()
+    assert caught.value.failure.code == "sandbox_unavailable"
+    assert "bubblewrap" in str(caught.value)
 
 
 @pytest.mark.usefixtures("no_bubblewrap")

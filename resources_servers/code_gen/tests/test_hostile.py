@@ -22,6 +22,7 @@ from nemo_gym.verify.process_tree import tree_of
 from nemo_gym.verify.sandbox import IsolationKind
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import fenced, make_server, verify
+from tests.pythons import python_for_other_users
 
 OPTIONS = {"memory_mib": 512, "max_processes": 32, "max_output_mib": 1}
 SERVER = make_server(unit_test_timeout_secs=5, **OPTIONS)
@@ -233,10 +234,10 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 async def test_a_server_says_when_it_starts_that_there_is_no_sandbox(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    await make_server().on_start()
+    await make_server(python_executable=python_for_other_users()).on_start()
     assert "There is no sandbox for code of strangers (bubblewrap (bwrap) is not installed" in caplog.text
     with pytest.raises(ConfigError, match="require_sandbox is set") as caught:
-        await make_server(require_sandbox=True).on_start()
+        await make_server(python_executable=python_for_other_users(), require_sandbox=True).on_start()
     assert caught.value.failure.code == "sandbox_unavailable"
 
 
@@ -244,7 +245,9 @@ async def test_a_server_says_when_it_starts_that_there_is_no_sandbox(
 @pytest.mark.parametrize("way", ["program", "check"])
 @pytest.mark.parametrize("name", list(ANYWHERE))
 async def test_without_a_sandbox_they_score_nothing_either(name: str, way: str) -> None:
-    scored = await attack(way, *ANYWHERE[name], make_server(unit_test_timeout_secs=5, **OPTIONS))
+    python = python_for_other_users()
+    server = make_server(unit_test_timeout_secs=5, python_executable=python, **OPTIONS)
+    scored = await attack(way, *ANYWHERE[name], server)
     assert scored.isolation is IsolationKind.PROCESS
 
 
