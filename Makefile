@@ -4,7 +4,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models benchmarks tests examples conftest.py
+SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
 .PHONY: demo test chaos check format test-vllm test-train example-grpo example-offline bench clean
 
@@ -45,9 +45,9 @@ example-grpo example-offline:
 	PYTHON=$(PYTHON) bash tests/train/install.sh
 	.venvs/train/bin/python examples/$(@:example-%=%)_trl.py
 
-# All benchmarks, in about ten minutes. Results are kept by commit under benchmarks/results and shown in docs/performance.md.
+# All benchmarks, in about ten minutes. Results are kept by commit under perf/results and shown in docs/performance.md.
 bench: .venv/.dev
-	$(BIN)/ng_bench all +keep=true; status=$$?; $(BIN)/python -m benchmarks.page && exit $$status
+	$(BIN)/ng_bench all +keep=true; status=$$?; $(BIN)/python -m perf.page && exit $$status
 
 clean:
 	rm -rf .venv .venvs build dist *.egg-info
@@ -57,7 +57,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 # Bytecode is written here, where it is not written by itself: servers start twice as fast with it.
-COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents responses_api_models benchmarks
+COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents responses_api_models
 
 .venv/.demo: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reasoning-gym]'

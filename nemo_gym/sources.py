@@ -1,7 +1,7 @@
 """Where time, ids and chance come from: all that two runs of the same program may differ in.
 
 What the gym waits by, names things with and draws from is asked for here, and nowhere else. So a whole run, faults
-included, can be played in virtual time from one seed (`nemo_gym.simulation`): with other sources in place it is the
+included, can be played in virtual time from one seed (`simulation`): with other sources in place it is the
 same run again. Keys and tokens that secure a run are no part of this: they come from the system, always.
 """
 

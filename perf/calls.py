@@ -3,7 +3,7 @@
 Inline, and over sockets: the same servers, with our protocol and our client between them as with a process a server,
 but all in this process, where they can be counted. Every call, every resumption of a coroutine and every instruction
 counts, ours and the libraries'; what the engine stub does is left out. A test compares the numbers with committed ones
-(`tests/benchmarks/test_counts.py`).
+(`tests/perf/test_counts.py`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any, TypeAlias
 
 import uvloop
 
-from benchmarks.episodes import EPISODES
-from benchmarks.measure import Figures
+from nemo_gym import mock_engine
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.servers.server_client import process_transport
-from nemo_gym.testing import engine
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.process import EngineProcess
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.directory import Directory
+from perf.episodes import EPISODES
+from perf.measure import Figures
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
@@ -41,7 +41,7 @@ _SCRIPTED = (
     "responses_api_models/scripted_model/configs/scripted_model.yaml]"
 )
 _WARM_UP, _COUNTED = 12, 5
-_STUB = str(Path(engine.__file__).parent)
+_STUB = str(Path(mock_engine.__file__).parent)
 _MOST_SHOWN = 15
 
 Send: TypeAlias = Callable[[Call], Awaitable[Reply]]

@@ -1,4 +1,4 @@
-"""The benchmarks, in the order in which `ng_bench all` runs them, and what of their figures the docs show."""
+"""The benchmarks, in the order in which `python -m perf all` runs them, and what of their figures the docs show."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from benchmarks.measure import FigurePath
+from perf.measure import FigurePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Shown:
     """The columns of its table, a row for each group of figures; None for all of them."""
     panels: tuple[Panel, ...] = ()
     options: tuple[str, ...] = field(default=())
-    """What `ng_bench all` runs it with."""
+    """What `python -m perf all` runs it with."""
 
 
 def _rollouts(figure: str, episode: str, *loads: str) -> dict[str, FigurePath]:

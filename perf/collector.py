@@ -31,8 +31,6 @@ import uvloop
 from multidict import CIMultiDict
 from pydantic import Field
 
-from benchmarks.floor import answer, body_of, served
-from benchmarks.measure import Figures, cpu_s, medians
 from nemo_gym.cli.command import Keys
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
@@ -41,6 +39,8 @@ from nemo_gym.rollouts.discovery import Gym
 from nemo_gym.rollouts.journal import Existing
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.transport import Call, HttpTransport, Reply, Transport
+from perf.floor import answer, body_of, served
+from perf.measure import Figures, cpu_s, medians
 
 ROW_BYTES = 4_000
 IN_PARALLEL = 64
@@ -94,7 +94,7 @@ def _cut(output: Path) -> None:
 
 
 def _collect_in_child(folder: Path, rows: int, *, repeats: int, agent_url: str = "") -> Figures:
-    command = [sys.executable, "-m", "benchmarks.collector", str(folder), str(rows), str(repeats), agent_url]
+    command = [sys.executable, "-m", "perf.collector", str(folder), str(rows), str(repeats), agent_url]
     figures: Figures = orjson.loads(subprocess.check_output(command))
     return figures
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import orjson
 
-from benchmarks.measure import REPOSITORY, FigurePath, Figures, leaves, tell
 from nemo_gym.failures import ConfigError
+from perf.measure import REPOSITORY, FigurePath, Figures, leaves, tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def measured(benchmark: str, keys: Mapping[str, Any], checkout: Path) -> Figures
     with _only_our_benchmarks() as folder:
         path = os.pathsep.join([str(folder), str(checkout)])
         told = subprocess.run(
-            [python, "-m", "benchmarks.comparison"],
+            [python, "-m", "perf.comparison"],
             input=orjson.dumps({"benchmark": benchmark, "keys": keys, "checkout": str(checkout)}),
             cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, check=False,
         )  # fmt: skip
@@ -117,16 +117,16 @@ def measured(benchmark: str, keys: Mapping[str, Any], checkout: Path) -> Figures
 
 @contextmanager
 def _only_our_benchmarks() -> Iterator[Path]:
-    """A folder from which `benchmarks` can be imported, and nothing else of this checkout."""
+    """A folder from which `perf` can be imported, and nothing else of this checkout."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "benchmarks").symlink_to(Path(__file__).parent, target_is_directory=True)
+        (folder / "perf").symlink_to(Path(__file__).parent, target_is_directory=True)
         yield folder
 
 
 def run_once(benchmark: str, keys: Mapping[str, Any]) -> Figures:
     """One run of a benchmark, with keys of its own as they came from the command line."""
-    module = importlib.import_module(f"benchmarks.{benchmark}")
+    module = importlib.import_module(f"perf.{benchmark}")
     own = getattr(module, "BenchKeys", None)
     figures: Figures = module.run(1, own.model_validate(keys)) if own else module.run(1)
     return figures

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.testing.engine import EngineOptions
+from nemo_gym.mock_engine import EngineOptions
 
 VLLM_CONFIG = "responses_api_models/vllm_model/configs/vllm_model.yaml"
 _TURNS = 20

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import psutil
 import uvicorn
 
-from benchmarks.measure import Figures, cpu_s, in_fast_loop
 from nemo_gym.servers.http_protocol import protocol_of
 from nemo_gym.transport import Call, HttpTransport
+from perf.measure import Figures, cpu_s, in_fast_loop
 
 IN_FLIGHT = 64
 AsgiApp: TypeAlias = Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.measure import FigurePath, Figures, leaves
+from perf.measure import FigurePath, Figures, leaves
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 
-from benchmarks.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
-from benchmarks.measure import Figures, medians
 from nemo_gym.servers.base import SimpleServer
+from perf.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
+from perf.measure import Figures, medians
 from responses_api_models.vllm_model.app import VLLMModel
 
 SIZES = {"1 KB": 1_000, "30 KB": 30_000, "2 MB": 2_000_000}

@@ -16,9 +16,9 @@ from typing import TypeAlias
 import orjson
 import psutil
 
-from benchmarks.measure import cpu_s, memory_mb, tell
 from nemo_gym.failures import GymError
 from nemo_gym.transport import Reply
+from perf.measure import cpu_s, memory_mb, tell
 
 Send: TypeAlias = Callable[[], Awaitable[Reply]]
 """Makes one attempt."""

@@ -128,9 +128,7 @@ def circumstances() -> dict[str, Any]:
 def commit() -> str:
     """The commit that is checked out, shortened, with a `+` where files have changed since; empty outside of git."""
     found = _git("rev-parse", "--short=9", "HEAD")
-    changed = _git(
-        "status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results", ":!docs"
-    )
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!perf/results", ":!docs")
     return f"{found}+" if found and changed else found
 
 

@@ -1,6 +1,6 @@
 """`docs/performance.md`: its tables and plots are written from the kept results, never by hand.
 
-    python -m benchmarks.page
+    python -m perf.page
 
 Between `<!-- figures: NAME -->` and `<!-- end of figures -->` stands what this module writes: the goals with what is
 reached of them (NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark.
@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.catalogue import BENCHMARKS, Panel
-from benchmarks.chart import Plot, svg_of
-from benchmarks.goals import GOALS, Goal
-from benchmarks.measure import REPOSITORY, FigurePath, leaves
-from benchmarks.results import FOLDER, Result, comparable, read
+from perf.catalogue import BENCHMARKS, Panel
+from perf.chart import Plot, svg_of
+from perf.goals import GOALS, Goal
+from perf.measure import REPOSITORY, FigurePath, leaves
+from perf.results import FOLDER, Result, comparable, read
 
 PAGE = REPOSITORY / "docs" / "performance.md"
 PLOTS = "performance"
@@ -48,7 +48,7 @@ def rendered(page: str, results: Path) -> tuple[str, dict[str, str]]:
 
 
 def benchmarks_table() -> str:
-    rows = [[f"`ng_bench {name}`", shown.summary] for name, shown in BENCHMARKS.items()]
+    rows = [[f"`python -m perf {name}`", shown.summary] for name, shown in BENCHMARKS.items()]
     return _table(["command", "what it measures"], rows)
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from benchmarks.episodes import EPISODES
-from benchmarks.load import ClosedLoop, Windows
-from benchmarks.measure import Figures, in_fast_loop, medians
-from benchmarks.rollouts import PLACEMENTS, Placement, engine_of, gym_of
 from nemo_gym.cli.command import Keys
 from nemo_gym.failures import ConfigError
+from perf.episodes import EPISODES
+from perf.load import ClosedLoop, Windows
+from perf.measure import Figures, in_fast_loop, medians
+from perf.rollouts import PLACEMENTS, Placement, engine_of, gym_of
 
 IN_FLIGHT = 64
 _EPISODE = "tool-calling"
@@ -49,7 +49,7 @@ KINDS: Mapping[str, str] = {
     r"|responses_api_models/|recorder\.py",
     "episode and agent": r"nemo_gym/servers/|responses_api_agents/",
     "environment": r"resources_servers/",
-    "the benchmark's client": r"benchmarks/",
+    "the benchmark's client": r"/perf/\w+\.py",
 }
 """Kind of work → which frames claim it, as `py-spy` writes them: `function (file:line)`."""
 _REST = "the rest"

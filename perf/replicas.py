@@ -18,13 +18,13 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from benchmarks import busy_counter
-from benchmarks.measure import Figures, in_fast_loop, medians
-from benchmarks.running_gym import running_gym
 from nemo_gym.cli.command import Keys
 from nemo_gym.rollouts.discovery import find_gym
 from nemo_gym.servers.context import SESSION_HEADER, TOKEN_HEADER
 from nemo_gym.transport import Caller
+from perf import busy_counter
+from perf.measure import Figures, in_fast_loop, medians
+from perf.running_gym import running_gym
 
 NAME = "busy_counter"
 _STEPS = 3

@@ -1,4 +1,4 @@
-"""Kept results: `benchmarks/results/<benchmark>.jsonl`, a line a run, with the commit, the time and the machine."""
+"""Kept results: `perf/results/<benchmark>.jsonl`, a line a run, with the commit, the time and the machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import orjson
 
-from benchmarks.measure import REPOSITORY, Figures, rounded
+from perf.measure import REPOSITORY, Figures, rounded
 
-FOLDER = REPOSITORY / "benchmarks" / "results"
+FOLDER = REPOSITORY / "perf" / "results"
 
 
 @dataclass(frozen=True, slots=True)

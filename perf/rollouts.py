@@ -25,18 +25,18 @@ from typing import Literal, NamedTuple, TypeAlias
 import psutil
 from pydantic import Field
 
-from benchmarks.episodes import EPISODES, Episode
-from benchmarks.floor import Hop, floor_of_a_hop
-from benchmarks.load import ClosedLoop, Groups, Measured, Send, Window, Windows
-from benchmarks.measure import Figures, in_fast_loop, tell
-from benchmarks.running_gym import running_gym
 from nemo_gym.cli.command import Keys
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
+from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollouts.discovery import find_gym
-from nemo_gym.testing.engine.process import EngineProcess
 from nemo_gym.transport import Call
 from nemo_gym.transport.directory import Directory
+from perf.episodes import EPISODES, Episode
+from perf.floor import Hop, floor_of_a_hop
+from perf.load import ClosedLoop, Groups, Measured, Send, Window, Windows
+from perf.measure import Figures, in_fast_loop, tell
+from perf.running_gym import running_gym
 
 Placement: TypeAlias = Literal["process", "inline"]
 PLACEMENTS: tuple[Placement, ...] = ("process", "inline")

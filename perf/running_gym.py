@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from benchmarks.measure import family_of
+from perf.measure import family_of
 
 RUN = "from nemo_gym.cli.run import main; main()"  # what the command `ng_run` does
 

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from benchmarks.episodes import EPISODES
-from benchmarks.measure import REPOSITORY, Figures, median_of, memory_mb
-from benchmarks.running_gym import running_gym
+from perf.episodes import EPISODES
+from perf.measure import REPOSITORY, Figures, median_of, memory_mb
+from perf.running_gym import running_gym
 
 OVERRIDES = (
     "+config_paths=[resources_servers/example_single_tool_call/configs/example_single_tool_call.yaml,"

@@ -21,25 +21,25 @@ import orjson
 import zstandard
 from fastapi import FastAPI
 
-from benchmarks.measure import median_of
 from nemo_gym.base_resources_server import (
     BaseResourcesServerConfig,
     BaseVerifyRequest,
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
-from nemo_gym.testing.engine import EngineOptions, Message, Reply, Tool, ToolCall
-from nemo_gym.testing.engine.app import EngineApp
-from nemo_gym.testing.engine.conversation import turns_taken
-from nemo_gym.testing.engine.engine import Choice, Engine
-from nemo_gym.testing.engine.in_memory import mount
-from nemo_gym.testing.engine.request import Asked
-from nemo_gym.testing.engine.tokenizer import MARKS
+from nemo_gym.mock_engine import EngineOptions, Message, Reply, Tool, ToolCall
+from nemo_gym.mock_engine.app import EngineApp
+from nemo_gym.mock_engine.conversation import turns_taken
+from nemo_gym.mock_engine.engine import Choice, Engine
+from nemo_gym.mock_engine.in_memory import mount
+from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.tokenizer import MARKS
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from nemo_gym.transport import Call, InMemoryTransport
 from nemo_gym.transport import Reply as HttpReply
+from perf.measure import median_of
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 

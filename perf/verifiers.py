@@ -24,8 +24,6 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import Field
 
-from benchmarks.answers import answer_to
-from benchmarks.measure import Figures, family_of, in_fast_loop, medians
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Keys
 from nemo_gym.config import load
@@ -34,6 +32,8 @@ from nemo_gym.testing.environment import read_rows
 from nemo_gym.transport.directory import Directory
 from nemo_gym.verify import workers
 from nemo_gym.verify.workers import WorkerPool
+from perf.answers import answer_to
+from perf.measure import Figures, family_of, in_fast_loop, medians
 
 AT_ONCE = 8
 IN_PROCESS, POOL = "in process", "worker pool"

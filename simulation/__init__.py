@@ -1,6 +1,6 @@
 """Whole collections, simulated: one process, virtual time, one seed, and a fault plan that the gym must survive.
 
-    from nemo_gym.simulation import draw, play
+    from simulation import draw, play
 
     result = play(draw(17))
     assert result.finding is None
@@ -10,9 +10,9 @@ ids and chance (`nemo_gym.sources`), the network (`nemo_gym.transport.Transport`
 (`nemo_gym.rollouts.disk`). After every event the laws in `laws` and `deadlines` are checked. See `docs/simulation.md`.
 """
 
-from nemo_gym.simulation.play import Result, play
-from nemo_gym.simulation.scenario import Scenario, draw
-from nemo_gym.simulation.search import Finding, Search, shrink
-from nemo_gym.simulation.witness import Violation
+from simulation.play import Result, play
+from simulation.scenario import Scenario, draw
+from simulation.search import Finding, Search, shrink
+from simulation.witness import Violation
 
 __all__ = ["Finding", "Result", "Scenario", "Search", "Violation", "draw", "play", "shrink"]

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from nemo_gym.rollouts.collector import Limits
-from nemo_gym.simulation.events import AttemptId, Event, Kind, Sent
-from nemo_gym.simulation.faults import AGENT, ASK, ENGINE, GENERATE, RUN, VERIFY
-from nemo_gym.simulation.scenario import Scenario
+from simulation.events import AttemptId, Event, Kind, Sent
+from simulation.faults import AGENT, ASK, ENGINE, GENERATE, RUN, VERIFY
+from simulation.scenario import Scenario
 
 _RUN = " ".join(RUN)
 _CLOSE = "/close_session"

@@ -16,6 +16,8 @@ import orjson
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, PrivateAttr
 
+from nemo_gym.mock_engine import Reply, ToolCall
+from nemo_gym.mock_engine.conversation import Message, Tool, last_user_text, since_last_user
 from nemo_gym.servers.resources import BaseResourcesServerConfig, SimpleResourcesServer
 from nemo_gym.servers.rows import (
     BaseSeedSessionRequest,
@@ -24,12 +26,10 @@ from nemo_gym.servers.rows import (
     BaseVerifyResponse,
 )
 from nemo_gym.servers.sessions import SESSION_ID_KEY
-from nemo_gym.simulation.events import Kind, ToolRun, Verdict
-from nemo_gym.simulation.faults import AGENT, ENVIRONMENT
-from nemo_gym.simulation.processes import attempt_at_work, require_alive
-from nemo_gym.simulation.witness import Witness
-from nemo_gym.testing.engine import Reply, ToolCall
-from nemo_gym.testing.engine.conversation import Message, Tool, last_user_text, since_last_user
+from simulation.events import Kind, ToolRun, Verdict
+from simulation.faults import AGENT, ENVIRONMENT
+from simulation.processes import attempt_at_work, require_alive
+from simulation.witness import Witness
 
 TOTAL_IS_RIGHT, TOTAL_IS_MISSTATED, NOTHING_IS_RIGHT = 1.0, 0.5, 0.0
 _SHORT_S, _LONG_S = (0.0005, 0.05), (0.1, 2.5)

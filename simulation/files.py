@@ -11,7 +11,7 @@ from nemo_gym.rollouts.compression import DAMAGE, codec_of
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import identity_in
 from nemo_gym.rollouts.packed_file import open_packed
-from nemo_gym.simulation.mortal_disk import MortalDisk
+from simulation.mortal_disk import MortalDisk
 
 
 def whole_lines(path: Path) -> tuple[bytes, ...]:

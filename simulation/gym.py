@@ -6,20 +6,20 @@ import asyncio
 from random import Random
 from typing import Any
 
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.servers.base import SimpleServer
 from nemo_gym.servers.head import HeadServer
 from nemo_gym.servers.server_client import ServerClient
-from nemo_gym.simulation.environment import AddingPolicy, SimulatedEnvironment
-from nemo_gym.simulation.faults import AGENT, ENGINE, ENVIRONMENT, HEAD, MODEL
-from nemo_gym.simulation.network import Address, Network
-from nemo_gym.simulation.processes import Process
-from nemo_gym.simulation.scenario import Scenario
-from nemo_gym.simulation.witness import Witness
-from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.transport import Transport
 from nemo_gym.transport.directory import REPLICA_PORTS_KEY, base_url
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
+from simulation.environment import AddingPolicy, SimulatedEnvironment
+from simulation.faults import AGENT, ENGINE, ENVIRONMENT, HEAD, MODEL
+from simulation.network import Address, Network
+from simulation.processes import Process
+from simulation.scenario import Scenario
+from simulation.witness import Witness
 
 _HOST = "127.0.0.1"
 _HEAD_PORT, _AGENT_PORT, _MODEL_PORT, _ENVIRONMENT_PORT, _ENGINE_PORT = 11_000, 11_001, 11_002, 11_010, 8_000

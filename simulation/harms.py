@@ -8,9 +8,9 @@ import orjson
 from multidict import CIMultiDict
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.simulation.faults import CallFault, Harm
-from nemo_gym.testing.engine.refusals import OVERFLOW_TEXTS, ContextSizes, ErrorAnswer
+from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, ErrorAnswer
 from nemo_gym.transport import Reply
+from simulation.faults import CallFault, Harm
 
 _PROXY_PAGE = b"<html><head><title>%d %b</title></head><body><center><h1>%d %b</h1></center></body></html>"
 

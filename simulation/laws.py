@@ -19,9 +19,9 @@ from nemo_gym.rollouts.identity import (
     RolloutId,
     identity_at,
 )
-from nemo_gym.simulation.environment import right_reward
-from nemo_gym.simulation.events import AttemptId, Ended, Event, Kind, Rest, ToolRun, Verdict
-from nemo_gym.simulation.faults import (
+from simulation.environment import right_reward
+from simulation.events import AttemptId, Ended, Event, Kind, Rest, ToolRun, Verdict
+from simulation.faults import (
     AGENT,
     ENVIRONMENT,
     SHORT_OUTAGE_S,
@@ -31,7 +31,7 @@ from nemo_gym.simulation.faults import (
     is_got_over,
     seconds_lost_by,
 )
-from nemo_gym.simulation.scenario import Scenario
+from simulation.scenario import Scenario
 
 RUN_PLACE = f"{AGENT} /run"
 _WITHOUT_EFFECT_ON_TOOLS = frozenset({Harm.SLOW, Harm.REFUSED})

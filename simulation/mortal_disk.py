@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nemo_gym.rollouts.disk import Disk
-from nemo_gym.simulation.events import Kind
-from nemo_gym.simulation.faults import Blow, CollectorFault, Fault
-from nemo_gym.simulation.processes import Process, ProcessEnded
-from nemo_gym.simulation.witness import Witness
+from simulation.events import Kind
+from simulation.faults import Blow, CollectorFault, Fault
+from simulation.processes import Process, ProcessEnded
+from simulation.witness import Witness
 
 
 class MortalDisk(Disk):

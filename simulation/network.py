@@ -16,14 +16,14 @@ from typing import Any
 
 from nemo_gym.failures import TransportError
 from nemo_gym.rollouts.identity import ATTEMPT_INDEX_KEY, identity_at
-from nemo_gym.simulation.events import AttemptId, Kind, Sent
-from nemo_gym.simulation.exchange import Exchange
-from nemo_gym.simulation.faults import CallFault, CallFaults, Harm
-from nemo_gym.simulation.harms import answer_instead, spoil
-from nemo_gym.simulation.processes import Process, attempt_at_work
-from nemo_gym.simulation.witness import Witness
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.deadline import DEADLINE_HEADER
+from simulation.events import AttemptId, Kind, Sent
+from simulation.exchange import Exchange
+from simulation.faults import CallFault, CallFaults, Harm
+from simulation.harms import answer_instead, spoil
+from simulation.processes import Process, attempt_at_work
+from simulation.witness import Witness
 
 _LATENCY_S = (0.0002, 0.004)
 _DIES_WITHIN_S = 0.3

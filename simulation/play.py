@@ -26,14 +26,14 @@ from nemo_gym.rollouts.stopping import Stop
 from nemo_gym.rollouts.summary import CollectSummary, counts_of
 from nemo_gym.rollouts.tally import Tally
 from nemo_gym.servers.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
-from nemo_gym.simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
-from nemo_gym.simulation.determinism import SeededSources, errors_told_to
-from nemo_gym.simulation.environment import draw_task
-from nemo_gym.simulation.events import Ended, Event, Kind, Rest
-from nemo_gym.simulation.faults import SECOND_INTERRUPT_WITHIN_S, Blow, CallFaults, CollectorFault
-from nemo_gym.simulation.files import FailuresFile, LineCounts, is_row, whole_lines
-from nemo_gym.simulation.gym import SimulatedGym
-from nemo_gym.simulation.laws import (
+from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
+from simulation.determinism import SeededSources, errors_told_to
+from simulation.environment import draw_task
+from simulation.events import Ended, Event, Kind, Rest
+from simulation.faults import SECOND_INTERRUPT_WITHIN_S, Blow, CallFaults, CollectorFault
+from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
+from simulation.gym import SimulatedGym
+from simulation.laws import (
     AttemptsAreMade,
     CountedIsWritten,
     CountsAgree,
@@ -46,12 +46,12 @@ from nemo_gym.simulation.laws import (
     RewardsAreTrue,
     SessionsAreClosed,
 )
-from nemo_gym.simulation.mortal_disk import MortalDisk
-from nemo_gym.simulation.network import Network
-from nemo_gym.simulation.processes import Process, owned_task_factory
-from nemo_gym.simulation.scenario import Scenario
-from nemo_gym.simulation.virtual_time import run_virtually
-from nemo_gym.simulation.witness import Law, Violation, Witness
+from simulation.mortal_disk import MortalDisk
+from simulation.network import Network
+from simulation.processes import Process, owned_task_factory
+from simulation.scenario import Scenario
+from simulation.virtual_time import run_virtually
+from simulation.witness import Law, Violation, Witness
 
 MOST_STARTS = 20
 _MEMORY = Path("/dev/shm")
@@ -86,7 +86,7 @@ class Result:
 
 def play(scenario: Scenario) -> Result:
     """Play `scenario` from its beginning to its end."""
-    folder = Path(tempfile.mkdtemp(prefix="ng_simulate_", dir=_MEMORY if _MEMORY.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="simulation_", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         return run_virtually(_Play(scenario, folder).run())
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
-from nemo_gym.simulation.events import AttemptId
+from simulation.events import AttemptId
 
 T = TypeVar("T")
 

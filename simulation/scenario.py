@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from nemo_gym.simulation import faults
-from nemo_gym.simulation.faults import (
+from simulation import faults
+from simulation.faults import (
     HARMS_OF,
     Blow,
     CallFault,

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nemo_gym.simulation.faults import Fault
-from nemo_gym.simulation.play import play
-from nemo_gym.simulation.scenario import Scenario, draw
-from nemo_gym.simulation.shrinking import fewest
-from nemo_gym.simulation.witness import Violation
+from simulation.faults import Fault
+from simulation.play import play
+from simulation.scenario import Scenario, draw
+from simulation.shrinking import fewest
+from simulation.witness import Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Finding:
     @property
     def command(self) -> str:
         """What plays the finding again and shows its events."""
-        return f"ng_simulate +seed={self.seed} '+keep=[{','.join(map(str, self.kept))}]'"
+        return f"python -m simulation +seed={self.seed} '+keep=[{','.join(map(str, self.kept))}]'"
 
     def __str__(self) -> str:
         numbered = (f"    {number}. {fault}" for number, fault in zip(self.kept, self.faults, strict=True))

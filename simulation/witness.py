@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nemo_gym.simulation.events import AttemptId, Event, Kind, Trace
+from simulation.events import AttemptId, Event, Kind, Trace
 
 MOST_EVENTS = 60_000
 """More than any scenario needs: a world that makes more turns in circles."""

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nemo_gym.cli.moved import MOVED, say_where
+
 if TYPE_CHECKING:
     from nemo_gym.global_config import GlobalConfigDictParserConfig
     from nemo_gym.launch.run_helper import RunHelper
@@ -43,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         arguments = ["help"]
     verb = arguments[0].replace("-", "_").removeprefix("ng_")
+    if verb in MOVED:
+        say_where(verb)
     if verb not in verbs():
         from nemo_gym.config.problems import did_you_mean
 

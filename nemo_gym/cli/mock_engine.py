@@ -10,10 +10,10 @@ from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine.options import EngineOptions
+from nemo_gym.mock_engine.options import EngineOptions
 
 if TYPE_CHECKING:
-    from nemo_gym.testing.engine.server import MockEngine
+    from nemo_gym.mock_engine.server import MockEngine
 
 
 class MockEngineKeys(EngineOptions):
@@ -40,7 +40,7 @@ COMMAND = Command(
 
 
 def serve_engine(keys: MockEngineKeys) -> int:
-    from nemo_gym.testing.engine.serving import ready_line, serve
+    from nemo_gym.mock_engine.serving import ready_line, serve
 
     def announce(engine: MockEngine) -> None:
         line = ready_line(engine) if keys.as_json else f"mock engine {keys.model!r} at {engine.base_url}"

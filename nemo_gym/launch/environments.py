@@ -30,7 +30,6 @@ LINKED_PACKAGES = (
     "resources_servers",
     "responses_api_agents",
     "responses_api_models",
-    "benchmarks",
 )
 """Our packages, linked into every environment instead of installed: they are always those of this run."""
 _READY_MARKER = "nemo_gym_ready"

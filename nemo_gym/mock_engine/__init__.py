@@ -6,12 +6,12 @@
 `EngineProcess` runs one in a process of its own; `policies` needs no engine at all.
 """
 
-from nemo_gym.testing.engine.conversation import Message, Reply, Tool, ToolCall
-from nemo_gym.testing.engine.engine import Engine
-from nemo_gym.testing.engine.options import EngineOptions
-from nemo_gym.testing.engine.policies import AnswerPolicy, EchoPolicy, Policy, ScriptPolicy, ToolsPolicy
-from nemo_gym.testing.engine.process import EngineProcess
-from nemo_gym.testing.engine.server import MockEngine
+from nemo_gym.mock_engine.conversation import Message, Reply, Tool, ToolCall
+from nemo_gym.mock_engine.engine import Engine
+from nemo_gym.mock_engine.options import EngineOptions
+from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, Policy, ScriptPolicy, ToolsPolicy
+from nemo_gym.mock_engine.process import EngineProcess
+from nemo_gym.mock_engine.server import MockEngine
 
 __all__ = [
     "AnswerPolicy",

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine.conversation import last_user_text
+from nemo_gym.mock_engine.conversation import last_user_text
 
 DEFAULT_FORM = r"The answer is \boxed{{answer}}."
 """How a task row's answer is said; `{answer}` is where it goes."""

@@ -16,13 +16,12 @@ import orjson
 from starlette.responses import Response
 
 from nemo_gym.failures import GymError
-from nemo_gym.servers.inbound import Handle, Inbound, Receive, Scope, Send
-from nemo_gym.testing.engine.chat import ChatSurface
-from nemo_gym.testing.engine.completions import CompletionSurface
-from nemo_gym.testing.engine.delivery import Answer, TimedEvent, deliver, deliver_stream
-from nemo_gym.testing.engine.engine import Engine, Generation
-from nemo_gym.testing.engine.exchange import ClientLeft, ConnectionCut, Exchange, WholeExchange
-from nemo_gym.testing.engine.fault_kinds import (
+from nemo_gym.mock_engine.chat import ChatSurface
+from nemo_gym.mock_engine.completions import CompletionSurface
+from nemo_gym.mock_engine.delivery import Answer, TimedEvent, deliver, deliver_stream
+from nemo_gym.mock_engine.engine import Engine, Generation
+from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange, WholeExchange
+from nemo_gym.mock_engine.fault_kinds import (
     AnswerFault,
     Delivery,
     DeliveryFault,
@@ -30,15 +29,16 @@ from nemo_gym.testing.engine.fault_kinds import (
     Fault,
     GenerationFault,
 )
-from nemo_gym.testing.engine.faults import FaultPlan, FaultRule, read_faults
-from nemo_gym.testing.engine.refusals import ContextSizes, ErrorAnswer, Refusal
-from nemo_gym.testing.engine.request import Asked, parse_chat, parse_completion
-from nemo_gym.testing.engine.responses import ResponsesSurface
-from nemo_gym.testing.engine.responses_input import parse_responses
-from nemo_gym.testing.engine.slots import Slots
-from nemo_gym.testing.engine.stats import EngineStats
-from nemo_gym.testing.engine.tokenize import detokenize, tokenize
-from nemo_gym.testing.engine.wire import Dialect, Event, Surface
+from nemo_gym.mock_engine.faults import FaultPlan, FaultRule, read_faults
+from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
+from nemo_gym.mock_engine.request import Asked, parse_chat, parse_completion
+from nemo_gym.mock_engine.responses import ResponsesSurface
+from nemo_gym.mock_engine.responses_input import parse_responses
+from nemo_gym.mock_engine.slots import Slots
+from nemo_gym.mock_engine.stats import EngineStats
+from nemo_gym.mock_engine.tokenize import detokenize, tokenize
+from nemo_gym.mock_engine.wire import Dialect, Event, Surface
+from nemo_gym.servers.inbound import Handle, Inbound, Receive, Scope, Send
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nemo_gym.testing.engine.engine import Choice, Generation
-from nemo_gym.testing.engine.request import Asked
-from nemo_gym.testing.engine.wire import (
+from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.wire import (
     Dialect,
     Event,
     chat_usage,

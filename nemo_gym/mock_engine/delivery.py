@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nemo_gym.testing.engine.exchange import JSON, Exchange, Header
-from nemo_gym.testing.engine.fault_kinds import Delivery
+from nemo_gym.mock_engine.exchange import JSON, Exchange, Header
+from nemo_gym.mock_engine.fault_kinds import Delivery
 
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
 DRIPS_PER_SECOND = 500

@@ -17,15 +17,15 @@ import jsonschema_rs
 import orjson
 
 from nemo_gym import sources
-from nemo_gym.testing.engine.conversation import Reply, called_tools, name_of, since_last_user
-from nemo_gym.testing.engine.late_random import LateRandom
-from nemo_gym.testing.engine.options import EngineOptions, policy_of
-from nemo_gym.testing.engine.plausible import plausible_value
-from nemo_gym.testing.engine.policies import Policy, plausible_call
-from nemo_gym.testing.engine.refusals import OVERFLOW_TEXTS, ContextSizes, Refusal
-from nemo_gym.testing.engine.request import Asked, ToolChoice
-from nemo_gym.testing.engine.template import ChatTemplate, MarkTemplate
-from nemo_gym.testing.engine.tokenizer import PairTokenizer, Tokenizer, cut, pad
+from nemo_gym.mock_engine.conversation import Reply, called_tools, name_of, since_last_user
+from nemo_gym.mock_engine.late_random import LateRandom
+from nemo_gym.mock_engine.options import EngineOptions, policy_of
+from nemo_gym.mock_engine.plausible import plausible_value
+from nemo_gym.mock_engine.policies import Policy, plausible_call
+from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, Refusal
+from nemo_gym.mock_engine.request import Asked, ToolChoice
+from nemo_gym.mock_engine.template import ChatTemplate, MarkTemplate
+from nemo_gym.mock_engine.tokenizer import PairTokenizer, Tokenizer, cut, pad
 
 MOST_REMEMBERED_PROMPTS = 65_536
 """Of how many prompts the engine knows how often they came; then it starts counting anew."""

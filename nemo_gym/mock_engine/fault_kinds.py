@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from nemo_gym.testing.engine.conversation import Reply, ToolCall
-from nemo_gym.testing.engine.engine import Choice, Generation
-from nemo_gym.testing.engine.refusals import (
+from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.refusals import (
     BUDGET_OVERFLOWS,
     LOOKALIKES,
     OVERFLOW_TEXTS,
     ContextSizes,
     ErrorAnswer,
 )
-from nemo_gym.testing.engine.request import Asked
+from nemo_gym.mock_engine.request import Asked
 
 MISSING_LOGPROB = -9999.0
 """What vLLM reports for a log probability that it doesn't have, and what it clamps at."""

@@ -1,4 +1,4 @@
-"""The fault plan of the engine: which request meets which fault (see `nemo_gym.testing.engine.fault_plan`).
+"""The fault plan of the engine: which request meets which fault (see `nemo_gym.mock_engine.fault_plan`).
 
 - {do: http_429, retry_after_s: 1, nth: 3}              # the third generation request
 - {do: reset_after, probability: 0.05}                  # one in twenty, by the engine's seed
@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from nemo_gym.testing.engine.fault_kinds import FAULTS, Fault
-from nemo_gym.testing.engine.fault_plan import Plan, Rule, read_plan
+from nemo_gym.mock_engine.fault_kinds import FAULTS, Fault
+from nemo_gym.mock_engine.fault_plan import Plan, Rule, read_plan
 
 RouteName: TypeAlias = Literal[
     "chat", "completions", "responses", "models", "tokenize", "detokenize", "health"

@@ -12,9 +12,9 @@ import socket
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from nemo_gym.mock_engine.app import EngineApp
+from nemo_gym.mock_engine.stats import EngineStats
 from nemo_gym.servers.http_protocol import GymProtocol
-from nemo_gym.testing.engine.app import EngineApp
-from nemo_gym.testing.engine.stats import EngineStats
 
 BACKLOG = 4_096
 """Connections that may wait to be accepted: thousands of clients can come at the same moment."""

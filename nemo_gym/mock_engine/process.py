@@ -13,8 +13,8 @@ from typing import IO, Any, Self
 import orjson
 
 from nemo_gym.failures import TransportError
-from nemo_gym.testing.engine.faults import read_faults
-from nemo_gym.testing.engine.options import EngineOptions, policy_of
+from nemo_gym.mock_engine.faults import read_faults
+from nemo_gym.mock_engine.options import EngineOptions, policy_of
 
 START_WITHIN_S = 30.0
 STOP_WITHIN_S = 5.0
@@ -48,7 +48,7 @@ class EngineProcess:
         policy_of(self.options)
         read_faults(self.options.faults)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "nemo_gym.testing.engine.serving"],
+            [sys.executable, "-m", "nemo_gym.mock_engine.serving"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

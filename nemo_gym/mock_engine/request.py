@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.testing.engine.conversation import Message, Tool, name_of
-from nemo_gym.testing.engine.refusals import EMPTY_TOOLS, TOOL_CHOICE_ALONE, Refusal
+from nemo_gym.mock_engine.conversation import Message, Tool, name_of
+from nemo_gym.mock_engine.refusals import EMPTY_TOOLS, TOOL_CHOICE_ALONE, Refusal
 
 COMPLETION_MAX_TOKENS = 16
 """What `/v1/completions` generates when the request doesn't say."""

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from nemo_gym.testing.engine.chat import call_id
-from nemo_gym.testing.engine.engine import Generation
-from nemo_gym.testing.engine.request import Asked
-from nemo_gym.testing.engine.wire import (
+from nemo_gym.mock_engine.chat import call_id
+from nemo_gym.mock_engine.engine import Generation
+from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.wire import (
     Dialect,
     Event,
     completion_tokens,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemo_gym.testing.engine.conversation import Message, Tool
-from nemo_gym.testing.engine.refusals import Refusal
-from nemo_gym.testing.engine.request import (
+from nemo_gym.mock_engine.conversation import Message, Tool
+from nemo_gym.mock_engine.refusals import Refusal
+from nemo_gym.mock_engine.request import (
     Asked,
     chat_tool_choice,
     checked_messages,

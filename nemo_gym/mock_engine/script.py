@@ -23,8 +23,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine.conversation import Reply, ToolCall
-from nemo_gym.testing.engine.policies import Scene, ScriptPolicy
+from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.policies import Scene, ScriptPolicy
 
 
 class _Entry(BaseModel):

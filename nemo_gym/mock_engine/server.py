@@ -6,16 +6,16 @@ import socket
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from nemo_gym.testing.engine.app import EngineApp
-from nemo_gym.testing.engine.engine import Engine
-from nemo_gym.testing.engine.options import EngineOptions
-from nemo_gym.testing.engine.policies import Policy
-from nemo_gym.testing.engine.stats import EngineStats
-from nemo_gym.testing.engine.template import ChatTemplate
-from nemo_gym.testing.engine.tokenizer import Tokenizer
+from nemo_gym.mock_engine.app import EngineApp
+from nemo_gym.mock_engine.engine import Engine
+from nemo_gym.mock_engine.options import EngineOptions
+from nemo_gym.mock_engine.policies import Policy
+from nemo_gym.mock_engine.stats import EngineStats
+from nemo_gym.mock_engine.template import ChatTemplate
+from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from nemo_gym.testing.engine.listening import Listening
+    from nemo_gym.mock_engine.listening import Listening
 
 
 class MockEngine:
@@ -58,7 +58,7 @@ class MockEngine:
 
     async def start(self) -> None:
         """Listens. Raises OSError when the port is taken."""
-        from nemo_gym.testing.engine.listening import Listening  # uvicorn is only for those who listen
+        from nemo_gym.mock_engine.listening import Listening  # uvicorn is only for those who listen
 
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listener = socket.create_server((self._host, self._port), family=family)

@@ -14,9 +14,9 @@ from typing import IO
 import orjson
 import uvloop
 
+from nemo_gym.mock_engine.options import EngineOptions
+from nemo_gym.mock_engine.server import MockEngine
 from nemo_gym.servers.garbage import collected_rarely
-from nemo_gym.testing.engine.options import EngineOptions
-from nemo_gym.testing.engine.server import MockEngine
 
 
 def serve(

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import orjson
 
-from nemo_gym.testing.engine.conversation import Message, Reply, Tool, ToolCall, reasoning_of, text_of
+from nemo_gym.mock_engine.conversation import Message, Reply, Tool, ToolCall, reasoning_of, text_of
 
 _MARK_OF_ROLE = {
     "system": "<|system|>",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.testing.engine.engine import Engine
-from nemo_gym.testing.engine.refusals import Refusal
-from nemo_gym.testing.engine.request import chat_tools, checked_messages
+from nemo_gym.mock_engine.engine import Engine
+from nemo_gym.mock_engine.refusals import Refusal
+from nemo_gym.mock_engine.request import chat_tools, checked_messages
 
 
 def tokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:

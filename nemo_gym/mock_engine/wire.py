@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import orjson
 
-from nemo_gym.testing.engine.engine import Choice, Generation
-from nemo_gym.testing.engine.options import ReasoningField
-from nemo_gym.testing.engine.request import Asked
-from nemo_gym.testing.engine.tokenizer import Tokenizer
+from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.options import ReasoningField
+from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 TOP_LOGPROB_STEP = 0.75
 """How much less likely each runner-up of a token is made to look, at temperature 1."""

@@ -2,7 +2,7 @@
 
 Between any two of them, and in the middle of a write, the process may die; what it had done until then is there, and
 nothing else. The journal is built to go on from every such state. The operations stand together so that this can be
-tried out: `nemo_gym.simulation` puts a disk in place whose process dies at the operation it is told.
+tried out: `simulation` puts a disk in place whose process dies at the operation it is told.
 """
 
 from __future__ import annotations

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from nemo_gym import global_config
-from nemo_gym.rollouts.dataset import locate, read_lines
-from nemo_gym.servers.agent import SimpleResponsesAPIAgent
-from nemo_gym.servers.gymnasium import GymnasiumServer
-from nemo_gym.servers.resources import SimpleResourcesServer
-from nemo_gym.testing.engine import (
+from nemo_gym.mock_engine import (
     EngineOptions,
     MockEngine,
     Policy,
@@ -28,7 +24,11 @@ from nemo_gym.testing.engine import (
     ToolCall,
     ToolsPolicy,
 )
-from nemo_gym.testing.engine.policies import Scene
+from nemo_gym.mock_engine.policies import Scene
+from nemo_gym.rollouts.dataset import locate, read_lines
+from nemo_gym.servers.agent import SimpleResponsesAPIAgent
+from nemo_gym.servers.gymnasium import GymnasiumServer
+from nemo_gym.servers.resources import SimpleResourcesServer
 from nemo_gym.testing.in_process import InProcessGym
 
 if TYPE_CHECKING:

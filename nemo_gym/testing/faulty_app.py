@@ -21,13 +21,13 @@ from typing import Any
 import orjson
 from pydantic import Field, field_validator
 
+from nemo_gym.mock_engine.delivery import Answer, deliver
+from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
+from nemo_gym.mock_engine.fault_kinds import Delivery
+from nemo_gym.mock_engine.fault_plan import Plan, Rule
 from nemo_gym.servers.app import GymApp
 from nemo_gym.servers.gate import Gate
 from nemo_gym.servers.inbound import Receive, Scope, Send
-from nemo_gym.testing.engine.delivery import Answer, deliver
-from nemo_gym.testing.engine.exchange import ClientLeft, ConnectionCut, Exchange
-from nemo_gym.testing.engine.fault_kinds import Delivery
-from nemo_gym.testing.engine.fault_plan import Plan, Rule
 
 _HTML = b"<html><body><h1>Bad Gateway</h1></body></html>"
 

@@ -26,9 +26,9 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
+from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.servers.app import GymApp
-from nemo_gym.testing.engine.fault_plan import read_plan
 from nemo_gym.testing.faulty_app import FaultyApp, ServerFaultRule
 
 ADD_TOOL: dict[str, Any] = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.client import AsyncGym
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.process import EngineProcess
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.process import EngineProcess
 from tests.chaos.faulty_gym import faulty_run, task, tell
 from tests.client.gyms import TOKEN, rows, running_gym
 from tests.patience import until, wait_until

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from nemo_gym.simulation import Finding, Search
+from simulation import Finding, Search
 from tests.chaos.faulty_gym import tell
 from tests.simulation.planted_bugs import PLANTED
 

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli import main as umbrella
-from nemo_gym.cli import verbs
+from nemo_gym.cli import moved, verbs
 from nemo_gym.cli.command import Command, ConfigCommand, ExitCode, Keys
+from nemo_gym.cli.moved import MOVED
 from nemo_gym.config import GlobalConfig
 from nemo_gym.failures import ConfigError, EngineError
 from tests.config.small_gym import POLICY, write_gym
@@ -242,3 +243,17 @@ def test_exit_codes_of_processes(folder: Path) -> None:
     assert done.stderr.startswith("ng_validate: 3 problems\n1. model.yaml:5:7\n")
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     assert used < 3  # below one on a machine with nothing else to do
+
+
+@pytest.mark.parametrize("verb", MOVED)
+def test_a_command_that_left_the_package_says_where_it_is_now(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in (lambda: umbrella([verb, "+seeds=1"]), getattr(moved, verb)):
+        with pytest.raises(SystemExit) as ended:
+            run()
+        assert ended.value.code == 2
+        assert (
+            capsys.readouterr().err == f"ng_{verb} is now `{MOVED[verb]}`, in a checkout of the repository\n"
+        )
+    assert verb not in verbs()

@@ -5,6 +5,7 @@ import tomllib
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli import verbs
 from nemo_gym.cli.document import commands, render_page
+from nemo_gym.cli.moved import MOVED
 
 
 def test_the_page_of_commands_is_the_one_that_their_declarations_make() -> None:
@@ -14,8 +15,9 @@ def test_the_page_of_commands_is_the_one_that_their_declarations_make() -> None:
 
 def test_every_command_can_be_typed() -> None:
     project = tomllib.loads((PARENT_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    scripts = {name: target for name, target in project["scripts"].items() if name != "ng"}
-    assert scripts == {f"ng_{verb}": f"nemo_gym.cli.{verb}:main" for verb in verbs()}
+    commands = {"ng": "nemo_gym.cli:main"} | {f"ng_{verb}": f"nemo_gym.cli.{verb}:main" for verb in verbs()}
+    moved = {f"ng_{verb}": f"nemo_gym.cli.moved:{verb}" for verb in MOVED}
+    assert project["scripts"] == commands | moved
 
 
 def test_every_key_of_every_command_is_explained() -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.config_types import BaseRunServerInstanceConfig
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.servers.head import HeadServer
-from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import LoopbackServers, serving
 from responses_api_agents.simple_agent.app import SimpleAgent

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from benchmarks.running_gym import RunningGym, running_gym
 from nemo_gym.client import Gym, Rollout
-from nemo_gym.testing.engine import EngineOptions, MockEngine
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import LoopbackServers
+from perf.running_gym import RunningGym, running_gym
 from tests.patience import wait_until
 
 ENVIRONMENT = "example_single_tool_call"

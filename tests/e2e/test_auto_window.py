@@ -7,15 +7,15 @@ from pathlib import Path
 from nemo_gym import PARENT_DIR
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.dataset import DatasetFile
 from nemo_gym.rollouts.discovery import Gym
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.rollouts.summary import CollectSummary
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.distributions import parse_distribution
-from nemo_gym.testing.engine.process import EngineProcess
 
 ENVIRONMENT = "example_single_tool_call"
 CONFIGS = (

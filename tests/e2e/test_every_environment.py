@@ -17,9 +17,9 @@ from typing import Any
 import yaml
 
 from nemo_gym.failures import Outcome
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.conversation import text_of
-from nemo_gym.testing.engine.process import EngineProcess
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.conversation import text_of
+from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, Row, check_books
 from tests.our_environments import OUR_ENVIRONMENTS
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.distributions import parse_distribution
-from nemo_gym.testing.engine.process import EngineProcess
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, check_books
 
 ENVIRONMENT = "example_session_state_mgmt"

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from benchmarks.running_gym import RunningGym, running_gym
 from nemo_gym import PARENT_DIR
 from nemo_gym.transport import Call, HttpTransport
+from perf.running_gym import RunningGym, running_gym
 
 ENVIRONMENT = "example_session_state_mgmt"
 AGENT = f"{ENVIRONMENT}_simple_agent"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.testing.engine import EngineOptions, MockEngine
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import LoopbackServers
 from tests.e2e.gym_run import GymRun, check_books
 

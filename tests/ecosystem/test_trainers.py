@@ -22,10 +22,10 @@ from nemo_gym.global_config import (
     get_global_config_dict,
     set_global_config_dict,
 )
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollout_collection import RolloutCollectionHelper
 from nemo_gym.servers.server_client import process_transport
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.process import EngineProcess
 from tests.ecosystem.conftest import RunningGym, read_rows
 
 

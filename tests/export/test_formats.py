@@ -14,7 +14,7 @@ from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.formats import NAMES, find_format
 from nemo_gym.export.report import LOSSES, SENTENCES, LeftOut, Loss, Report
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine.drifting import ForgetfulTemplate
+from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from tests.export import consumers
 from tests.export.rows import TOOL, call, exported, failed, output, row, text, thought, token_rows
 from tests.tokens.checks import read_as_nemo_rl

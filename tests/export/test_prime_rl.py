@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from nemo_gym.testing.engine.drifting import ForgetfulTemplate
+from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.consumers import check_verifiers_episode

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from nemo_gym.testing.engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
-from nemo_gym.testing.engine.policies import Scene
+from nemo_gym.mock_engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine.policies import Scene
+from tests.mock_engine.wire import ADD, USER, running
 from tests.patience import until
-from tests.testing.engine.wire import ADD, USER, running
 
 THOUGHTFUL = ScriptPolicy((Scene((Reply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),))
 TRAINING = {

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.engine import Engine, EngineOptions, Policy, Reply, ScriptPolicy, ToolCall
-from nemo_gym.testing.engine.answers import answer_key
-from nemo_gym.testing.engine.engine import Choice, Generation
-from nemo_gym.testing.engine.policies import AnswerPolicy, Scene
-from nemo_gym.testing.engine.refusals import Refusal
-from nemo_gym.testing.engine.request import parse_chat, parse_completion
-from tests.testing.engine.wire import ADD, LOOK_UP, USER
+from nemo_gym.mock_engine import Engine, EngineOptions, Policy, Reply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine.answers import answer_key
+from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.policies import AnswerPolicy, Scene
+from nemo_gym.mock_engine.refusals import Refusal
+from nemo_gym.mock_engine.request import parse_chat, parse_completion
+from tests.mock_engine.wire import ADD, LOOK_UP, USER
 
 CALLS = Reply(text="I call.", tool_calls=(ToolCall("add", '{"a": 1}'), ToolCall("add", '{"a": 2}')))
 

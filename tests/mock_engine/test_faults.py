@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine.fault_kinds import FAULTS
-from nemo_gym.testing.engine.faults import FaultPlan, read_faults
+from nemo_gym.mock_engine.fault_kinds import FAULTS
+from nemo_gym.mock_engine.faults import FaultPlan, read_faults
 
 
 def met(rules: list[Any], requests: list[tuple[str, bytes]], seed: int = 0) -> list[str | None]:
@@ -93,5 +93,5 @@ def test_a_missing_plan_is_named() -> None:
 
 def test_every_fault_says_what_it_does() -> None:
     assert all(fault.summary for fault in FAULTS.values())
-    manual = (Path(__file__).parents[3] / "docs" / "mock_engine.md").read_text()
+    manual = (Path(__file__).parents[2] / "docs" / "mock_engine.md").read_text()
     assert [name for name in FAULTS if f"`{name}`" not in manual] == []

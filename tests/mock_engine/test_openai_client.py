@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from nemo_gym.testing.engine import EngineOptions, EngineProcess
+from nemo_gym.mock_engine import EngineOptions, EngineProcess
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ADD = {"type": "function", "function": {"name": "add", "parameters": TOOL}}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.testing.engine.answers import answer_key
-from nemo_gym.testing.engine.conversation import Reply, ToolCall
-from nemo_gym.testing.engine.policies import (
+from nemo_gym.mock_engine.answers import answer_key
+from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.policies import (
     AnswerPolicy,
     EchoPolicy,
     Policy,
@@ -16,7 +16,7 @@ from nemo_gym.testing.engine.policies import (
     ThinkingPolicy,
     ToolsPolicy,
 )
-from tests.testing.engine.wire import ADD, LOOK_UP, USER
+from tests.mock_engine.wire import ADD, LOOK_UP, USER
 
 
 def turns_of(policy: Policy, tools: list[Any], most: int = 9) -> list[Reply]:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.testing.engine import EngineOptions, EngineProcess
+from nemo_gym.mock_engine import EngineOptions, EngineProcess
 from tests.patience import is_running, wait_until_gone
 
 HOLDER = """
 import sys, time
-from nemo_gym.testing.engine import EngineProcess
+from nemo_gym.mock_engine import EngineProcess
 engine = EngineProcess()
 engine.start()
 print(engine.pid, flush=True)

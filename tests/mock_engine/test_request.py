@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.engine.refusals import Refusal
-from nemo_gym.testing.engine.request import ToolChoice, parse_chat, parse_completion
-from nemo_gym.testing.engine.responses_input import messages_of, parse_responses
-from tests.testing.engine.wire import ADD, USER
+from nemo_gym.mock_engine.refusals import Refusal
+from nemo_gym.mock_engine.request import ToolChoice, parse_chat, parse_completion
+from nemo_gym.mock_engine.responses_input import messages_of, parse_responses
+from tests.mock_engine.wire import ADD, USER
 
 
 def chat(**fields: Any) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.testing.engine.conversation import Reply, ToolCall
-from nemo_gym.testing.engine.template import MarkTemplate
-from nemo_gym.testing.engine.tokenizer import PairTokenizer
-from tests.testing.engine.wire import ADD, USER
+from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.template import MarkTemplate
+from nemo_gym.mock_engine.tokenizer import PairTokenizer
+from tests.mock_engine.wire import ADD, USER
 
 TEMPLATE, TOKENIZER = MarkTemplate(), PairTokenizer()
 PLAIN = st.text(st.characters(exclude_characters="<>\n", codec="utf-8"))

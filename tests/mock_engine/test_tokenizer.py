@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.testing.engine.tokenizer import MARKS, PairTokenizer, cut, pad
+from nemo_gym.mock_engine.tokenizer import MARKS, PairTokenizer, cut, pad
 
 TOKENIZER = PairTokenizer()
 TEXT = st.lists(st.one_of(st.text(), st.sampled_from(MARKS))).map("".join)

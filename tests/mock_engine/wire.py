@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from nemo_gym.testing.engine import EngineOptions, MockEngine, Policy
+from nemo_gym.mock_engine import EngineOptions, MockEngine, Policy
 from tests.patience import until
 
 USER = {"role": "user", "content": "What is 1 + 2?"}

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.openai_utils import (
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymResponseCreateParamsNonStreaming,
@@ -19,7 +20,6 @@ from nemo_gym.openai_utils import (
 from nemo_gym.servers.engine_model import find_file, model_entry
 from nemo_gym.servers.recorder import Recorder
 from nemo_gym.servers.server_client import process_transport
-from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import serving
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.models.upstreams import Canned, vllm_over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from benchmarks.collector import FOUR, ONE, OVER_HTTP, RESUME, ROW_BYTES, BenchKeys, run, scored
+from perf.collector import FOUR, ONE, OVER_HTTP, RESUME, ROW_BYTES, BenchKeys, run, scored
 
 
 def test_the_stub_answers_a_task_row_with_a_scored_row_of_four_kilobytes() -> None:

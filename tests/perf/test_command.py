@@ -1,4 +1,4 @@
-"""`ng_bench`: which benchmarks there are, what each can be told, and what is refused."""
+"""`python -m perf`: which benchmarks there are, what each can be told, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.catalogue import BENCHMARKS
-from nemo_gym.cli import bench
+from perf import __main__ as bench
+from perf.catalogue import BENCHMARKS
 
 
 def test_every_module_that_runs_is_listed_and_every_one_that_is_listed_runs() -> None:
-    folder = Path(next(iter(__import__("benchmarks").__path__)))
+    folder = Path(next(iter(__import__("perf").__path__)))
     runs = {path.stem for path in folder.glob("*.py") if "\ndef run(" in path.read_text(encoding="utf-8")}
     assert runs == set(BENCHMARKS)
 
@@ -49,7 +49,7 @@ def test_help_shows_the_keys_of_the_benchmark(capsys: pytest.CaptureFixture[str]
 
 def test_the_result_says_of_what_it_is(tmp_path: Path) -> None:
     output = tmp_path / "calls.json"
-    subprocess.run([sys.executable, "-m", "nemo_gym.cli.bench", "calls", "--json", str(output)],
+    subprocess.run([sys.executable, "-m", "perf", "calls", "--json", str(output)],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     result = json.loads(output.read_text())
     assert {"benchmark", "commit", "at", "machine", "versions", "settings", "seconds", "figures"} == set(

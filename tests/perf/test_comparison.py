@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.comparison import compare, measured, ratios, table_of
-from benchmarks.measure import REPOSITORY, medians
 from nemo_gym.failures import ConfigError
+from perf.comparison import compare, measured, ratios, table_of
+from perf.measure import REPOSITORY, medians
 
 PARTS = ("nemo_gym", "resources_servers", "responses_api_agents", "responses_api_models")
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.episodes import EPISODES, Episode
-from benchmarks.rollouts import BenchKeys, Setting, overrides
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
-from nemo_gym.testing.engine.process import EngineProcess
+from nemo_gym.mock_engine.process import EngineProcess
+from perf.episodes import EPISODES, Episode
+from perf.rollouts import BenchKeys, Setting, overrides
 
 
 @pytest.mark.parametrize("name", EPISODES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from benchmarks.floor import bare_app, measure_hop, served
-from benchmarks.hop import IDS, SIZES, json_of, long_answer, through_a_model_server
+from perf.floor import bare_app, measure_hop, served
+from perf.hop import IDS, SIZES, json_of, long_answer, through_a_model_server
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from multidict import CIMultiDict
 
-from benchmarks.load import ClosedLoop, Windows
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Reply
+from perf.load import ClosedLoop, Windows
 
 NONE: CIMultiDict[str] = CIMultiDict()
 SCORED = Reply(200, NONE, b'{"reward": 1.0}')

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.catalogue import BENCHMARKS
-from benchmarks.chart import Plot, svg_of
-from benchmarks.goals import GOALS, Goal
-from benchmarks.page import PAGE, PLOTS, figures_table, goals_table, number, rendered
-from benchmarks.results import FOLDER, Result, comparable, keep, read
+from perf.catalogue import BENCHMARKS
+from perf.chart import Plot, svg_of
+from perf.goals import GOALS, Goal
+from perf.page import PAGE, PLOTS, figures_table, goals_table, number, rendered
+from perf.results import FOLDER, Result, comparable, keep, read
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,7 +29,7 @@ def result(commit: str, figures: dict[str, Any], benchmark: str = "calls", cores
 
 
 def test_the_page_is_what_the_kept_results_make_it() -> None:
-    """A table that somebody edited, or results that were kept without `python -m benchmarks.page`, fail here."""
+    """A table that somebody edited, or results that were kept without `python -m perf.page`, fail here."""
     page = PAGE.read_text(encoding="utf-8")
     written, plots = rendered(page, FOLDER)
     assert written == page

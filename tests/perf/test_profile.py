@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.profile import KINDS, shares_of
+from perf.profile import KINDS, shares_of
 
 LOOP = 'process 7:"python";run_forever (/project/uvloop/loop.c:1);Gate.serve (/repo/nemo_gym/servers/gate.py:100)'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.replicas import BenchKeys, run
+from perf.replicas import BenchKeys, run
 
 
 def test_a_few_sessions_are_all_served_by_their_own_replica() -> None:

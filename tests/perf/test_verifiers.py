@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.verifiers import IN_PROCESS, POOL, BenchKeys, run
+from perf.verifiers import IN_PROCESS, POOL, BenchKeys, run
 
 
 def test_an_environment_without_workers_has_one_figure_and_one_with_workers_two() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.dataset import DatasetFile
@@ -15,7 +16,6 @@ from nemo_gym.rollouts.discovery import Gym
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.rollouts.stopping import Stop
 from nemo_gym.servers.upstream_error import UpstreamError
-from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.openai_model.app import OpenAIModel

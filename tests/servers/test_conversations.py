@@ -9,11 +9,11 @@ import pytest
 from pydantic import Field
 
 from nemo_gym.failures import InputError
+from nemo_gym.mock_engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine.policies import Scene
 from nemo_gym.servers.conversations import NOT_FOUND, Conversations, Turn
 from nemo_gym.servers.engine_model import EngineModel
 from nemo_gym.servers.policy import user_message
-from nemo_gym.testing.engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
-from nemo_gym.testing.engine.policies import Scene
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, InMemoryTransport
 from nemo_gym.transport import Reply as HttpReply

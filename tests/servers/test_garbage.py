@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.episodes import EPISODES
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.servers.garbage import collected_rarely
 from nemo_gym.servers.server_client import process_transport
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.process import EngineProcess
 from nemo_gym.testing.in_process import InProcessGym
+from perf.episodes import EPISODES
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel

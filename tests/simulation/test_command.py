@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nemo_gym.cli.simulate import main
-from nemo_gym.simulation import draw
+from simulation import draw
+from simulation.__main__ import main
 from tests.simulation.planted_bugs import failure_scored_zero, window_too_wide
 
 SEED = next(seed for seed in range(100) if len(draw(seed).faults) >= 3)
@@ -47,8 +47,8 @@ def test_what_a_finding_prints_as_its_command_shows_the_finding_again(
         (finding,) = json.loads(printed)["findings"]
         assert finding["replays_exactly"]
         command = finding["command"].replace("'", "").split()
-        assert command[0] == "ng_simulate"
-        code, shown, _ = run(capsys, *command[1:])
+        assert command[:3] == ["python", "-m", "simulation"]
+        code, shown, _ = run(capsys, *command[3:])
     assert code == 1
     assert f"trace {finding['trace']}" in shown
     assert shown.splitlines()[-1].startswith(f"{finding['law']}: {finding['message']}")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from nemo_gym.simulation import draw
-from nemo_gym.simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
-from nemo_gym.simulation.events import AttemptId, Event, Kind, Sent
-from nemo_gym.simulation.faults import AGENT, ASK, ENGINE, GENERATE, MODEL, RUN, Place
-from nemo_gym.simulation.witness import Law
+from simulation import draw
+from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
+from simulation.events import AttemptId, Event, Kind, Sent
+from simulation.faults import AGENT, ASK, ENGINE, GENERATE, MODEL, RUN, Place
+from simulation.witness import Law
 
 SCENARIO = draw(0)
 LIMIT_S = SCENARIO.rollout_timeout_s

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.simulation import draw
-from nemo_gym.simulation.environment import draw_task, right_reward
-from nemo_gym.simulation.events import AttemptId, Ended, Event, Kind, Verdict
-from nemo_gym.simulation.faults import AGENT, ENVIRONMENT, GENERATE, VERIFY, CallFault, Harm
-from nemo_gym.simulation.laws import (
+from simulation import draw
+from simulation.environment import draw_task, right_reward
+from simulation.events import AttemptId, Ended, Event, Kind, Verdict
+from simulation.faults import AGENT, ENVIRONMENT, GENERATE, VERIFY, CallFault, Harm
+from simulation.laws import (
     RUN_PLACE,
     CountsAgree,
     FailuresHaveCauses,
@@ -22,7 +22,7 @@ from nemo_gym.simulation.laws import (
     NothingTwice,
     RewardsAreTrue,
 )
-from nemo_gym.simulation.witness import Law
+from simulation.witness import Law
 
 TASKS = [draw_task(Random(number), number) for number in range(2)]
 SCENARIO = replace(draw(0), tasks=2, repeats=1, rollout_timeout_s=45.0)

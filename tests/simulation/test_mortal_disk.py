@@ -7,10 +7,10 @@ import pytest
 
 from nemo_gym.rollouts import disk as disks
 from nemo_gym.rollouts.disk import write_file
-from nemo_gym.simulation.faults import Blow, CollectorFault
-from nemo_gym.simulation.mortal_disk import MortalDisk
-from nemo_gym.simulation.processes import Process, ProcessEnded
-from nemo_gym.simulation.witness import Witness
+from simulation.faults import Blow, CollectorFault
+from simulation.mortal_disk import MortalDisk
+from simulation.processes import Process, ProcessEnded
+from simulation.witness import Witness
 
 ROW = b'{"a":1}\n'
 

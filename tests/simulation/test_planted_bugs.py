@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.simulation import Scenario, Violation, draw, play, shrink
+from simulation import Scenario, Violation, draw, play, shrink
 from tests.simulation.planted_bugs import PLANTED, Planted
 
 WITHIN_SEEDS = 200

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.simulation import Result, Scenario, draw, play
-from nemo_gym.simulation.events import Event, Kind
-from nemo_gym.simulation.faults import ASK, GENERATE, MEASURE, Blow, CallFault, CollectorFault, Fault, Harm
+from simulation import Result, Scenario, draw, play
+from simulation.events import Event, Kind
+from simulation.faults import ASK, GENERATE, MEASURE, Blow, CallFault, CollectorFault, Fault, Harm
 
 SEEDS = range(30)
 REPLAYED = (4, 7, 11)
-_DIGESTS = "from nemo_gym.simulation import draw, play\nfor seed in {}: print(play(draw(seed)).digest)"
+_DIGESTS = "from simulation import draw, play\nfor seed in {}: print(play(draw(seed)).digest)"
 
 
 def small(*faults: Fault) -> Scenario:

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from nemo_gym.simulation.events import AttemptId
-from nemo_gym.simulation.processes import (
+from simulation.events import AttemptId
+from simulation.processes import (
     Process,
     ProcessEnded,
     attempt_at_work,
     owned_task_factory,
     require_alive,
 )
-from nemo_gym.simulation.virtual_time import run_virtually
+from simulation.virtual_time import run_virtually
 
 ATTEMPT = AttemptId(0, 1, 2, 0)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from nemo_gym.simulation import draw
-from nemo_gym.simulation.faults import HARMS_OF, Blow, CallFault, CollectorFault, Fault
+from simulation import draw
+from simulation.faults import HARMS_OF, Blow, CallFault, CollectorFault, Fault
 
 
 def faults_of(seeds: range) -> list[Fault]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.simulation.shrinking import fewest
+from simulation.shrinking import fewest
 
 
 def test_nothing_is_kept_where_nothing_is_needed() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nemo_gym.simulation.virtual_time import run_virtually
+from simulation.virtual_time import run_virtually
 
 DAY_S = 86_400.0
 

@@ -18,11 +18,11 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.config_types import ModelServerRef
 from nemo_gym.global_config import get_first_server_config_dict, get_global_config_dict
 from nemo_gym.judge import call_judge
+from nemo_gym.mock_engine import EchoPolicy, Reply
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing import Turn, call, read_rows, run_environment
-from nemo_gym.testing.engine import EchoPolicy, Reply
 from resources_servers.gymnasium import GymnasiumServer
 
 PARAMETERS = {"type": "object", "properties": {"drawer": {"type": "string"}}, "required": ["drawer"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nemo_gym.testing.engine.drifting import Sampled
+from nemo_gym.mock_engine.drifting import Sampled
 from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of

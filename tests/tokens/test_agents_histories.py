@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.engine import Reply, ToolCall
+from nemo_gym.mock_engine import Reply, ToolCall
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.rows import as_trainers_read, calls_of, with_sequence_settled
 from nemo_gym.tokens.segments import segments_of

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from nemo_gym.failures import EngineError
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.app import EngineApp
+from nemo_gym.mock_engine.engine import Engine
+from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.servers.control import CONTROL_ROUTES
 from nemo_gym.servers.server_client import ServerClient
-from nemo_gym.testing.engine import EngineOptions
-from nemo_gym.testing.engine.app import EngineApp
-from nemo_gym.testing.engine.engine import Engine
-from nemo_gym.testing.engine.in_memory import mount
 from nemo_gym.tokens.certificate import certificate_of
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of

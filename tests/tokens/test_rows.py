@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.testing.engine.drifting import ForgetfulTemplate
 from nemo_gym.tokens.certificate import certificate_of
 from nemo_gym.tokens.masking import MaskTally
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tokens import FORMS, measure
+from perf.tokens import FORMS, measure
 
 TURNS = 100
 MOST_ROW_MB, MOST_REQUESTS_MB = 2, 25

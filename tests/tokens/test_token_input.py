@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.testing.engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.testing.engine.template import MarkTemplate
-from nemo_gym.testing.engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp, read_prompt
+from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
+from nemo_gym.mock_engine.template import MarkTemplate
+from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp, read_prompt
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.splicing import spliced

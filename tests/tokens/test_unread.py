@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.hop import long_answer
 from nemo_gym.tokens import unread
 from nemo_gym.tokens.unread import without_token_lists
+from perf.hop import long_answer
 
 NAMES = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "token_ids")
 

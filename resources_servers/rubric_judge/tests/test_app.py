@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.judge import JudgeError
-from nemo_gym.testing.engine import Reply
+from nemo_gym.mock_engine import Reply
 from nemo_gym.testing.environment import Turns, read_rows, run_environment
 from resources_servers.rubric_judge.app import (
     RubricJudgeConfig,

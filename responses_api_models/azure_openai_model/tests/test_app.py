@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import EngineError
-from nemo_gym.testing.engine import EngineOptions, MockEngine
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.transport import Transport
 from responses_api_models.azure_openai_model.app import AzureOpenAIModel
 from tests.models.upstreams import App, Canned, Mounted, RecordingUpstream

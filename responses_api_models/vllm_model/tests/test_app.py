@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import EngineError, InputError
-from nemo_gym.testing.engine import EngineOptions, MockEngine
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.tokens.records import RECORD_FIELD
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.models.upstreams import Canned, RecordingUpstream, vllm_over

@@ -1,4 +1,4 @@
-"""`ng_bench <name>`: one benchmark, its figures as JSON; `ng_bench all`: every one of them."""
+"""`python -m perf <name>`: one benchmark, its figures as JSON; `python -m perf all`: every one of them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class BenchKeys(Keys):
     name: str = Field(description="Which benchmark, such as `startup`, or `all`. May stand alone.")
     runs: int = Field(5, ge=1, description="How many runs the medians are taken over.")
     output: Path | None = Field(None, alias="json", description="A file for the result, beside printing it.")
-    keep: bool = Field(False, description="Keep the result in `benchmarks/results`, under the commit.")
+    keep: bool = Field(False, description="Keep the result in `perf/results`, under the commit.")
     against: Path | None = Field(
         None, description="Another checkout: measure both by turns, and print the ratios of their figures."
     )
 
 
 COMMAND = Command(
-    name="ng_bench",
+    name="python -m perf",
     summary="Measure the gym: one benchmark, medians of several runs, as JSON.",
-    example="ng_bench startup",
+    example="python -m perf startup",
     keys=BenchKeys,
 )
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def command_of(name: str) -> Command[BenchKeys]:
     """The command with the keys of the benchmark `name`, where it has some of its own."""
-    from benchmarks.catalogue import BENCHMARKS
+    from perf.catalogue import BENCHMARKS
 
     if name not in BENCHMARKS:
         return COMMAND
@@ -60,13 +60,13 @@ def command_of(name: str) -> Command[BenchKeys]:
     return Command(
         name=COMMAND.name,
         summary=f"Measure {BENCHMARKS[name].summary}.",
-        example=f"ng_bench {name}",
+        example=f"python -m perf {name}",
         keys=keys,
     )
 
 
 def run_benchmark(keys: BenchKeys) -> int:
-    from benchmarks.catalogue import BENCHMARKS
+    from perf.catalogue import BENCHMARKS
 
     if keys.name == ALL:
         return _run_all(keys)
@@ -80,8 +80,8 @@ def run_benchmark(keys: BenchKeys) -> int:
 
 
 def _run_one(keys: BenchKeys) -> int:
-    from benchmarks.measure import circumstances
-    from benchmarks.results import Result, keep
+    from perf.measure import circumstances
+    from perf.results import Result, keep
 
     began = time.time()
     about = circumstances()  # the machine's load without our own
@@ -96,8 +96,8 @@ def _run_one(keys: BenchKeys) -> int:
 
 
 def _compare(keys: BenchKeys, other: Path) -> int:
-    from benchmarks.comparison import compare, table_of
-    from benchmarks.measure import circumstances
+    from perf.comparison import compare, table_of
+    from perf.measure import circumstances
 
     if keys.keep:
         raise ConfigError("+keep and +against exclude each other", code="contradiction")
@@ -112,7 +112,7 @@ def _compare(keys: BenchKeys, other: Path) -> int:
 
 def _run_all(keys: BenchKeys) -> int:
     """Every benchmark in a process of its own; one that fails doesn't keep the others from running."""
-    from benchmarks.catalogue import BENCHMARKS
+    from perf.catalogue import BENCHMARKS
 
     if keys.against is not None or keys.output is not None:
         raise ConfigError(f"+against and +json are for one benchmark, not for `{ALL}`", code="contradiction")
@@ -121,7 +121,7 @@ def _run_all(keys: BenchKeys) -> int:
         began = time.monotonic()
         _tell(f"{name}: {shown.summary}")
         kept = ["+keep=true"] if keys.keep else []
-        command = [sys.executable, "-m", "nemo_gym.cli.bench", name, *shown.options, *kept]
+        command = [sys.executable, "-m", "perf", name, *shown.options, *kept]
         code = subprocess.run(
             command, stdout=subprocess.DEVNULL if keys.keep else None, check=False
         ).returncode
@@ -133,7 +133,7 @@ def _run_all(keys: BenchKeys) -> int:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"benchmarks.{name}")
+    return importlib.import_module(f"perf.{name}")
 
 
 def _own_keys(keys: BenchKeys) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`ng_simulate`: whole collections in virtual time under random faults, until one breaks a law."""
+"""`python -m simulation`: whole collections in virtual time under random faults, until one breaks a law."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
-    from nemo_gym.simulation import Finding, Scenario, Search
+    from simulation import Finding, Scenario, Search
 
 _TOLD_EVERY_S = 10.0
 _OF_A_SEARCH = ("seeds", "first_seed", "most_findings")
@@ -35,9 +35,9 @@ class SimulateKeys(Keys):
 
 
 COMMAND = Command(
-    name="ng_simulate",
+    name="python -m simulation",
     summary="Play collections in virtual time under random faults, and check that nothing is lost or made up.",
-    example="ng_simulate +seeds=1000",
+    example="python -m simulation +seeds=1000",
     keys=SimulateKeys,
     exit_codes={
         ExitCode.COMPLETE: "no law was broken",
@@ -70,7 +70,7 @@ def _refuse_contradictions(keys: SimulateKeys) -> None:
 
 
 def _search(keys: SimulateKeys) -> int:
-    from nemo_gym.simulation import Search
+    from simulation import Search
 
     search = Search()
     began = told_at = time.monotonic()
@@ -112,7 +112,7 @@ def _sentence(search: Search, seconds: float) -> str:
 
 def _show(keys: SimulateKeys, seed: int) -> int:
     """Play one seed and print its scenario, its events and what they break."""
-    from nemo_gym.simulation import draw, play
+    from simulation import draw, play
 
     scenario = draw(seed)
     numbers = _chosen(scenario, keys.keep)
