@@ -81,30 +81,33 @@ def run_benchmark(keys: BenchKeys) -> int:
 
 def _run_one(keys: BenchKeys) -> int:
     from perf.measure import circumstances
-    from perf.results import Result, keep
+    from perf.results import keep
 
     began = time.time()
     about = circumstances()  # the machine's load without our own
     module = _module(keys.name)
     figures = module.run(keys.runs, keys) if hasattr(module, "BenchKeys") else module.run(keys.runs)
     settings = {"runs": keys.runs, **_own_keys(keys)}
-    result = Result(keys.name, figures, about, settings, round(time.time() - began, 1))
-    _print(result.to_json(), keys.output)
+    seconds = round(time.time() - began, 1)
+    result = {"benchmark": keys.name, **about, "settings": settings, "seconds": seconds, "figures": figures}
+    _print(result, keys.output)
     if keys.keep:
         keep(result)
     return ExitCode.COMPLETE
 
 
 def _compare(keys: BenchKeys, other: Path) -> int:
+    from rich.console import Console
+
     from perf.comparison import compare, table_of
     from perf.measure import circumstances
 
     if keys.keep:
         raise ConfigError("+keep and +against exclude each other", code="contradiction")
     found = compare(keys.name, _own_keys(keys), other, keys.runs)
-    print(table_of(found))
+    Console().print(table_of(found))
     if keys.output is not None:
-        ratios = {" / ".join(ratio.path): ratio.to_json() for ratio in found}
+        ratios = {ratio.figure: ratio._asdict() for ratio in found}
         result = {"benchmark": keys.name, "against": str(other), **circumstances(), "ratios": ratios}
         keys.output.write_text(json.dumps(result, indent=2) + "\n")
     return ExitCode.COMPLETE

@@ -15,35 +15,25 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
+from rich.table import Table
 
 from nemo_gym.failures import ConfigError
-from perf.measure import REPOSITORY, FigurePath, Figures, leaves, tell
+from perf.measure import REPOSITORY, Figures, leaves, tell
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A figure here, there, and here by there."""
+class Ratio(NamedTuple):
+    """A figure here, there, and here by there: medians, lowest and highest over the rounds."""
 
-    path: FigurePath
+    figure: str
     here: float
     there: float
-    median: float
+    ratio: float
     lowest: float
     highest: float
-
-    def to_json(self) -> dict[str, float]:
-        return {
-            "here": self.here,
-            "there": self.there,
-            "ratio": self.median,
-            "lowest": self.lowest,
-            "highest": self.highest,
-        }
 
 
 def compare(benchmark: str, keys: Mapping[str, Any], other: Path, rounds: int) -> list[Ratio]:
@@ -71,7 +61,7 @@ def ratios(rounds: Sequence[tuple[Figures, Figures]]) -> Iterator[Ratio]:
             continue
         each = [here / there for here, there in numbers]
         yield Ratio(
-            path,
+            ", ".join(path),
             statistics.median(here for here, _ in numbers),
             statistics.median(there for _, there in numbers),
             statistics.median(each),
@@ -80,15 +70,12 @@ def ratios(rounds: Sequence[tuple[Figures, Figures]]) -> Iterator[Ratio]:
         )
 
 
-def table_of(found: Sequence[Ratio]) -> str:
-    """The ratios as text: here, there, here by there, and between which ratios the rounds lie."""
-    names = [" / ".join(ratio.path) for ratio in found]
-    width = max(map(len, names), default=0)
-    lines = [f"{'':{width}}  {'here':>10}  {'there':>10}  {'ratio':>6}  spread"]
-    for name, ratio in zip(names, found, strict=True):
-        figures = f"{ratio.here:10.4g}  {ratio.there:10.4g}  {ratio.median:6.3f}"
-        lines.append(f"{name:{width}}  {figures}  {ratio.lowest:.3f} to {ratio.highest:.3f}")
-    return "\n".join(lines)
+def table_of(found: Sequence[Ratio]) -> Table:
+    """The ratios as a table for the terminal."""
+    table = Table(*Ratio._fields)
+    for figure, *values in found:
+        table.add_row(figure, *(f"{value:.4g}" for value in values))
+    return table
 
 
 # --- One side ---------------------------------------------------------------------------------------------------

@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, TypeAlias
 
 import orjson
 
-from perf.measure import REPOSITORY, Figures, rounded
+from perf.measure import REPOSITORY, rounded
 
 FOLDER = REPOSITORY / "perf" / "results"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a benchmark said once."""
-
-    benchmark: str
-    figures: Figures
-    circumstances: dict[str, Any]
-    """Commit, time, machine and versions."""
-    settings: dict[str, Any]
-    """The keys that were given, and the number of runs."""
-    seconds: float
-
-    @property
-    def commit(self) -> str:
-        return str(self.circumstances["commit"])
-
-    @property
-    def machine(self) -> tuple[Any, ...]:
-        """What has to be the same for figures to compare."""
-        machine = self.circumstances["machine"]
-        return machine["processor"], machine["cores"]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "benchmark": self.benchmark,
-            **self.circumstances,
-            "settings": self.settings,
-            "seconds": self.seconds,
-            "figures": rounded(self.figures),
-        }
-
-    @classmethod
-    def from_json(cls, line: dict[str, Any]) -> Self:
-        named = ("benchmark", "figures", "settings", "seconds")
-        rest = {name: value for name, value in line.items() if name not in named}
-        return cls(line["benchmark"], line["figures"], rest, line["settings"], line["seconds"])
+Result: TypeAlias = dict[str, Any]
+"""`benchmark`; `commit`, `at`, `machine`, `versions`; `settings` (the keys that were given), `seconds`, `figures`."""
 
 
 def keep(result: Result, folder: Path = FOLDER) -> Path:
     """Add the result to those of its benchmark, in place of one of the same commit and machine."""
-    path = folder / f"{result.benchmark}.jsonl"
-    others = [
-        kept for kept in read(result.benchmark, folder)
-        if (kept.commit, kept.machine) != (result.commit, result.machine)
-    ]  # fmt: skip
+    path = folder / f"{result['benchmark']}.jsonl"
+    others = [kept for kept in read(result["benchmark"], folder) if _place(kept) != _place(result)]
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(orjson.dumps(each.to_json()) + b"\n" for each in (*others, result)))
+    kept = [*others, result | {"figures": rounded(result["figures"])}]
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in kept))
     return path
 
 
@@ -67,9 +29,18 @@ def read(benchmark: str, folder: Path = FOLDER) -> list[Result]:
     """The kept results of a benchmark, the oldest first."""
     path = folder / f"{benchmark}.jsonl"
     lines = path.read_bytes().splitlines() if path.exists() else []
-    return [Result.from_json(orjson.loads(line)) for line in lines]
+    return [orjson.loads(line) for line in lines]
 
 
-def comparable(results: list[Result]) -> list[Result]:
-    """Those that were had on the machine of the last."""
-    return [each for each in results if each.machine == results[-1].machine]
+def comparable(results: Sequence[Result]) -> list[Result]:
+    """The results that were measured on the machine of the last one."""
+    return [each for each in results if _machine(each) == _machine(results[-1])]
+
+
+def _place(result: Result) -> tuple[Any, ...]:
+    return result["commit"], *_machine(result)
+
+
+def _machine(result: Result) -> tuple[Any, ...]:
+    """The facts that have to be the same for figures to compare."""
+    return result["machine"]["processor"], result["machine"]["cores"]

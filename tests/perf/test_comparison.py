@@ -21,16 +21,17 @@ def test_ratios_are_taken_within_a_round() -> None:
         ({"a": {"rate": 130.0}}, {"a": {"rate": 100.0}}),
     ]
     (ratio,) = ratios(rounds)
-    assert ratio.path == ("a", "rate")
+    assert ratio.figure == "a, rate"
     assert (ratio.here, ratio.there) == (110.0, 100.0)
-    assert (ratio.lowest, ratio.median, ratio.highest) == pytest.approx((1.1, 1.2, 1.3))
-    assert "1.200  1.100 to 1.300" in table_of([ratio])
+    assert (ratio.lowest, ratio.ratio, ratio.highest) == pytest.approx((1.1, 1.2, 1.3))
+    cells = [list(column.cells) for column in table_of([ratio]).columns]
+    assert cells == [["a, rate"], ["110"], ["100"], ["1.2"], ["1.1"], ["1.3"]]
 
 
 def test_what_has_no_ratio_is_left_out() -> None:
     here = {"text": "x", "new": 1.0, "failed": 0, "rate": 2.0}
     there = {"text": "x", "failed": 0, "rate": 1.0}
-    assert [ratio.path for ratio in ratios([(here, there)])] == [("rate",)]
+    assert [ratio.figure for ratio in ratios([(here, there)])] == ["rate"]
 
 
 def test_the_code_that_is_measured_is_that_of_the_checkout(tmp_path: Path) -> None:
