@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos check format test-vllm test-train example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-vllm test-train example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -24,9 +24,18 @@ chaos: .venv/.dev
 	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 $(BIN)/python -m pytest -s \
 		tests/chaos/chaos_*.py tests/chaos/test_*.py tests/rollouts/test_killed.py
 
+# Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
+simulate: .venv/.dev
+	$(BIN)/python -m simulation +seeds=$(or $(SEEDS),1000)
+
+# The wheel in a fresh environment, from an empty folder: a minute, most of it pip's.
+test-packaging: .venv/.dev
+	NEMO_GYM_TEST_PACKAGING=1 $(BIN)/python -m pytest tests/packaging
+
 check: .venv/.dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 format: .venv/.dev
@@ -47,7 +56,7 @@ example-grpo example-offline:
 
 # All benchmarks, in about ten minutes. Results are kept by commit under perf/results and shown in docs/performance.md.
 bench: .venv/.dev
-	$(BIN)/ng_bench all +keep=true; status=$$?; $(BIN)/python -m perf.page && exit $$status
+	$(BIN)/python -m perf all +keep=true; status=$$?; $(BIN)/python -m perf.page && exit $$status
 
 clean:
 	rm -rf .venv .venvs build dist *.egg-info

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
 
+GYM_FOLDERS = (PARENT_DIR, PARENT_DIR / "nemo_gym")
+"""The gym's own folders: the one that holds the package, and the package itself, where a wheel puts `configs/`."""
 DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
 """What a running gym keeps in the folder that it was started in: its configuration with all addresses."""
 RUN_KEY = "_ng_run"
@@ -15,7 +17,7 @@ RUN_KEY = "_ng_run"
 
 def candidates(name: str | Path) -> tuple[Path, ...]:
     """The places that `name` may mean, best first; one of them when it is absolute."""
-    return tuple(dict.fromkeys(folder / Path(name).expanduser() for folder in (WORKING_DIR, PARENT_DIR)))
+    return tuple(dict.fromkeys(folder / Path(name).expanduser() for folder in (WORKING_DIR, *GYM_FOLDERS)))
 
 
 def find_file(name: str | Path) -> Path:

@@ -122,6 +122,29 @@ BENCHMARKS: Mapping[str, Shown] = {
         ),
         ("+runs=3",),
     ),
+    "e2e": Shown(
+        "rollouts per second and CPU per rollout of the whole `ng_e2e_collect_rollouts`, against those without the "
+        "collector: 20,000 tool-calling rollouts, 256 in flight, an instant engine, both placements",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "collecting_rollouts_per_s": "without start and stop",
+            "rollouts_per_s_without_collector": "without the collector",
+            "of_the_rate_without_collector": "of that rate",
+            "gym_cpu_ms": "gym CPU ms",
+            "engine_cpu_ms": "stub CPU ms",
+            "cpu_ms": "all CPU ms",
+            "cpu_ms_without_collector": "without the collector",
+            "seconds": "s in all",
+        },
+        (
+            Panel(
+                "of the rate without the collector",
+                {placement: (placement, "of_the_rate_without_collector") for placement in ("process", "inline")},
+                0.8,
+            ),
+        ),
+        ("+runs=1",),
+    ),
     "collector": Shown(
         "rows of 4 KB a second, memory over 200,000 of them, and how soon a run is resumed; the collector alone",
         {

@@ -101,6 +101,13 @@ GOALS: tuple[Goal, ...] = (
              (number, "saw_another_replica"), 0, at_most=True)
         for number in ("2 replicas", "4 replicas")
     ),
+    *(
+        Goal(
+            f"rollouts/s of the whole command, of those without the collector, {where}", "e2e",
+            (placement, "of_the_rate_without_collector"), 0.8,
+        )
+        for placement, where in (("process", "a process a server"), ("inline", "inline"))
+    ),
     Goal("four servers ready", "startup", ("ng_run", "ready_s"), 2, " s", at_most=True),
     Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
     Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),

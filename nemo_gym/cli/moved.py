@@ -1,4 +1,7 @@
-"""Commands that have left the package. Their names say where they are now, and exit with 2."""
+"""Commands that have left the package. Their names say where they are now, and exit with 2.
+
+It imports nothing heavy: every command imports it, through the package.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from nemo_gym.cli.command import ExitCode
-
 MOVED: Mapping[str, str] = {"bench": "python -m perf", "simulate": "python -m simulation"}
 """Verb → the command that took its place, to be run in a checkout of the repository."""
 
 
 def say_where(verb: str) -> NoReturn:
     print(f"ng_{verb} is now `{MOVED[verb]}`, in a checkout of the repository", file=sys.stderr)
-    sys.exit(ExitCode.BAD_INPUT)
+    sys.exit(2)
 
 
 def bench(argv: Sequence[str] | None = None) -> NoReturn:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.config.directives import Directives
 from nemo_gym.config.interpolation import paths_in, resolve_texts
 from nemo_gym.config.nodes import (
@@ -30,6 +29,7 @@ from nemo_gym.config.nodes import (
 from nemo_gym.config.overrides import Action, Override
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.yaml_files import read_yaml
+from nemo_gym.paths import GYM_FOLDERS
 
 CONFIG_PATHS = "config_paths"
 INITIAL = Location("initial configuration")
@@ -89,7 +89,7 @@ def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictN
 
 def find_file(name: str, working_directory: Path) -> Path | None:
     """`name` in the working directory, or else beside the package; None when it is in neither."""
-    candidates = [folder / Path(name).expanduser() for folder in (working_directory, PARENT_DIR)]
+    candidates = [folder / Path(name).expanduser() for folder in (working_directory, *GYM_FOLDERS)]
     return next((path for path in candidates if path.is_file()), None)
 
 
@@ -153,11 +153,11 @@ class _Files:
         return resolve_texts(texts, {**own_keys, **self.scope}, self.problems)
 
     def _remedy_for_missing(self, name: str) -> str:
-        places = dict.fromkeys(str(folder) for folder in (self.working_directory, PARENT_DIR))
+        places = dict.fromkeys(str(folder) for folder in (self.working_directory, *GYM_FOLDERS))
         looked = f"Looked in {' and '.join(places)}." if not Path(name).is_absolute() else ""
         neighbours = {
             str(Path(name).with_name(path.name))
-            for folder in (self.working_directory, PARENT_DIR)
+            for folder in (self.working_directory, *GYM_FOLDERS)
             for path in (folder / name).parent.glob("*.y*ml")
         }
         return " ".join(part for part in (did_you_mean(name, neighbours), looked) if part)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
+from nemo_gym.paths import GYM_FOLDERS
 from nemo_gym.rollouts.compression import DAMAGE, codec_of
 from nemo_gym.rollouts.packed_file import open_packed
 
@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
 def locate(path: Path) -> Path:
     """`path` as it is, or below the folder that holds the gym's servers; raises `ConfigError` if it is at neither."""
-    for candidate in (path, PARENT_DIR / path):
+    for candidate in (path, *(folder / path for folder in GYM_FOLDERS)):
         if candidate.is_file():
             return candidate
     problem = "is a folder" if path.is_dir() else "does not exist"

@@ -19,8 +19,9 @@ from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from nemo_gym import PARENT_DIR, WORKING_DIR, sources
+from nemo_gym import WORKING_DIR, sources
 from nemo_gym.failures import InputError
+from nemo_gym.paths import GYM_FOLDERS
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.messages_api import message_of_response, sse_of_message
@@ -153,7 +154,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
 def find_file(name: str) -> Path | None:
     """`name` below the folder that the command was started in, or else beside the package; None when at neither."""
-    folders = (WORKING_DIR, PARENT_DIR)
+    folders = (WORKING_DIR, *GYM_FOLDERS)
     return next((path for path in (folder / name for folder in folders) if path.is_file()), None)
 
 
