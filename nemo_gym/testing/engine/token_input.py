@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from starlette.types import Receive, Scope, Send
 
-from nemo_gym.servers.inbound import Receive, Scope, Send
 from nemo_gym.testing.engine.app import EngineApp, parse_json
 from nemo_gym.testing.engine.chat import ChatSurface
 from nemo_gym.testing.engine.conversation import Message, Tool
