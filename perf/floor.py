@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 import psutil
 import uvicorn
 
-from nemo_gym.servers.http_protocol import protocol_of
 from nemo_gym.transport import Call, HttpTransport
 from perf.measure import Figures, cpu_s, in_fast_loop
 
@@ -89,7 +88,7 @@ def served(new_app: Callable[[], AsgiApp]) -> Iterator[Peer]:
 def _serve(new_app: Callable[[], AsgiApp], listening: socket.socket) -> None:
     app = new_app()
     config = uvicorn.Config(
-        app, loop="uvloop", http=protocol_of(app), access_log=False, log_level="warning", lifespan="off",
+        app, loop="uvloop", http="httptools", access_log=False, log_level="warning", lifespan="off",
         server_header=False, date_header=False, proxy_headers=False,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])

@@ -2,9 +2,9 @@
 
 `py-spy` looks at the gym's processes a few hundred times a second, C code included, while 64 attempts are in flight.
 A sample belongs to the innermost frame that a kind of work claims: what the interpreter does for orjson is JSON, what
-it does for `gate.py` is the gate. Threads beside the event loop (the watchdogs) are left out. A process that waits for
-a core counts as busy, and it is most often system calls in which it loses one: where cores are scarce their share is
-told too high.
+it does for `middleware.py` is the middleware. Threads beside the event loop (the loop monitors) are left out. A process
+that waits for a core counts as busy, and it is most often system calls in which it loses one: where cores are scarce
+their share is told too high.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ KINDS: Mapping[str, str] = {
     "garbage collection": r"^gc_collect",
     "asyncio: tasks, timeouts, the running loop": r"asyncio/|_asynciomodule|contextvars",
     "event loop (uvloop)": r"uvloop|(loop|core|stream|linux|timer|loop-watcher|udp)\.c:|queue\.h:",
-    "HTTP server": r"uvicorn/|http_protocol\.py",
+    "HTTP server": r"uvicorn/",
     "framework (starlette, fastapi)": r"starlette/|fastapi/|anyio/",
     "client and transport": r"nemo_gym/transport/|multidict|yarl",
-    "gate, routes, sessions": r"nemo_gym/servers/(gate|routes|app|inbound|sessions|base|context|turns)\.py"
-    r"|nemo_gym/servers/(control|watchdog)\.py",
+    "middleware, routes, sessions": r"nemo_gym/servers/(middleware|routes|app|base|context|control|disconnects"
+    r"|error_responses|json_response|listening|loop_monitor|request_body|session\w*)\.py",
     "conversion and engine calls": r"nemo_gym/responses/|nemo_gym/tokens/|nemo_gym/servers/(engine|model)\w*\.py"
     r"|responses_api_models/|recorder\.py",
     "episode and agent": r"nemo_gym/servers/|responses_api_agents/",

@@ -311,7 +311,7 @@ class _Play:
         """Wait until whatever sweeps has swept."""
         await asyncio.sleep(self._scenario.rollout_timeout_s + CLOSING_TAKES_S + 2 * SWEEP_EVERY_S)
         rest = Rest(
-            sessions_open=sum(len(server.gate.sessions) for server in self._gym.environments),
+            sessions_open=sum(len(server.middleware.access.sessions) for server in self._gym.environments),
             states_held=sum(server.states_held for server in self._gym.environments),
             calls_in_flight=self._network.calls_in_flight,
             tasks_running=self._network.tasks_running,

@@ -26,9 +26,10 @@ from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.launch.spawners import Child, ServerProcess
 from nemo_gym.servers import bootstrap
-from nemo_gym.servers.base import SimpleServer, web_config
+from nemo_gym.servers.base import SimpleServer
 from nemo_gym.servers.garbage import collected_rarely
 from nemo_gym.servers.head import HeadServer
+from nemo_gym.servers.listening import web_config
 from nemo_gym.servers.server_client import ServerClient, process_transport
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.http import raise_file_limit

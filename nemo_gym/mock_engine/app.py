@@ -13,14 +13,14 @@ from random import Random
 from typing import Any, TypeAlias
 
 import orjson
-from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from nemo_gym.failures import GymError
 from nemo_gym.mock_engine.chat import ChatSurface
 from nemo_gym.mock_engine.completions import CompletionSurface
 from nemo_gym.mock_engine.delivery import Answer, TimedEvent, deliver, deliver_stream
 from nemo_gym.mock_engine.engine import Engine, Generation
-from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange, WholeExchange
+from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import (
     AnswerFault,
     Delivery,
@@ -38,7 +38,6 @@ from nemo_gym.mock_engine.slots import Slots
 from nemo_gym.mock_engine.stats import EngineStats
 from nemo_gym.mock_engine.tokenize import detokenize, tokenize
 from nemo_gym.mock_engine.wire import Dialect, Event, Surface
-from nemo_gym.servers.inbound import Handle, Inbound, Receive, Scope, Send
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)
@@ -63,7 +62,7 @@ class PlainRoute:
 
 
 class EngineApp:
-    """The application of one engine: bare ASGI, and a `PlainApp` for servers that need no ASGI."""
+    """The ASGI application of one engine."""
 
     def __init__(
         self, engine: Engine, *, faults: FaultPlan | None = None, stats: EngineStats | None = None
@@ -76,21 +75,6 @@ class EngineApp:
         self._delays = Random(f"{options.seed}/delays")
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
         self._authorization = f"Bearer {options.api_key}" if options.api_key else None
-
-    def handler_of(self, method: str, path: str) -> Handle:
-        """Every request is answered without ASGI where the server can do that."""
-        return self._answer
-
-    def is_watched(self, path: str) -> bool:
-        return True
-
-    async def answer(self, inbound: Inbound, handle: Handle) -> Response | None:
-        return await handle(inbound)
-
-    async def _answer(self, inbound: Inbound) -> Response | None:
-        exchange = WholeExchange(inbound)
-        await self._serve(exchange)
-        return exchange.whole
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -107,7 +91,7 @@ class EngineApp:
             pass  # counted as a fault
         except ClientLeft:
             self.stats.disconnects += 1
-        except asyncio.CancelledError:  # how a client leaves where there is no ASGI or no connection
+        except asyncio.CancelledError:  # how a client leaves in memory
             self.stats.disconnects += 1
             raise
         finally:
@@ -116,23 +100,19 @@ class EngineApp:
 
     async def _handle(self, exchange: Exchange) -> None:
         route = ROUTES.get(exchange.path)
-        error = self._gate(exchange, route)
+        error = self._refusal(exchange, route)
         if error is not None:
             await deliver(exchange, error)
-        elif isinstance(route, GenerationRoute) and self._slots.are_taken:
-            await exchange.body()
-            await deliver(exchange, self._error(_FULL))
         elif isinstance(route, GenerationRoute):
             self.stats.enter()
             try:
-                async with self._slots:
-                    await self._generate(exchange, route)
+                await self._generate_in_slot(exchange, route)
             finally:
                 self.stats.leave()
         elif route is not None:
             await self._answer_plainly(exchange, route)
 
-    def _gate(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> Answer | None:
+    def _refusal(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> Answer | None:
         """Why the request isn't looked at, if so."""
         needs_key = self._authorization is not None and exchange.path.startswith("/v1")
         if needs_key and exchange.header("authorization") != self._authorization:
@@ -173,8 +153,21 @@ class EngineApp:
                 await exchange.cut(with_reset=True)
         return rule
 
-    async def _generate(self, exchange: Exchange, route: GenerationRoute) -> None:
+    async def _generate_in_slot(self, exchange: Exchange, route: GenerationRoute) -> None:
         body = await exchange.body()
+        if self._slots.are_taken:
+            await deliver(exchange, self._error(_FULL))
+            return
+        if self._slots.are_busy:
+            await exchange.wait_for(self._slots.acquire())
+        else:
+            await self._slots.acquire()
+        try:
+            await self._generate(exchange, route, body)
+        finally:
+            self._slots.release()
+
+    async def _generate(self, exchange: Exchange, route: GenerationRoute, body: bytes) -> None:
         rule = await self._begin(exchange, route.name, body)
         delivery, over_s = _delivery_of(rule)
         try:

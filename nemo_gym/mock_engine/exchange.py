@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, NoReturn
 
-from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from nemo_gym.servers.inbound import Inbound, JsonAnswer, Receive, Scope, Send
+from nemo_gym.servers.disconnects import DisconnectWatch
 
 JSON = b"application/json"
 _ABORT_WITH_RST = struct.pack("ii", 1, 0)
@@ -73,6 +73,13 @@ class Exchange:
         except TimeoutError:
             return
 
+    async def wait_for(self, awaited: Awaitable[None]) -> None:
+        """Awaits, and raises ClientLeft as soon as the client goes away: `awaited` is then cancelled."""
+        watch = DisconnectWatch(self._receive, self._send)
+        await watch.run(awaited)
+        if watch.has_left:
+            raise ClientLeft
+
     async def until_left(self) -> NoReturn:
         """Waits until the client goes away, then raises ClientLeft."""
         while (await self._receive())["type"] != "http.disconnect":
@@ -102,8 +109,8 @@ class Exchange:
 
         In memory there is no connection: the app then returns without having answered, which says the same.
         """
-        carrier = getattr(self._send, "__self__", None)  # uvicorn's and ours have the connection's transport
-        transport: Any = getattr(carrier, "transport", None)
+        cycle = getattr(self._send, "__self__", None)  # uvicorn's, which has the connection's transport
+        transport: Any = getattr(cycle, "transport", None)
         if transport is None:
             raise ConnectionCut
         if with_reset:
@@ -114,37 +121,5 @@ class Exchange:
             transport.close()
         try:
             await self.until_left()  # the server takes an app that returns before that for a broken one
-        except (ClientLeft, asyncio.CancelledError) as left:  # as each server tells it
+        except ClientLeft as left:
             raise ConnectionCut from left
-
-
-class WholeExchange(Exchange):
-    """The same where the request is at hand as a whole, and a client that leaves cancels whoever answers it."""
-
-    def __init__(self, inbound: Inbound) -> None:
-        self.method, self.path, self.status = inbound.method, inbound.path, None
-        self.whole: Response | None = None
-        """The answer, where it went out by `answer`."""
-        self._inbound = inbound
-        carrier: Any = inbound.carrier
-        self._receive, self._send = carrier.receive, carrier.send
-
-    def header(self, name: str) -> str | None:
-        return self._inbound.headers.get(name)
-
-    async def body(self) -> bytes:
-        return self._inbound.body
-
-    async def pause(self, seconds: float) -> None:
-        if seconds > 0:
-            await asyncio.sleep(seconds)
-
-    async def answer(
-        self, status: int, body: bytes, content_type: bytes = JSON, headers: Sequence[Header] = ()
-    ) -> None:
-        self.status = status
-        if content_type == JSON and not headers:
-            self.whole = JsonAnswer(body, status)
-            return
-        self.whole = Response(body, status)
-        self.whole.raw_headers.extend([(b"content-type", content_type), *headers])

@@ -15,7 +15,11 @@ from nemo_gym.mock_engine.template import ChatTemplate
 from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from nemo_gym.mock_engine.listening import Listening
+    from nemo_gym.servers.listening import Listener
+
+
+STOP_WITHIN_S = 1.0
+"""How long requests that wait may take to notice that the engine stops."""
 
 
 class MockEngine:
@@ -39,7 +43,7 @@ class MockEngine:
         self.app = EngineApp(self.engine)
         self._host = host
         self._port = port
-        self._listening: Listening | None = None
+        self._listener: Listener | None = None
 
     @property
     def stats(self) -> EngineStats:
@@ -58,19 +62,20 @@ class MockEngine:
 
     async def start(self) -> None:
         """Listens. Raises OSError when the port is taken."""
-        from nemo_gym.mock_engine.listening import Listening  # uvicorn is only for those who listen
+        from nemo_gym.servers.listening import Listener  # uvicorn is only for engines that listen
 
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.create_server((self._host, self._port), family=family)
-        self._port = listener.getsockname()[1]
-        self._listening = Listening(self.app, self.stats)
-        await self._listening.start(listener)
+        listening = socket.create_server((self._host, self._port), family=family)
+        self._port = listening.getsockname()[1]
+        self._listener = Listener(self.app, on_connection=self.stats.count_connection)
+        self.stats.connections = self._listener.state.connections
+        await self._listener.start(listening)
 
     async def stop(self) -> None:
         """Stops listening and cuts every connection. Requests that still wait end at once."""
-        listening, self._listening = self._listening, None
-        if listening is not None:
-            await listening.stop()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.stop(STOP_WITHIN_S)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 
 
 class Slots:
-    """Entered for as long as a request is worked on; entering waits for room."""
+    """Acquired for as long as a request is worked on."""
 
     def __init__(self, working: int | None, waiting: int | None) -> None:
         """`working` at once and `waiting` for that; None for any number."""
@@ -16,13 +15,17 @@ class Slots:
         self._waiting = 0
 
     @property
+    def are_busy(self) -> bool:
+        """Whether a request has to wait."""
+        return self._slots is not None and self._slots.locked()
+
+    @property
     def are_taken(self) -> bool:
         """Whether one request more would be too many."""
-        if self._slots is None or self._most_waiting is None:
-            return False
-        return self._slots.locked() and self._waiting >= self._most_waiting
+        return self.are_busy and self._most_waiting is not None and self._waiting >= self._most_waiting
 
-    async def __aenter__(self) -> None:
+    async def acquire(self) -> None:
+        """Wait for room."""
         if self._slots is None:
             return
         self._waiting += 1
@@ -31,8 +34,6 @@ class Slots:
         finally:
             self._waiting -= 1
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def release(self) -> None:
         if self._slots is not None:
             self._slots.release()

@@ -32,6 +32,9 @@ class EngineStats:
     """Tokens of the answers that were sent to their end."""
     cpu_at_reset: float = field(default_factory=time.process_time)
 
+    def count_connection(self) -> None:
+        self.connections_opened += 1
+
     def enter(self) -> None:
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)

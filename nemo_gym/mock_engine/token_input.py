@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine.app import EngineApp, parse_json
 from nemo_gym.mock_engine.chat import ChatSurface
@@ -25,7 +26,6 @@ from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import Asked, ToolChoice, parse_chat
 from nemo_gym.mock_engine.template import MarkTemplate
 from nemo_gym.mock_engine.wire import Dialect
-from nemo_gym.servers.inbound import Receive, Scope, Send
 from nemo_gym.tokens.splicing import spliced
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"

@@ -18,7 +18,7 @@ from nemo_gym.reward_profile import AggregateMetricsMixin
 from nemo_gym.servers.base import BaseServer, SimpleServer
 from nemo_gym.servers.context import current_context
 from nemo_gym.servers.episode import Act, EndReason, Episode, OnTruncation, drive_episode
-from nemo_gym.servers.inbound import JsonAnswer
+from nemo_gym.servers.json_response import JsonResponse
 from nemo_gym.servers.rollout_paths import apply_rollout_prefix
 from nemo_gym.servers.routes import dump_body
 
@@ -65,7 +65,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
     async def run(self, request: Request) -> HttpResponse:
         """One attempt at the task row in the body: open the session, act, verify, close; the scored row."""
         row = await drive_episode(self, request)
-        return JsonAnswer(orjson.dumps(row))
+        return JsonResponse(orjson.dumps(row))
 
     async def act(self, episode: Episode) -> Act:
         """The policy loop on plain data. By default it validates the row and calls `responses`."""

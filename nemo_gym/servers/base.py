@@ -1,4 +1,4 @@
-"""What all servers have in common: a config, a server client, an app behind the gate, and a process to run in."""
+"""The base of all servers: a config, a server client, an app behind the middleware, and a process to run in."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, PrivateAttr
+from starlette.types import ASGIApp
 
 from nemo_gym.config_types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
@@ -24,8 +25,9 @@ from nemo_gym.servers import bootstrap
 from nemo_gym.servers.app import GymApp
 from nemo_gym.servers.bootstrap import Bootstrap
 from nemo_gym.servers.garbage import collected_rarely
-from nemo_gym.servers.gate import Gate, handle_by
-from nemo_gym.servers.http_protocol import protocol_of
+from nemo_gym.servers.listening import web_config
+from nemo_gym.servers.loop_monitor import LoopMonitor
+from nemo_gym.servers.middleware import RequestMiddleware
 from nemo_gym.servers.server_client import (
     HEAD_SERVER_KEY_NAME,
     ServerClient,
@@ -33,14 +35,10 @@ from nemo_gym.servers.server_client import (
     process_refusals,
     process_transport,
 )
+from nemo_gym.servers.session_access import SessionAccess
 from nemo_gym.servers.sessions import SessionCookies, SessionRegistry
-from nemo_gym.servers.watchdog import LoopWatchdog
 from nemo_gym.transport.directory import server_block
 from nemo_gym.transport.http import raise_file_limit
-
-SERVER_KEEPALIVE_S = 75
-"""Longer than the client's pool keeps an idle connection, so that the server never closes one under a request."""
-DRAIN_S = 1
 
 
 class BaseServer(BaseModel):
@@ -77,26 +75,26 @@ class SimpleServer(BaseServer):
 
     boundary: ClassVar[Boundary] = Boundary.AGENT
     watched_paths: ClassVar[frozenset[str]] = frozenset()
-    """Routes whose handlers are cancelled when the caller goes away."""
+    """Routes whose handlers are cancelled when the client leaves."""
     acting_paths: ClassVar[frozenset[str]] = frozenset()
     """Routes in which the policy acts; no control route can be called from there."""
     guards_sessions: ClassVar[bool] = False
-    """Whether a session is believed only with the run's token or in a signed cookie."""
-    _watchdog: LoopWatchdog | None = PrivateAttr(default=None)
+    """Whether a session needs the run's token or a signed cookie."""
+    _loop_monitor: LoopMonitor | None = PrivateAttr(default=None)
 
     @cached_property
-    def gate(self) -> Gate:
-        """The gate of this server's app, made on first use."""
+    def middleware(self) -> RequestMiddleware:
+        """The middleware of this server's app, made on first use."""
+        return RequestMiddleware(self._new_access(), self.boundary, self.watched_paths, self.acting_paths)
+
+    def _new_access(self) -> SessionAccess:
         given = bootstrap.current()
         name = self.config.name or type(self).__name__
-        return Gate(
+        return SessionAccess(
             server_name=name,
-            boundary=self.boundary,
             cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
             sessions=self.new_sessions(),
             token=given.run_token if given else None,
-            watched=self.watched_paths,
-            acting=self.acting_paths,
             guards_sessions=self.guards_sessions,
         )
 
@@ -105,7 +103,7 @@ class SimpleServer(BaseServer):
 
     def new_app(self) -> GymApp:
         """An app with the routes that all servers have."""
-        app = GymApp(self.gate, title=self.config.name or type(self).__name__)
+        app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
         self.add_common_routes(app)
         return app
 
@@ -114,17 +112,17 @@ class SimpleServer(BaseServer):
         app.get("/_ng/stats")(self._answer_stats)
 
     async def _answer_stats(self) -> dict[str, Any]:
-        stats = self.gate.stats
+        stats = self.middleware.stats
         return {
             "requests": stats.requests,
             "errors": stats.errors,
             "in_flight": stats.in_flight,
             "cancelled": stats.cancelled,
-            "sessions_open": len(self.gate.sessions),
+            "sessions_open": len(self.middleware.access.sessions),
             "outages": process_outages(),
             "refusals": process_refusals(),
             "workers": _worker_stats(),
-            "loop_held": self._watchdog.to_wire() if self._watchdog is not None else {},
+            "loop_held": self._loop_monitor.to_wire() if self._loop_monitor is not None else {},
         }
 
     @abstractmethod
@@ -133,7 +131,7 @@ class SimpleServer(BaseServer):
     def setup_session_middleware(self, app: FastAPI) -> None:
         """Sessions for an app that an author made by hand; the app of `super().setup_webserver()` has them."""
         if not isinstance(app, GymApp):
-            app.add_middleware(_GateMiddleware, gate=self.gate)
+            app.add_middleware(_with_middleware, middleware=self.middleware)
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -163,15 +161,11 @@ class SimpleServer(BaseServer):
         """Runs in the server's event loop when it stops."""
 
     @contextmanager
-    def watched_loop(self) -> Iterator[None]:
+    def monitored_loop(self) -> Iterator[None]:
         """Within the block, handlers that hold the event loop are named in the log and in `GET /_ng/stats`."""
-        stats = self.gate.stats
-        self._watchdog = LoopWatchdog(self.gate.server_name, lambda: stats.in_flight > 0)
-        self._watchdog.start()
-        try:
+        self._loop_monitor = LoopMonitor(self.middleware.access.server_name)
+        with self._loop_monitor:
             yield
-        finally:
-            self._watchdog.stop()
 
     @classmethod
     def run_webserver(cls) -> None:
@@ -196,16 +190,8 @@ class SimpleServer(BaseServer):
         return cls(config=config_type.model_validate(values), server_client=client)
 
 
-class _GateMiddleware:
-    def __init__(self, app: Any, gate: Gate) -> None:
-        self._app = app
-        self._gate = gate
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        await self._gate.serve(handle_by(self._app), scope, receive, send)
+def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
+    return partial(middleware, app)
 
 
 def _worker_stats() -> list[dict[str, Any]]:
@@ -232,24 +218,6 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def web_config(app: FastAPI) -> uvicorn.Config:
-    """How every server of a gym speaks HTTP."""
-    return uvicorn.Config(
-        app,
-        loop="none",
-        http=protocol_of(app),
-        access_log=False,
-        log_level="warning",
-        lifespan="on",
-        timeout_keep_alive=SERVER_KEEPALIVE_S,
-        timeout_graceful_shutdown=DRAIN_S,
-        backlog=4096,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-    )
-
-
 async def _serve_async(make_server: Any, given: Bootstrap) -> None:
     transport = process_transport()
     client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
@@ -259,7 +227,7 @@ async def _serve_async(make_server: Any, given: Bootstrap) -> None:
     web = uvicorn.Server(web_config(app))
     try:
         async with server.alive():
-            with server.watched_loop(), collected_rarely():
+            with server.monitored_loop(), collected_rarely():
                 await web.serve(sockets=[socket.socket(fileno=fd) for fd in given.listen_fds])
     finally:
         await transport.close()

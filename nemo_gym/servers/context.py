@@ -1,7 +1,7 @@
 """What travels with a request: session, deadline, token. Headers on the wire, one object inside a process.
 
-The gate of a server opens a `RequestContext` for every request; the server client reads it, so that calls made
-inside a handler carry the same session and the same deadline without anybody passing them along.
+A server's middleware opens a `RequestContext` for every request; the server client reads it, so that calls made inside
+a handler carry the same session and the same deadline without being given them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ BOOT_HEADER = "x-ng-boot"
 `session_lost` instead of playing on with a state that is gone."""
 LEAVE_OUT_HEADER = "x-ng-leave-out"
 """Names fields, separated by commas, that the caller has already and an answer need not repeat."""
-HISTORY_HEADER = "x-ng-history"
-"""`keep` in a request asks a model server to keep the conversation; in the answer it is what to name it by, in
-`previous_response_id`, to go on with it."""
 
 
 @dataclass(slots=True)

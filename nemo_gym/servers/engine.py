@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -110,23 +110,12 @@ class Engine:
         self._caller: Caller | None = None
         """Of the transport that was used last."""
 
-    async def post(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        at_root: bool = False,
-        shorten: Callable[[bytes], bytes] | None = None,
-    ) -> EngineAnswer:
-        """The engine's answer to `body`. Raises `EngineRefused`, `EngineError`, `DeadlineError`.
-
-        `shorten` takes what nobody needs out of a good answer before it is parsed.
-        """
+    async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
+        """The engine's answer to `body`. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
         answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
         if not answer.reply.ok:
             raise self._refused(answer)
-        content = answer.reply.body if shorten is None else shorten(answer.reply.body)
-        return EngineAnswer(parse_answer(content, peer=answer.url), answer.url)
+        return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
         """Send `body` to the root of every replica; raises what `post` does when one of them refuses."""

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, sources
 from nemo_gym.failures import InputError
@@ -27,9 +27,7 @@ from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreate
 from nemo_gym.responses.messages_api import message_of_response, sse_of_message
 from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
-from nemo_gym.servers.context import HISTORY_HEADER
-from nemo_gym.servers.conversations import Conversations
-from nemo_gym.servers.inbound import JsonAnswer, header_of
+from nemo_gym.servers.json_response import JsonResponse
 from nemo_gym.servers.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.servers.recorder import Recorder
 
@@ -41,8 +39,6 @@ class EngineModelConfig(BaseResponsesAPIModelConfig):
 
     record_to: str | None = None
     """A JSONL file that every call is appended to, as `replay_model` reads it."""
-    history_room_mb: float = Field(default=64, ge=0)
-    """Room for the text of long conversations, so that agents send only what is new; 0 for none."""
 
 
 class EngineModel(SimpleResponsesAPIModel):
@@ -56,7 +52,6 @@ class EngineModel(SimpleResponsesAPIModel):
         record_to = self.config.record_to
         self._noted: Counter[str] = Counter()
         self._recorder = Recorder(WORKING_DIR / record_to) if record_to is not None else None
-        self._conversations = Conversations(self.config.history_room_mb)
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
@@ -113,17 +108,8 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _responses_route(self, request: Request) -> HttpResponse:
         params, streams, _ = _parse_request(await request.body())
-        if header_of(request, HISTORY_HEADER) == "keep":
-            return await self._answer_and_keep(params)
         answer = await self._recorded_response(params)
         return _events(sse_of_response(answer)) if streams else _json(answer)
-
-    async def _answer_and_keep(self, params: dict[str, Any]) -> HttpResponse:
-        """The plain answer to an agent that wants its conversation kept."""
-        turn = self._conversations.turn(params)
-        answer = await self._recorded_response(turn.params)
-        name = self._conversations.keep(turn, answer)
-        return _json(answer, {HISTORY_HEADER: name} if name else None)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
         chat, streams, options = _parse_request(await request.body())
@@ -195,8 +181,8 @@ def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
     return asked, bool(streams), options if isinstance(options, dict) else {}
 
 
-def _json(answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> HttpResponse:
-    return JsonAnswer(orjson.dumps(answer), headers=headers)
+def _json(answer: dict[str, Any]) -> HttpResponse:
+    return JsonResponse(orjson.dumps(answer))
 
 
 def _events(events: Iterable[bytes]) -> HttpResponse:

@@ -129,7 +129,7 @@ class GymnasiumServer(SimpleResourcesServer):
 
     async def _reset_endpoint(self, body: EnvResetRequest, request: Request) -> EnvResetResponse:
         session = request.session[SESSION_ID_KEY]
-        self.gate.sessions.open(session)
+        self.middleware.access.sessions.open(session)
         observation, info = await self.reset(body.model_extra or {}, session)
         return EnvResetResponse(observation=observation, info=info)
 
@@ -139,7 +139,7 @@ class GymnasiumServer(SimpleResourcesServer):
             body.response, body.model_extra or {}, session
         )
         if terminated or truncated:
-            self.gate.sessions.close(session)
+            self.middleware.access.sessions.close(session)
             await self.close_session(session)
         return EnvStepResponse(
             observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info

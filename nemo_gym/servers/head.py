@@ -61,7 +61,9 @@ class HeadServer(SimpleServer):
             self.server_client.global_config_dict,
         )
         attempter = AgentAttempter(
-            self.server_client.caller(), timeout_s=asked.options.rollout_timeout_s, token=self.gate.token
+            self.server_client.caller(),
+            timeout_s=asked.options.rollout_timeout_s,
+            token=self.middleware.access.token,
         )
         return RolloutStream(asked, attempter)
 

@@ -13,15 +13,10 @@ import orjson
 
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.responses.schemas import add_counts
-from nemo_gym.servers.context import HISTORY_HEADER
-from nemo_gym.servers.conversations import NOT_FOUND
 from nemo_gym.servers.episode import Act, EndReason, failure_of
-from nemo_gym.servers.server_client import ServerClient, ServerReply
+from nemo_gym.servers.server_client import ServerClient
 from nemo_gym.servers.tools import ToolBelt
 from nemo_gym.tokens.records import CARRIED_FIELDS
-
-_WORTH_KEEPING = 16_384
-"""Bytes of a request from which on a server is asked to keep its conversation."""
 
 
 class Trajectory:
@@ -36,21 +31,10 @@ class Trajectory:
         self._usage: dict[str, Any] | None = None
         self.steps = 0
         """Model calls so far."""
-        self._answered = 0
-        """How many items there were when the model had answered last."""
 
     def request_body(self) -> bytes:
         """The body of the next `POST /v1/responses`: the whole conversation, as text."""
         return orjson.dumps({**self._params, "input": self._encoded})
-
-    def continuing_body(self, name: str) -> bytes:
-        """The same for a server that keeps the conversation up to its last answer, as `name`: what was said since."""
-        since = {"previous_response_id": name, "input": self._encoded[self._answered :]}
-        return orjson.dumps(self._params | since)
-
-    def is_worth_keeping(self, body: bytes) -> bool:
-        """Whether a server should keep the conversation whose request is `body`: it goes on, and is long."""
-        return self.steps > 0 and len(body) > _WORTH_KEEPING and "previous_response_id" not in self._params
 
     def add_answer(self, answer: dict[str, Any]) -> None:
         """What the model said. Its tokens stay in the trajectory and don't travel back to the model."""
@@ -59,7 +43,6 @@ class Trajectory:
         self._usage = add_usage(self._usage, answer.get("usage"))
         for item in answer["output"]:
             self._add(item, without_tokens(item))
-        self._answered = len(self._encoded)
 
     def add_tool_output(self, call_id: str, output: str) -> None:
         item = {"type": "function_call_output", "call_id": call_id, "output": output}
@@ -89,9 +72,6 @@ class Policy:
         self._client = client
         self._model = model
         self.trajectory = trajectory
-        self._kept_as: str | None = None
-        """The model server's name for the conversation up to its last answer, where it keeps that."""
-        self._was_forgotten = False
 
     async def answer(self) -> dict[str, Any] | None:
         """The model's next answer, which is added to the trajectory.
@@ -99,7 +79,8 @@ class Policy:
         None when a conversation that the model has answered before no longer fits its context; one that never did
         is a failure of the attempt, as every other failed call is (`GymError`).
         """
-        reply = await self._ask()
+        body = self.trajectory.request_body()
+        reply = await self._client.post(self._model, "/v1/responses", data=body)
         if not reply.ok:
             failure = failure_of(reply, self._model, "answer")
             if failure.code == "context_overflow" and self.trajectory.steps:
@@ -108,22 +89,6 @@ class Policy:
         answer = read_answer(reply.body, self._model)
         self.trajectory.add_answer(answer)
         return answer
-
-    async def _ask(self) -> ServerReply:
-        """The model server's reply. A long conversation is sent to it once, where it keeps conversations."""
-        if self._kept_as is not None:
-            reply = await self._post(self.trajectory.continuing_body(self._kept_as), keep=True)
-            if reply.ok or failure_of(reply, self._model, "answer").code != NOT_FOUND:
-                return reply
-            self._was_forgotten = True  # the server has little room, or was restarted
-        body = self.trajectory.request_body()
-        return await self._post(body, keep=not self._was_forgotten and self.trajectory.is_worth_keeping(body))
-
-    async def _post(self, body: bytes, *, keep: bool) -> ServerReply:
-        headers = {HISTORY_HEADER: "keep"} if keep else None
-        reply = await self._client.post(self._model, "/v1/responses", data=body, headers=headers)
-        self._kept_as = reply.headers.get(HISTORY_HEADER) if keep else None
-        return reply
 
     async def take_turn(self, tools: ToolBelt, max_steps: int | None) -> EndReason:
         """Call the model and the tools it asks for until it answers without a tool call.

@@ -18,7 +18,7 @@ from nemo_gym.judge import judge_failsafe
 from nemo_gym.reward_profile import AggregateMetricsMixin
 from nemo_gym.servers.base import BaseServer, SimpleServer
 from nemo_gym.servers.context import LEAVE_OUT_HEADER
-from nemo_gym.servers.inbound import JsonAnswer, header_of
+from nemo_gym.servers.json_response import JsonResponse
 from nemo_gym.servers.rows import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
@@ -89,20 +89,20 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _verify_in_worker(self, request: Request) -> Response:
         assert self._in_worker is not None
-        work = (self._in_worker, await request.body(), header_of(request, LEAVE_OUT_HEADER))
+        work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
-        return JsonAnswer(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
+        return JsonResponse(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
 
     def new_sessions(self) -> SessionRegistry:
         return SessionRegistry(idle_s=self.config.session_idle_s)
 
     def chores(self) -> Iterable[Coroutine[Any, Any, None]]:
-        yield sweep_abandoned(self.gate.sessions, self.close_session)
+        yield sweep_abandoned(self.middleware.access.sessions, self.close_session)
         if self._in_worker is not None:
             yield self.warm_workers()
 
     async def before_stop(self) -> None:
-        sessions = self.gate.sessions
+        sessions = self.middleware.access.sessions
         try:
             async with asyncio.timeout(_LAST_CLOSING_S):
                 await close_sessions(sessions, sessions.names(), self.close_session)
@@ -130,7 +130,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _close_session_route(self, request: Request) -> dict[str, Any]:
         session = request.session[SESSION_ID_KEY]
-        was_open = self.gate.sessions.close(session)
+        was_open = self.middleware.access.sessions.close(session)
         if was_open:
             await self.close_session(session)
         return {"session_id": session, "was_open": was_open}

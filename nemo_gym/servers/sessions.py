@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from nemo_gym import sources
-from nemo_gym.servers.turns import Turns
+from nemo_gym.servers.session_locks import SessionLocks
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class SessionRegistry:
         self._until: dict[str, float] = {}
         self._closed: OrderedDict[str, bool] = OrderedDict()
         """With whether they had been open."""
-        self.turns = Turns()
+        self.locks = SessionLocks()
 
     def __len__(self) -> int:
         return len(self._open)

@@ -20,14 +20,14 @@ from typing import Any
 
 import orjson
 from pydantic import Field, field_validator
+from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine.delivery import Answer, deliver
 from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import Delivery
 from nemo_gym.mock_engine.fault_plan import Plan, Rule
 from nemo_gym.servers.app import GymApp
-from nemo_gym.servers.gate import Gate
-from nemo_gym.servers.inbound import Receive, Scope, Send
+from nemo_gym.servers.middleware import RequestMiddleware
 
 _HTML = b"<html><body><h1>Bad Gateway</h1></body></html>"
 
@@ -113,8 +113,10 @@ class Saw:
 class FaultyApp(GymApp):
     """A gym app with a plan of faults around it."""
 
-    def __init__(self, gate: Gate, plan: Plan[ServerFaultRule], seed: int = 0, **options: Any) -> None:
-        super().__init__(gate, **options)
+    def __init__(
+        self, middleware: RequestMiddleware, plan: Plan[ServerFaultRule], seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(middleware, **options)
         self.saw = Saw()
         self._plan = plan
         self._delays = Random(f"{seed}/delays")

@@ -75,11 +75,15 @@ class FaultyServer(SimpleResourcesServer):
 
     def new_app(self) -> GymApp:
         plan = read_plan(self.config.faults, ServerFaultRule, self.config.fault_seed)
-        app = FaultyApp(self.gate, plan, self.config.fault_seed, title=self.config.name)
+        app = FaultyApp(self.middleware, plan, self.config.fault_seed, title=self.config.name)
         self.add_common_routes(app)
 
         async def saw() -> dict[str, Any]:
-            sessions = {"open": len(self.gate.sessions), "closed": self.closed, "kept": len(self.counts)}
+            sessions = {
+                "open": len(self.middleware.access.sessions),
+                "closed": self.closed,
+                "kept": len(self.counts),
+            }
             return {**app.saw.to_wire(), "sessions": sessions, "effects": self.effects}
 
         app.get("/_ng/saw")(saw)

@@ -20,11 +20,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
-from nemo_gym.servers.base import SERVER_KEEPALIVE_S, SimpleServer
-from nemo_gym.servers.http_protocol import protocol_of
+from nemo_gym.servers.base import SimpleServer
+from nemo_gym.servers.listening import Listener
 from nemo_gym.servers.server_client import process_transport
 
 NOTICE_WITHIN_S = 0.3
@@ -48,41 +45,13 @@ async def serving(app: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _listening(app: Any) -> AsyncIterator[str]:
-    config = Config(
-        app,
-        http=protocol_of(app),
-        loop="none",
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        timeout_keep_alive=SERVER_KEEPALIVE_S,
-    )
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    protocol: Any = config.http_protocol_class
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = await loop.create_server(lambda: protocol(config, state, {}, loop), sock=listener)
+    listener = Listener(app)
+    listening = socket.create_server(("127.0.0.1", 0))
+    await listener.start(listening)
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
-        server.close()
-        for connection in list(state.connections):
-            connection.transport.abort()
-        await _end(list(state.tasks))
-
-
-async def _end(handlers: list[asyncio.Task[None]]) -> None:
-    """Let handlers notice that nobody waits for them any more, and cancel those that don't."""
-    if not handlers:
-        return
-    _, deaf = await asyncio.wait(handlers, timeout=NOTICE_WITHIN_S)
-    for handler in deaf:
-        handler.cancel()
-    await asyncio.gather(*deaf, return_exceptions=True)
+        await listener.stop(NOTICE_WITHIN_S)
 
 
 class LoopbackServers:

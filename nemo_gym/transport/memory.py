@@ -1,16 +1,17 @@
-"""The transport of the inline placement and of tests: calls go straight into the apps of this event loop.
-
-An app of the gym is asked for a whole answer (`answer_to`); any other ASGI app, and a route that needs it, by ASGI.
-"""
+"""The transport of the inline placement and of tests: calls go straight into the ASGI apps of this event loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
+
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+_CLIENT = ("127.0.0.1", 0)
 
 
 class InMemoryTransport:
@@ -25,80 +26,66 @@ class InMemoryTransport:
             raise TransportError(
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
-        exchange = _Exchange(call, base_url)
-        ask = getattr(app, "answer_to", None)
-        answering = ask(call, exchange) if ask is not None else None
-        if answering is None:
-            await app(exchange.scope(), exchange.receive, exchange.send)
-            return exchange.reply()
-        answer = await answering
-        if answer is None:
-            return exchange.reply()
-        return Reply(answer.status_code, answer.raw_headers, answer.body)
+        exchange = _Exchange(call.body)
+        await app(_scope_of(call, base_url), exchange.receive, exchange.send)
+        if not exchange.is_finished:
+            raise TransportError(
+                f"{base_url} ended before its response was whole",
+                code="disconnected",
+                retryable=True,
+                peer=base_url,
+            )
+        return Reply(exchange.status, exchange.headers, exchange.body)
 
     async def close(self) -> None:
         self.apps.clear()
 
 
+def _scope_of(call: Call, base_url: str) -> dict[str, Any]:
+    path, _, query = call.path.partition("?")
+    host = base_url.partition("://")[2]
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+    headers.append((b"host", host.encode()))
+    if call.body is not None:
+        headers.append((b"content-length", b"%d" % len(call.body)))
+    return {
+        "type": "http",
+        "asgi": _ASGI,
+        "http_version": "1.1",
+        "method": call.method,
+        "scheme": "http",
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": headers,
+        "client": _CLIENT,
+        "server": (host, 0),
+    }
+
+
 class _Exchange:
-    """A call as ASGI has it, and what is answered bit by bit."""
+    """The client's side of one call: ASGI's `receive` and `send`, and the response so far."""
 
-    _sent_body = False
-    _status = 0
-    _headers: Sequence[tuple[bytes, bytes]] = ()
-    _body = b""
-    _finished = False
-
-    def __init__(self, call: Call, base_url: str) -> None:
-        self._call = call
-        self._base_url = base_url
-
-    def reply(self) -> Reply:
-        """What was answered; raises `TransportError` where that is not whole."""
-        if not self._finished:
-            raise TransportError(
-                f"{self._base_url} ended before its answer was whole",
-                code="disconnected",
-                retryable=True,
-                peer=self._base_url,
-            )
-        return Reply(self._status, self._headers, self._body)
-
-    def scope(self) -> dict[str, Any]:
-        path, _, query = self._call.path.partition("?")
-        host = self._base_url.partition("://")[2]
-        headers = [
-            (name.lower().encode(), value.encode("latin-1")) for name, value in self._call.headers.items()
-        ]
-        headers.append((b"host", host.encode()))
-        if self._call.body is not None:
-            headers.append((b"content-length", str(len(self._call.body)).encode()))
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": self._call.method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": headers,
-            "client": ("127.0.0.1", 0),
-            "server": (host, 0),
-        }
+    def __init__(self, body: bytes | None) -> None:
+        self._unsent: bytes | None = body or b""
+        self.status = 0
+        self.headers: Sequence[tuple[bytes, bytes]] = ()
+        self.body = b""
+        self.is_finished = False
 
     async def receive(self) -> dict[str, Any]:
-        if not self._sent_body:
-            self._sent_body = True
-            return {"type": "http.request", "body": self._call.body or b"", "more_body": False}
-        await asyncio.get_running_loop().create_future()  # the caller stays until it is cancelled
+        body, self._unsent = self._unsent, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        await asyncio.get_running_loop().create_future()  # the client stays until it is cancelled
         raise AssertionError("unreachable")
 
     async def send(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
-            self._headers = list(message.get("headers", ()))
+            self.status = message["status"]
+            self.headers = message.get("headers", ())
         elif message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
-            self._finished = not message.get("more_body", False)
+            part = message.get("body", b"")
+            self.body = self.body + part if self.body else part
+            self.is_finished = not message.get("more_body", False)

@@ -51,7 +51,6 @@ from nemo_gym.servers.responses_upstream import (
     without_our_fields,
 )
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
-from nemo_gym.tokens.unread import without_token_lists
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
 from responses_api_models.vllm_model.policy import Policy, PolicyUpdate, change_everywhere, reload_weights
@@ -318,9 +317,7 @@ class VLLMModel(EngineModel):
             answer = await self._feeder.answer(body, seen) if seen is not None else None
             if answer is not None:
                 return answer
-        return await self._engine.post(
-            "/chat/completions", body, shorten=None if needs_ids else without_token_lists
-        )
+        return await self._engine.post("/chat/completions", body)
 
     def _merged(self, body: Mapping[str, Any], limit_field: str) -> dict[str, Any]:
         """`body` with what the configuration says about every request: see the head of this file."""

@@ -42,7 +42,7 @@ class LoopbackGym:
 
     @property
     def open_sessions(self) -> int:
-        return len(self.gym.servers["env"].gate.sessions)
+        return len(self.gym.servers["env"].middleware.access.sessions)
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ async def running_gym(**engine_options: Any) -> AsyncIterator[LoopbackGym]:
         async with gym.running(over_http=True):
             config = BaseRunServerInstanceConfig(host="127.0.0.1", port=0, entrypoint="", name="head_server")
             head = HeadServer(config=config, server_client=gym.client())
-            head.gate.token = TOKEN
+            head.middleware.access.token = TOKEN
             async with serving(head) as url:
                 yield LoopbackGym(url, engine, gym, head)
 

@@ -50,7 +50,7 @@ def test_a_stream_that_was_read_is_no_failure_to_the_gym(caplog: pytest.LogCaptu
         gym = Gym.connect(url=running.url, token=TOKEN)
         for _ in range(5):
             assert len(list(gym.rollouts(rows(3)))) == 3
-        wait_until(lambda: running.head.gate.stats.in_flight == 0)
+        wait_until(lambda: running.head.middleware.stats.in_flight == 0)
     check_counted(running, caplog, 5)
 
 
@@ -59,12 +59,12 @@ async def test_nor_is_one_that_an_event_loop_read(caplog: pytest.LogCaptureFixtu
         gym = AsyncGym.connect(url=running.url, token=TOKEN)
         for _ in range(5):
             assert len([each async for each in gym.rollouts(rows(3))]) == 3
-        await until(lambda: running.head.gate.stats.in_flight == 0)
+        await until(lambda: running.head.middleware.stats.in_flight == 0)
     check_counted(running, caplog, 5)
 
 
 def check_counted(running: LoopbackGym, caplog: pytest.LogCaptureFixture, requests: int) -> None:
-    stats = running.head.gate.stats
+    stats = running.head.middleware.stats
     assert (stats.requests, stats.errors, stats.cancelled) == (requests, 0, 0)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 

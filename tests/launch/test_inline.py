@@ -50,7 +50,7 @@ async def test_attempts_are_made_and_scored(config: GlobalConfig, rows: list[dic
         scored = await asyncio.gather(*(gym.run(AGENT, row) for row in rows))
         assert [row["reward"] for row in scored] == [1.0, 1.0, 1.0, 1.0, 0.0]
         assert {row["_ng_outcome"] for row in scored} == {"completed"}
-        assert len(gym.servers[ENVIRONMENT].gate.sessions) == 0
+        assert len(gym.servers[ENVIRONMENT].middleware.access.sessions) == 0
     assert bootstrap.current() is None
 
 

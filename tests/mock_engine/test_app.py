@@ -218,6 +218,17 @@ async def test_a_client_that_leaves_while_waiting_is_noticed_within_a_second(fie
         assert wire.engine.stats.completion_tokens == 0
 
 
+async def test_a_client_that_leaves_while_its_request_waits_for_a_slot_is_noticed() -> None:
+    async with running(latency_s=60, max_num_seqs=1) as wire:
+        working, waiting = (asyncio.ensure_future(wire.chat()) for _ in range(2))
+        await wire.in_flight(2)
+        waiting.cancel()
+        await wire.in_flight(1)
+        assert wire.engine.stats.disconnects == 1
+        working.cancel()
+        await wire.in_flight(0)
+
+
 async def test_a_client_that_leaves_amid_a_stream_is_noticed() -> None:
     async with running(tokens=1_000, tokens_per_s=50) as wire:
         url = f"{wire.engine.base_url}/chat/completions"

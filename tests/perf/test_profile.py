@@ -6,14 +6,17 @@ import pytest
 
 from perf.profile import KINDS, shares_of
 
-LOOP = 'process 7:"python";run_forever (/project/uvloop/loop.c:1);Gate.serve (/repo/nemo_gym/servers/gate.py:100)'
+LOOP = (
+    'process 7:"python";run_forever (/project/uvloop/loop.c:1);'
+    "RequestMiddleware._handle (/repo/nemo_gym/servers/middleware.py:100)"
+)
 
 
 @pytest.mark.parametrize(
     ("frames", "kind"),
     [
-        ("", "gate, routes, sessions"),
-        (";dict_get (/python/libpython3.11.so)", "gate, routes, sessions"),
+        ("", "middleware, routes, sessions"),
+        (";dict_get (/python/libpython3.11.so)", "middleware, routes, sessions"),
         (";PlainHttp.send (/repo/nemo_gym/transport/plain_http.py:1)", "client and transport"),
         (";UVStream_write (/project/uvloop/loop.c:2)", "event loop (uvloop)"),
         (";UVStream_write (/uvloop/loop.c:2);write (/usr/lib/libc.so.6)", "reading and writing sockets, polling"),
@@ -34,7 +37,7 @@ def test_a_sample_belongs_to_the_innermost_frame_that_a_kind_claims(frames: str,
 def test_threads_that_wait_are_left_out() -> None:
     waiting = 'process 7:"python";Event.wait (/python/threading.py:629);0x7f (/usr/lib/libc.so.6) 90\n'
     shares = shares_of(f"{waiting}{LOOP} 10\n")
-    assert shares["gate, routes, sessions"] == 100.0
+    assert shares["middleware, routes, sessions"] == 100.0
 
 
 def test_nothing_seen_is_no_share_of_anything() -> None:

@@ -50,13 +50,13 @@ async def test_a_hundred_cancelled_attempts_are_a_hundred_disconnects_at_the_eng
                 asyncio.create_task(client.post("agent", "/run", json=task_row())) for _ in range(ATTEMPTS)
             ]
             await until(lambda: engine.stats.in_flight == ATTEMPTS)
-            assert len(environment.gate.sessions) == ATTEMPTS
+            assert len(environment.middleware.access.sessions) == ATTEMPTS
             for attempt in attempts:
                 attempt.cancel()
             await until(lambda: engine.stats.disconnects == ATTEMPTS)
             assert engine.stats.in_flight == 0
             await until(lambda: len(environment.closed) == ATTEMPTS)
-            assert len(environment.gate.sessions) == 0
+            assert len(environment.middleware.access.sessions) == 0
 
 
 async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> N
             summary = await asyncio.wait_for(running, PATIENCE_S)
             assert summary.tally.cancelled == 20
             await until(lambda: engine.stats.disconnects == 20)
-            await until(lambda: len(environment.gate.sessions) == 0)
+            await until(lambda: len(environment.middleware.access.sessions) == 0)
 
 
 async def test_a_passed_deadline_ends_the_engine_s_work_too() -> None:
@@ -94,4 +94,4 @@ async def test_a_passed_deadline_ends_the_engine_s_work_too() -> None:
             assert caught.value.failure is not None
             assert caught.value.failure.code == "rollout_deadline"
             await until(lambda: engine.stats.disconnects == 1)
-            assert len(environment.gate.sessions) == 0
+            assert len(environment.middleware.access.sessions) == 0

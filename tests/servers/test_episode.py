@@ -127,7 +127,7 @@ async def test_a_session_whose_opening_was_lost_is_closed_all_the_same() -> None
     gym.spoil("/seed_session", broken("disconnected"), executed=True)
     assert (await gym.failure(task_row())).code == "disconnected"
     assert len(gym.environment.closed) == 1
-    assert len(gym.environment.gate.sessions) == 0
+    assert len(gym.environment.middleware.access.sessions) == 0
 
 
 async def test_a_session_that_is_cancelled_while_it_opens_is_closed() -> None:

@@ -63,7 +63,7 @@ def server() -> Counting:
 def test_an_episode_over_its_routes(server: Counting) -> None:
     client = TestClient(server.setup_webserver())
     assert client.post("/reset", json=ROW).json() == {"observation": "start", "info": {}}
-    assert len(server.gate.sessions) == 1
+    assert len(server.middleware.access.sessions) == 1
     step = client.post("/step", json={**ROW, "response": response(text("one"))}).json()
     assert step == {"observation": None, "reward": 3.0, "terminated": False, "truncated": False, "info": {}}
     step = client.post(
@@ -71,7 +71,7 @@ def test_an_episode_over_its_routes(server: Counting) -> None:
     ).json()
     assert (step["reward"], step["terminated"]) == (4.0, True)
     assert step["info"] == {"tool_outputs": [{"call_id": "c1", "output": '{"n":1}'}]}
-    assert (server.session_state, len(server.closed), len(server.gate.sessions)) == ({}, 1, 0)
+    assert (server.session_state, len(server.closed), len(server.middleware.access.sessions)) == ({}, 1, 0)
     assert client.post("/close_session").json()["was_open"] is False
     assert len(server.closed) == 1
 

@@ -70,7 +70,7 @@ async def test_the_session_is_closed_once_the_attempt_is_over() -> None:
     gym = Gym([[text("nothing")]])
     await gym.run("agent", task_row())
     assert len(gym.environment.closed) == 1
-    assert len(gym.environment.gate.sessions) == 0
+    assert len(gym.environment.middleware.access.sessions) == 0
     assert gym.environment.counts == {}
 
 
@@ -173,11 +173,11 @@ async def test_a_verifier_that_raises_gives_a_failure_and_no_reward() -> None:
 
 async def test_a_server_that_restarted_in_between_is_noticed_and_nothing_is_made_up() -> None:
     gym = Gym([[call("add", '{"amount": 2}')], [text("two")]])
-    gym.environment.gate.boot = "first-life"
+    gym.environment.middleware.access.boot = "first-life"
 
     async def seed_then_restart(*args: Any, **kwargs: Any) -> Any:
         reply = await original(*args, **kwargs)
-        gym.environment.gate.boot = "second-life"
+        gym.environment.middleware.access.boot = "second-life"
         return reply
 
     original = gym.transport.send

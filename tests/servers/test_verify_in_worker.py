@@ -14,7 +14,7 @@ from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.verify.workers import default_pool
 from tests.servers.computing import ComputingEnvironment, StatefulEnvironment
-from tests.servers.test_gate import VERIFY
+from tests.servers.test_middleware import VERIFY
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -18,11 +18,11 @@ from nemo_gym.rollouts.collector import Collector
 from nemo_gym.rollouts.identity import FinishedRollouts
 from nemo_gym.rollouts.journal import Journal
 from nemo_gym.rollouts.window import window_of
-from nemo_gym.servers import episode, gate, server_client
-from nemo_gym.servers.gate import Gate
-from nemo_gym.servers.inbound import Inbound
+from nemo_gym.servers import disconnects, episode, server_client
+from nemo_gym.servers.disconnects import DisconnectWatch
+from nemo_gym.servers.session_access import SessionAccess
+from nemo_gym.servers.session_locks import SessionLocks
 from nemo_gym.servers.sessions import SessionRegistry
-from nemo_gym.servers.turns import Doings, Turns
 from nemo_gym.transport import caller
 from nemo_gym.transport.caller import Caller
 
@@ -161,32 +161,32 @@ def drain_without_end() -> AbstractContextManager[Any]:
 def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
     """A handler works on after its caller has left."""
 
-    async def answered(self: Any, answering: Any) -> Any:
-        return await answering
+    async def run(self: Any, handling: Any) -> None:
+        await handling
 
-    return patch.object(gate._WatchedCaller, "unless_gone", answered)
+    return patch.object(DisconnectWatch, "run", run)
 
 
 def caller_missed_late() -> AbstractContextManager[Any]:
     """A handler looks for the first time after five seconds whether its caller is still there."""
-    return patch.object(gate, "_WATCHED_AFTER_S", 5.0)
+    return patch.object(disconnects, "WATCHED_AFTER_S", 5.0)
 
 
 def restart_unnoticed() -> AbstractContextManager[Any]:
     """An attempt plays on with a server that was restarted and has lost its session."""
-    original = Gate._open_context
+    original = SessionAccess.admit
 
-    def open_context(self: Gate, inbound: Inbound) -> Any:
-        inbound.headers = {name: value for name, value in inbound.headers.items() if name != "x-ng-boot"}
-        return original(self, inbound)
+    def admit(self: SessionAccess, path: str, headers: Any) -> Any:
+        others = {name: value for name, value in headers.items() if name != b"x-ng-boot"}
+        return original(self, path, others)
 
-    return patch.object(Gate, "_open_context", open_context)
+    return patch.object(SessionAccess, "admit", admit)
 
 
 def session_closed_under_a_tool() -> AbstractContextManager[Any]:
     """What a session holds is freed while one of its tools still works with it."""
 
-    return patch.multiple(Turns, begin=lambda *_: Doings(), end=lambda *_: None)
+    return patch.object(SessionLocks, "shared", lambda *_: nullcontext())
 
 
 class Planted(NamedTuple):

@@ -168,7 +168,7 @@ class Replicas:
         for port, ground in enumerate(self.grounds, 1):
             ground.server.config.name = "policy_model"
             ground.server.server_client = client
-            ground.server.gate.token = self.TOKEN
+            ground.server.middleware.access.token = self.TOKEN
             self.transport.apps[f"http://127.0.0.1:{port}"] = ground.server.setup_webserver()
 
     async def update(self, port: int, **update: Any) -> Reply:
@@ -200,7 +200,7 @@ async def test_all_processes_of_a_server_change_whichever_is_asked(asked: int) -
 
 async def test_a_process_that_does_not_change_is_told_of() -> None:
     replicas = Replicas()
-    replicas.grounds[1].server.gate.token = "of another run"
+    replicas.grounds[1].server.middleware.access.token = "of another run"
     reply = await replicas.update(1, version=5)
     assert (reply.status, reply.json()["error"]["code"]) == (401, "token_required")
     assert replicas.versions == [5, None]

@@ -80,6 +80,6 @@ async def _running(engine_app: Any) -> AsyncIterator[str]:
         async with gym.running(over_http=True):
             config = BaseRunServerInstanceConfig(host="127.0.0.1", port=0, entrypoint="", name="head_server")
             head = HeadServer(config=config, server_client=gym.client())
-            head.gate.token = TOKEN
+            head.middleware.access.token = TOKEN
             async with serving(head) as head_url:
                 yield head_url

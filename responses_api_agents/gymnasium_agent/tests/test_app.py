@@ -186,7 +186,7 @@ async def test_the_session_is_closed_once_however_the_episode_ends() -> None:
     for gym in (won, cut, broken):
         assert len(gym.environment.closed) == 1
         assert gym.environment.session_state == {}
-        assert len(gym.environment.gate.sessions) == 0
+        assert len(gym.environment.middleware.access.sessions) == 0
 
 
 @pytest.mark.parametrize("result", [WON, ValueError("a bug")])

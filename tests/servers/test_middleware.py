@@ -1,4 +1,4 @@
-"""Sessions, tokens, failures and cancellation at the gate of a server, over its real app."""
+"""Sessions, tokens, failures and cancellation in the middleware of a server, over its real app."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.testclient import TestClient
 
-from nemo_gym.failures import Boundary
+from nemo_gym.failures import Boundary, InputError
 from nemo_gym.servers import bootstrap
 from nemo_gym.servers.bootstrap import Bootstrap
-from nemo_gym.servers.gate import handle_by
 from nemo_gym.servers.server_client import ServerClient
 from nemo_gym.servers.sessions import SESSION_ID_KEY
 from nemo_gym.testing.in_process import InProcessGym
@@ -101,11 +100,11 @@ def notebook() -> Notebook:
 def test_what_a_handler_puts_into_a_session_opens_it(notebook: Notebook, path: str, amount: int) -> None:
     client = TestClient(notebook.setup_webserver())
     assert client.post("/read").json() == []
-    assert len(notebook.gate.sessions) == 0, "reading opens nothing"
+    assert len(notebook.middleware.access.sessions) == 0, "reading opens nothing"
     client.post(path, json={"amount": amount})
     client.post(path, json={"amount": 2})
     assert client.post("/read").json() == [amount, 2]
-    assert len(notebook.gate.sessions) == 1
+    assert len(notebook.middleware.access.sessions) == 1
     assert client.post("/close_session").json()["was_open"] is True
     assert len(notebook.closed) == 1
     assert client.post("/note", json={"amount": 3}).status_code == 410
@@ -115,29 +114,31 @@ def test_a_session_that_is_closed_while_its_handler_works_stays_closed(notebook:
     app = notebook.setup_webserver()
 
     async def close_and_note(request: Request) -> None:
-        notebook.gate.sessions.close(request.session[SESSION_ID_KEY])
+        notebook.middleware.access.sessions.close(request.session[SESSION_ID_KEY])
         request.session["amounts"] = [1]
 
     app.post("/close_and_note")(close_and_note)
     client = TestClient(app)
     assert client.post("/close_and_note").status_code == 200
-    assert len(notebook.gate.sessions) == 0
+    assert len(notebook.middleware.access.sessions) == 0
     assert client.post("/read").status_code == 410
 
 
 def test_a_session_opened_by_its_data_is_swept_by_its_deadline(notebook: Notebook) -> None:
     client = TestClient(notebook.setup_webserver(), headers={"x-ng-session": "s", "x-ng-deadline": "-3600"})
     client.post("/note", json={"amount": 1})
-    assert notebook.gate.sessions.abandoned() == ["s"]
+    assert notebook.middleware.access.sessions.abandoned() == ["s"]
 
 
 def test_a_forged_cookie_is_refused(environment: CounterEnvironment) -> None:
     client = TestClient(environment.setup_webserver())
-    value = client.post("/seed_session", json=task_row()).cookies[environment.gate.cookies.name]
+    value = client.post("/seed_session", json=task_row()).cookies[environment.middleware.access.cookies.name]
     client.cookies.clear()
     forged = "other" + value[value.index(".") :]
     answer = client.post(
-        "/add", json={"amount": 1}, headers={"cookie": f"{environment.gate.cookies.name}={forged}"}
+        "/add",
+        json={"amount": 1},
+        headers={"cookie": f"{environment.middleware.access.cookies.name}={forged}"},
     )
     assert answer.status_code == 403
     assert answer.json()["error"]["code"] == "session_forged"
@@ -156,12 +157,12 @@ def test_a_server_that_keeps_no_sessions_minds_no_foreign_cookie() -> None:
     model = ScriptedModel.standalone(name="model")
     assert isinstance(model, ScriptedModel)
     model.turns = [[text("hello")]]
-    cookie = f"{model.gate.cookies.name}=session-of-another-run.0123"
+    cookie = f"{model.middleware.access.cookies.name}=session-of-another-run.0123"
     answer = TestClient(model.setup_webserver()).post(
         "/v1/responses", json={"input": "hi"}, headers={"cookie": cookie}
     )
     assert answer.status_code == 200
-    assert model.gate.cookies.name in answer.cookies, "it is given a session of its own"
+    assert model.middleware.access.cookies.name in answer.cookies, "it is given a session of its own"
 
 
 def test_closing_is_idempotent_and_opening_again_starts_anew(environment: CounterEnvironment) -> None:
@@ -188,6 +189,29 @@ def test_an_exception_becomes_an_envelope_that_names_it(environment: CounterEnvi
     assert error["type"] == Boundary.VERIFIER
     assert error["message"] == "RuntimeError: a bug in the tool"
     assert error["peer"] == "env"
+
+
+class Helpless(CounterEnvironment):
+    """Has a tool that needs FastAPI."""
+
+    def setup_webserver(self) -> FastAPI:
+        app = super().setup_webserver()
+        app.post("/fail/{how}")(self.fail)
+        return app
+
+    async def fail(self, how: str) -> None:
+        raise InputError("not like this", code=how) if how == "refused" else RuntimeError("a bug")
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "code"), [("refused", 422, "refused"), ("crash", 500, "unhandled_exception")]
+)
+def test_an_error_of_a_route_that_needs_fastapi_is_an_envelope_too(how: str, status: int, code: str) -> None:
+    server = Helpless.standalone(name="env")
+    answer = TestClient(server.setup_webserver()).post(f"/fail/{how}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert isinstance(server, Helpless)
+    assert (server.middleware.stats.requests, server.middleware.stats.errors) == (1, 1)
 
 
 def test_a_request_with_wrong_fields_names_all_of_them(environment: CounterEnvironment) -> None:
@@ -324,7 +348,7 @@ async def test_a_server_that_stops_frees_its_open_sessions() -> None:
             with TestClient(app) as client:
                 client.post("/seed_session", json=task_row(), headers={"x-ng-session": session})
     assert environment.closed == ["a", "b"]
-    assert len(environment.gate.sessions) == 0
+    assert len(environment.middleware.access.sessions) == 0
 
 
 async def test_the_root_cause_and_every_hop_reach_the_caller() -> None:
@@ -369,7 +393,7 @@ async def test_a_caller_that_goes_away_cancels_the_handler() -> None:
     await asyncio.wait_for(handling, 30)
     assert model.cancelled == 1
     assert not sent, "there is nobody to answer"
-    assert (model.gate.stats.cancelled, model.gate.stats.in_flight) == (1, 0)
+    assert (model.middleware.stats.cancelled, model.middleware.stats.in_flight) == (1, 0)
 
 
 async def test_a_caller_that_has_its_whole_answer_may_go() -> None:
@@ -398,9 +422,9 @@ async def test_a_caller_that_has_its_whole_answer_may_go() -> None:
         return next(messages, None) or await receive()
 
     scope = {"type": "http", "method": "POST", "path": "/v1/responses", "headers": []}
-    await model.gate.serve(handle_by(inner), scope, receive_all, send)
+    await model.middleware(inner, scope, receive_all, send)
     assert went_on.is_set()
-    assert (model.gate.stats.cancelled, model.gate.stats.errors) == (0, 0)
+    assert (model.middleware.stats.cancelled, model.middleware.stats.errors) == (0, 0)
 
 
 async def test_session_and_deadline_travel_with_the_calls_a_handler_makes() -> None:

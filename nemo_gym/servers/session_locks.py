@@ -1,0 +1,84 @@
+"""A shared and exclusive lock per session: tool calls share it, opening and closing hold it alone.
+
+So a session's state is never freed under a call that works with it, although its agent may leave in the middle of a
+tool call, or before the session was open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+CALLS_END_WITHIN_S = 3.0
+"""How long opening and closing wait for a session's calls, so that a call that hangs keeps no session open."""
+
+
+@dataclass(slots=True)
+class _SessionLock:
+    calls: int = 0
+    """Holders that share the lock."""
+    exclusive: int = 0
+    """Requests that hold the lock alone, or wait to."""
+    mutex: asyncio.Lock = field(default_factory=asyncio.Lock)
+    call_ended: asyncio.Event | None = None
+    """Made by the request that waits for the calls."""
+
+
+class SessionLocks:
+    """The locks of one server's sessions; one exists only while it is held or waited for."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, _SessionLock] = {}
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @contextmanager
+    def shared(self, session: str) -> Iterator[None]:
+        """The lock as a tool call holds it: it never waits."""
+        lock = self._lock_of(session)
+        lock.calls += 1
+        try:
+            yield
+        finally:
+            lock.calls -= 1
+            if lock.call_ended is not None:
+                lock.call_ended.set()
+            self._remove_if_unused(session, lock)
+
+    @asynccontextmanager
+    async def exclusive(self, session: str) -> AsyncIterator[None]:
+        """The lock held alone: waits for earlier exclusive holders and, for a while, for the session's calls."""
+        lock = self._lock_of(session)
+        lock.exclusive += 1
+        try:
+            async with lock.mutex:
+                if lock.calls:
+                    await _until_calls_end(lock)
+                yield
+        finally:
+            lock.exclusive -= 1
+            self._remove_if_unused(session, lock)
+
+    def _lock_of(self, session: str) -> _SessionLock:
+        lock = self._locks.get(session)
+        if lock is None:
+            lock = self._locks[session] = _SessionLock()
+        return lock
+
+    def _remove_if_unused(self, session: str, lock: _SessionLock) -> None:
+        if not lock.calls and not lock.exclusive:
+            del self._locks[session]
+
+
+async def _until_calls_end(lock: _SessionLock) -> None:
+    lock.call_ended = asyncio.Event()
+    try:
+        async with asyncio.timeout(CALLS_END_WITHIN_S):
+            while lock.calls:
+                lock.call_ended.clear()
+                await lock.call_ended.wait()
+    except TimeoutError:
+        return  # a call that hangs must not keep the session open
