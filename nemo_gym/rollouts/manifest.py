@@ -21,8 +21,8 @@ import orjson
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.failures import ConfigError
 from nemo_gym.prompt import load_prompt_config
-from nemo_gym.rollouts.files import write_atomically
 from nemo_gym.rollouts.inspection import Inspection
+from nemo_gym.rollouts.output import write_atomically
 from nemo_gym.rollouts.plan import PlanSettings
 
 SCHEMA_VERSION = 1

@@ -20,6 +20,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.compression import holds_text
 from nemo_gym.rollouts.dataset import opened_plain
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.finished import read_identities, read_places
@@ -31,7 +32,6 @@ from nemo_gym.rollouts.identity import (
     identity_at,
 )
 from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.packed_file import holds_text
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20

@@ -49,20 +49,6 @@ class PlanSettings:
     """Give each repeat its number as the seed of sampling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The tasks whose number leaves `index` when it is divided by `count`."""
-
-    index: int
-    count: int
-
-    def has(self, task: int) -> bool:
-        return task % self.count == self.index
-
-
-WHOLE = Share(0, 1)
-
-
 class Plan:
     """Iterates over the attempts of a run. Each iteration reads the dataset anew."""
 
@@ -72,14 +58,11 @@ class Plan:
         *,
         first_tasks: tuple[int, ...] = (0,),
         finished: FinishedRollouts | None = None,
-        share: Share = WHOLE,
     ) -> None:
-        """`first_tasks`: the number of each file's first row. `finished`: rollouts to leave out. `share`: all of the
-        plan that is drawn."""
+        """`first_tasks`: the number of each file's first row. `finished`: rollouts to leave out."""
         self._settings = settings
         self._first_tasks = first_tasks
         self._finished = finished or FinishedRollouts()
-        self._share = share
         self._shapers = [shaper_of(file, settings) for file in settings.datasets]
 
     def __iter__(self) -> Iterator[PlannedAttempt]:
@@ -88,7 +71,7 @@ class Plan:
         ):
             lines = islice(read_lines(locate(file.path)), self._settings.limit)
             for index, line in enumerate(lines, start=first):
-                open_ids = self._open_ids(index, file.num_repeats) if self._share.has(index) else []
+                open_ids = self._open_ids(index, file.num_repeats)
                 if not open_ids:
                     continue
                 try:

@@ -25,14 +25,13 @@ from nemo_gym.failures import Boundary, ConfigError, Failure, GymError
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
 from nemo_gym.rollouts.collector import Collector, Limits
-from nemo_gym.rollouts.dataset import open_dataset
+from nemo_gym.rollouts.compression import holds_text, open_content
 from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.files import RunFiles, write_atomically
+from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.manifest import code_identity, lasting
-from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.packed_file import holds_text
+from nemo_gym.rollouts.output import replacing, write_atomically
 from nemo_gym.rollouts.participants import participants
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.progress import Display, NoDisplay, show_progress
@@ -248,7 +247,7 @@ class _Reverification:
             journal.add_failure(self._stored.failures.line(other))
         tasks = self._stored.files.materialized_inputs
         if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
-            with open_dataset(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
+            with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
                 shutil.copyfileobj(rows, copy)
         return journal
 

@@ -73,13 +73,6 @@ class RunMetrics:
         self.masks.note(row)
         self._of(agent_of(row)).add(row)
 
-    def merge(self, other: RunMetrics) -> None:
-        """Take in what another process has accumulated."""
-        for agent, metrics in other._agents.items():
-            self._of(agent).merge(metrics)
-        self.masks.calls += other.masks.calls
-        self.masks.masked += other.masks.masked
-
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """The metrics by agent, also of agents that no rollout has come back from."""
         return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}

@@ -31,8 +31,6 @@ class CollectSettings:
     """Resume although rows, settings, configuration or code are no longer the same; the change is recorded."""
     skip_invalid_rows: bool = False
     limits: Limits = field(default_factory=Limits)
-    processes: int = 1
-    """Processes that the collector's work is shared out to; with 1 it does it itself."""
     stop_after_identical_failures: int = 20
     """Rollouts that may fail alike, one after the other, before the run is stopped; 0 for any number."""
     max_failed_fraction: float | None = None
@@ -57,7 +55,6 @@ class CollectSettings:
         return {
             "datasets": [str(file.path) for file in self.datasets],
             "num_samples_in_parallel": self.limits.in_parallel,
-            "collector_processes": self.processes,
             "max_attempts": self.limits.max_attempts,
             "rollout_timeout_s": self.limits.rollout_timeout_s,
             "max_failed_fraction": self.max_failed_fraction,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import tracemalloc
 from collections.abc import Mapping
@@ -15,11 +16,13 @@ from fastapi import FastAPI, Request, Response
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError, EngineError
+from nemo_gym.rollouts import disk as disks
 from nemo_gym.rollouts.answer import AttemptResult
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.discovery import Gym
+from nemo_gym.rollouts.disk import Disk
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing
 from nemo_gym.rollouts.plan import PlannedAttempt
@@ -350,6 +353,37 @@ async def memory_at_the_end(folder: Path, rows: int) -> int:
     finally:
         tracemalloc.stop()
     return held
+
+
+class FullDisk(Disk):
+    """Has no room for one file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._full: set[int] = set()
+
+    def open_to_append(self, path: Path) -> int:
+        descriptor = super().open_to_append(path)
+        (self._full.add if path.name == self._name else self._full.discard)(descriptor)
+        return descriptor
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        if descriptor in self._full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(descriptor, data)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out_materialized_inputs.jsonl"])
+async def test_a_run_that_fills_the_disk_is_broken_and_can_be_resumed(tmp_path: Path, name: str) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 3)
+    with disks.replaced_by(FullDisk(name)):
+        broken = await run(tmp_path)
+    assert (broken.end, broken.exit_code) == ("broken", 1)
+    assert broken.stop is not None
+    assert "No space left" in broken.stop.message
+    summary = await run(tmp_path, existing=Existing.RESUME)
+    assert summary.exit_code == 0
+    assert sorted(identities(read_rows(out(tmp_path)))) == [(0, 0), (1, 0), (2, 0)]
 
 
 async def test_a_run_holds_what_is_in_flight_and_a_few_numbers_for_each_rollout(tmp_path: Path) -> None:
