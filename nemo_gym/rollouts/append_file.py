@@ -103,7 +103,7 @@ class AppendFile:
             )
 
     def _start_of_last_line(self) -> int:
-        """Where the last line begins, a final line break not counting as the beginning of another."""
+        """The place where the last line begins; a final line break begins no other line."""
         end = self._size - 1
         while end > 0:
             start = max(0, end - _BLOCK)

@@ -2,7 +2,7 @@
 
 Between any two of them, and in the middle of a write, the process may die; what it had done until then is there, and
 nothing else. The journal is built to go on from every such state. The operations stand together so that this can be
-tried out: `nemo_gym.simulation` puts a disk in place whose process dies at the operation it is told.
+tried out: `nemo_gym.simulation` puts a disk in place that ends its process at a chosen operation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Disk:
         return os.open(path, _REPLACING, 0o644)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
-        """How many bytes were taken: some, if not all."""
+        """The number of bytes written: some, if not all."""
         return os.write(descriptor, data)
 
     def cut(self, descriptor: int, size: int) -> None:

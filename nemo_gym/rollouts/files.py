@@ -23,12 +23,12 @@ from nemo_gym.rollouts.disk import disk
 
 _PLAIN: Final = ".jsonl"
 ENDINGS: Final = (_PLAIN, *(_PLAIN + packing for packing in CODECS))
-"""What the name of a file of rows ends in, by form."""
+"""The endings of a file of rows, one for each form."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """Where one run keeps what."""
+    """The paths of one run."""
 
     folder: Path
     stem: str
@@ -92,7 +92,7 @@ class RunFiles:
         return self._named(f"_materialized_inputs{self.ending}")
 
     def present(self) -> list[Path]:
-        """Those files that are there and not empty."""
+        """The files that exist and are not empty."""
         every = (self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs)
         return [path for path in every if holds_text(path)]
 
@@ -104,7 +104,7 @@ class RunFiles:
         return holds_text(self.rows) or holds_text(self.failures)
 
     def first_free_torn(self) -> Path:
-        """Where the next torn end of a file is kept."""
+        """The path for the next torn end of a file."""
         return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
 
     def make_folder(self) -> None:
@@ -130,7 +130,7 @@ class RunFiles:
         return replace(self, stem=f"{self.stem}.{number}")
 
     def _every_file(self) -> list[Path]:
-        """All that there is of the run, in any form: also torn ends, earlier failures and journals."""
+        """Every file of the run in any form, torn ends, earlier failures and journals included."""
         named = {path for form in self.forms() for path in form.present()}
         stem = glob.escape(self.stem)
         kept_apart = {
@@ -143,7 +143,7 @@ class RunFiles:
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
-        """Keep the failures of the run's earlier start apart: what they befell is attempted again."""
+        """Keep the failures of the run's earlier start apart: their rollouts are attempted again."""
         if not holds_text(self.failures):
             return
         aside = _first_free(lambda number: self._named(f"_failures.{number}{self.ending}"))

@@ -23,7 +23,7 @@ from nemo_gym.rollouts.packed_file import append_to
 
 
 class Existing(Enum):
-    """What to do about the files of an earlier run."""
+    """The treatment of an earlier run's files."""
 
     REFUSE = auto()
     RESUME = auto()
@@ -38,9 +38,9 @@ class Journal:
     finished: FinishedRollouts
     """The rollouts that had their row when the journal was opened."""
     changes: list[Change]
-    """How a resumed run differs from the one that was begun."""
+    """Differences between a resumed run and the one that was begun."""
     notes: list[str]
-    """What was done to files on opening, for people."""
+    """Changes made to files on opening, for people."""
     _manifest: Manifest
     _rows: AppendFile
     _failures: AppendFile
@@ -137,7 +137,7 @@ def _compare(
     if manifest is None:
         if resumes and not allow_change:
             raise ConfigError(
-                f"{files.rows} has no manifest ({files.manifest.name}), so nobody knows whether it is this run's",
+                f"{files.rows} has no manifest ({files.manifest.name}), so it may belong to another run",
                 code="manifest_missing",
                 remedy="Add +allow_identity_change=true to go on with it all the same, "
                 "or start anew with +overwrite=true.",
@@ -150,7 +150,7 @@ def _compare(
 
 
 def _recover(file: AppendFile, files: RunFiles) -> list[str]:
-    """Put in order what a death has left, and tell what was kept apart."""
+    """Repair the end of a file after a death; the note says what was kept apart."""
     kept_at = files.first_free_torn()
     torn = file.recover(kept_at)
     return (
@@ -161,7 +161,7 @@ def _recover(file: AppendFile, files: RunFiles) -> list[str]:
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:
-    """Keep the failures of an earlier start apart, and tell what was torn."""
+    """Keep the failures of an earlier start apart; the notes say what was torn."""
     with closing(append_to(files.failures)) as failures:
         notes = _recover(failures, files)
     files.move_failures_aside()

@@ -25,6 +25,8 @@ from nemo_gym.rollouts.output import replacing
 log = logging.getLogger(__name__)
 
 _BLOCK: Final = 1 << 20
+_LARGE: Final = 100_000_000
+"""Bytes from which on compressing takes so long that it is announced."""
 _UNKNOWN: Final = -1
 
 
@@ -60,6 +62,8 @@ class PackedFile(AppendFile):
         elif self.size == 0:
             disk().rename(self.path, self._packed)
         else:
+            if self.size > _LARGE:
+                log.warning("compressing %s (%d MB)", self._packed, self.size // 1_000_000)
             with replacing(self._packed) as packed, self.path.open("rb") as rows:
                 shutil.copyfileobj(rows, packed, _BLOCK)
 

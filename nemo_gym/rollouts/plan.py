@@ -38,7 +38,7 @@ class PlannedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What the plan is drawn from. All of it shapes results, so all of it is part of the run's identity."""
+    """The source of a plan. All of it shapes results, so all of it is part of the run's identity."""
 
     datasets: tuple[DatasetFile, ...]
     limit: int | None = None
@@ -77,7 +77,7 @@ class Plan:
                 try:
                     task = shaper.shape(line.content)
                 except FaultyRowError:
-                    continue  # reported by the first pass, which ended the run unless it was told to go on without
+                    continue  # reported by the first pass, which ends the run unless faulty rows are to be skipped
                 yield from self._attempts(task, open_ids)
 
     def _open_ids(self, task: int, repeats: int) -> list[RolloutId]:
@@ -91,6 +91,6 @@ class Plan:
 
 
 def shaper_of(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
-    """What turns the rows of `file` into tasks. Raises `ConfigError` for a prompt that cannot be loaded."""
+    """The shaper that turns the rows of `file` into tasks. Raises `ConfigError` for a prompt that cannot be loaded."""
     prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
     return TaskShaper(file.agent_name, settings.overrides, prompt, needs_seed=settings.add_seed)

@@ -1,4 +1,4 @@
-"""What a collection is told: which rows, how often, to where, within which bounds."""
+"""The settings of a collection: its rows, their repeats, the output and the bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CollectSettings:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest notes of a start, beside the run's identity."""
+        """The settings of a start that the manifest records beside the run's identity."""
         return {
             "datasets": [str(file.path) for file in self.datasets],
             "num_samples_in_parallel": self.limits.in_parallel,

@@ -64,7 +64,7 @@ class IndexedRows:
 
 
 class StoredRun:
-    """What a run left: its scored rows, its failures, and the task rows that its agents were sent."""
+    """The files of a run that is over: scored rows, failures, and the task rows that its agents were sent."""
 
     def __init__(self, rows: Path) -> None:
         """`rows` is the run's file of scored rows. Raises `ConfigError` when it is not there or damaged."""
