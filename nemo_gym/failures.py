@@ -236,14 +236,5 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-OUTCOME_TRANSITIONS: Mapping[Outcome, frozenset[Outcome]] = {
-    Outcome.PENDING: frozenset({Outcome.RUNNING, Outcome.CANCELLED}),
-    Outcome.RUNNING: frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.FAILED, Outcome.CANCELLED}),
-    Outcome.COMPLETED: frozenset(),
-    Outcome.TRUNCATED: frozenset(),
-    Outcome.FAILED: frozenset(),
-    Outcome.CANCELLED: frozenset(),
-}
-
 SCORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED})
 """The outcomes whose rows may carry a reward."""

@@ -7,24 +7,19 @@ from typing import NamedTuple
 
 import orjson
 
-from nemo_gym.rollouts.compression import DAMAGE, codec_of
-from nemo_gym.rollouts.files import RunFiles
+from nemo_gym.rollouts.compression import DAMAGE, holds_text, open_content
+from nemo_gym.rollouts.files import RunFiles, ending_of
 from nemo_gym.rollouts.identity import identity_in
-from nemo_gym.rollouts.packed_file import open_packed
 from simulation.mortal_disk import MortalDisk
 
 
 def whole_lines(path: Path) -> tuple[bytes, ...]:
     """The lines that are ended. A file that can't be decompressed has one, which is no row and says why."""
-    if not path.exists():
+    if not holds_text(path):
         return ()
-    codec = codec_of(path)
     try:
-        if codec is None:
-            content = path.read_bytes()
-        else:
-            with open_packed(path, codec) as file:
-                content = file.read()
+        with open_content(path) as file:
+            content = file.read()
     except DAMAGE as error:
         return (f"{path.name} is damaged: {error}".encode(),)
     return tuple(content.split(b"\n")[:-1])
@@ -43,12 +38,14 @@ class FailuresFile(NamedTuple):
     """The failures file of the run's latest start; each start that gets so far moves it aside and begins another."""
 
     file: int
-    """What tells it from another file of the same name; 0 for none."""
+    """How many were moved aside before it."""
     lines: tuple[bytes, ...]
 
     @classmethod
     def look(cls, path: Path) -> FailuresFile:
-        return cls(path.stat().st_ino, whole_lines(path)) if path.exists() else cls(0, ())
+        ending = ending_of(path)
+        aside = path.parent.glob(f"{path.name.removesuffix(ending or '')}.*{ending}")
+        return cls(len(list(aside)), whole_lines(path))
 
     def written_after(self, earlier: FailuresFile) -> tuple[bytes, ...]:
         return self.lines[len(earlier.lines) :] if self.file == earlier.file else self.lines

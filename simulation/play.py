@@ -16,6 +16,7 @@ from nemo_gym.failures import GymError
 from nemo_gym.rollouts import disk as disks
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.dataset import DatasetFile
 from nemo_gym.rollouts.discovery import Gym, ask_head
 from nemo_gym.rollouts.files import RunFiles
@@ -24,7 +25,6 @@ from nemo_gym.rollouts.progress import NoDisplay, Pace
 from nemo_gym.rollouts.settings import CollectSettings
 from nemo_gym.rollouts.stopping import Stop
 from nemo_gym.rollouts.summary import CollectSummary, counts_of
-from nemo_gym.rollouts.tally import Tally
 from nemo_gym.servers.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
 from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
 from simulation.determinism import SeededSources, errors_told_to
@@ -93,14 +93,14 @@ def play(scenario: Scenario) -> Result:
         shutil.rmtree(folder)
 
 
-class _TallyKeeper(NoDisplay):
+class _CountersKeeper(NoDisplay):
     """Looks over the shoulder of the run: what does it count as done?"""
 
     def __init__(self) -> None:
-        self.tally: Tally | None = None
+        self.counters: RunCounters | None = None
 
-    def show(self, tally: Tally, pace: Pace) -> None:
-        self.tally = tally
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        self.counters = counters
 
 
 class _Play:
@@ -111,7 +111,7 @@ class _Play:
         rng = scenario.rng("tasks")
         self._rows = [draw_task(rng, number) for number in range(scenario.tasks)]
         self._dataset.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in self._rows))
-        self._display = _TallyKeeper()
+        self._display = _CountersKeeper()
         self._stop: Stop | None = None
         self._collector = Process("collector")
         self._blows: list[asyncio.TimerHandle] = []
@@ -196,7 +196,7 @@ class _Play:
         await self._end_collector()
         self._disk.close_all()
         ended = self._describe(number, work, is_last, earlier)
-        self._display.tally = self._stop = None
+        self._display.counters = self._stop = None
         self._witness.note(Kind.ENDED, "collector", detail=ended)
         return ended
 
@@ -249,7 +249,7 @@ class _Play:
             if problem is None:
                 summary = work.result()
                 how, exit_code = summary.end, summary.exit_code
-                counts = tuple(counts_of(summary.tally).items())
+                counts = tuple(counts_of(summary.counters).items())
                 mean_reward = summary.agents[0].mean_reward if summary.agents else None
             elif isinstance(problem, GymError):
                 how, error = "refused", f"{problem.failure.code}: {problem}"
@@ -294,8 +294,10 @@ class _Play:
     # --- What is seen -------------------------------------------------------------------------------------------
 
     def _counted(self) -> tuple[int, int]:
-        tally = self._display.tally
-        return (tally.finished_before + tally.scored, tally.failed) if tally is not None else (0, 0)
+        counters = self._display.counters
+        return (
+            (counters.finished_before + counters.scored, counters.failed) if counters is not None else (0, 0)
+        )
 
     def _note_surprise(self, what: str) -> None:
         self._witness.note(Kind.SURPRISE, "gym", detail=self._without_folder(what))

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
 from nemo_gym.failures import ConfigError
@@ -37,10 +37,10 @@ class CollectOptions(Keys):
         64,
         description="How many rollouts are in flight at once; `auto` finds out how many saturate the engine.",
     )
-    collector_processes: int = Field(
-        1,
-        ge=1,
-        description="How many processes share the collector's work: several where one core is too little for it.",
+    collector_processes: Any = Field(
+        None,
+        description="Removed: one collector writes over 10,000 rows a second. Split a larger run by datasets or "
+        "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
     responses_create_params: dict[str, Any] = Field(
         default_factory=dict,
@@ -82,6 +82,14 @@ class CollectOptions(Keys):
         description="Ask agents for their environments' own metrics up to so many rows; 0 for never.",
     )
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
+
+    @field_validator("collector_processes")
+    @classmethod
+    def _refuse_collector_processes(cls, _: object) -> None:
+        raise ValueError(
+            "the key was removed. One collector writes over 10,000 rows a second and core; split a larger run by "
+            "datasets or commands, and merge the outputs with ng_aggregate_rollouts"
+        )
 
 
 class HeadServerAddress(BaseModel):
@@ -190,7 +198,6 @@ def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> Collec
             max_attempts=keys.max_attempts,
             rollout_timeout_s=keys.rollout_timeout_s,
         ),
-        processes=keys.collector_processes,
         stop_after_identical_failures=keys.stop_after_identical_failures,
         max_failed_fraction=keys.max_failed_fraction,
         write_materialized_inputs=keys.write_materialized_inputs,

@@ -85,7 +85,7 @@ class PartOfConfig:
 def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     from nemo_gym.cli.collect_rollouts import existing_of, run_in_loop, show
     from nemo_gym.rollouts.collector import Limits
-    from nemo_gym.rollouts.participants import require_agents
+    from nemo_gym.rollouts.required_servers import require_agents
     from nemo_gym.rollouts.reverify import ReverifySettings, Survey, servers_for
     from nemo_gym.rollouts.stored import StoredRun
 

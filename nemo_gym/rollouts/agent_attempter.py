@@ -21,18 +21,18 @@ class AgentAttempter:
     def __init__(self, caller: Caller, *, timeout_s: float | None = None, token: str | None = None) -> None:
         """`timeout_s`: what an attempt may take, in seconds. `token`: the run's.
 
-        Agents are told a little less, so that they can close the session and say what it was that took so long.
+        A little less is propagated to agents, so that they can close the session and name what took so long.
         """
         self._caller = caller
         self._headers = {"content-type": "application/json"}
-        self._told_s: float | None = None
+        self._propagated_s: float | None = None
         if timeout_s is not None:
-            self._told_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
+            self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
         if token is not None:
             self._headers[TOKEN_HEADER] = token
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
-        told = Deadline.after(self._told_s) if self._told_s is not None else None
+        told = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
         try:
             reply = await self._caller.call(
                 task.agent, "POST", "/run", body=task.body(), headers=dict(self._headers), told=told
@@ -43,7 +43,7 @@ class AgentAttempter:
 
 
 def read_reply(reply: Reply, agent: str) -> AttemptResult:
-    """What an agent's answer says: its row, or the failure in it."""
+    """The row in an agent's answer, or the failure in it."""
     if not reply.ok:
         passed_on = failure_of_reply(reply)
         return passed_on.passed_on_by(agent) if passed_on else _foreign_failure(reply, agent)

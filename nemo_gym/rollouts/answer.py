@@ -1,4 +1,4 @@
-"""What an attempt came to: a row to keep, or a failure to note.
+"""The result of an attempt: a row to keep, or a failure to note.
 
 An agent's answer is parsed once. The bytes it came in are kept, and become the output row by putting the identity
 before them; only an answer that carries its identity elsewhere, or over several lines, is written anew.
@@ -65,7 +65,7 @@ class Failed:
     failure: Failure
     failure_class: str
     row: Mapping[str, Any] = field(default_factory=dict)
-    """What the agent answered all the same."""
+    """The agent's answer, if there was one."""
     persist: bool = True
 
     @property
@@ -89,7 +89,7 @@ class Failed:
         return orjson.dumps(identity | {key: value for key, value in kept.items() if key not in identity})
 
 
-def judge(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
+def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
     """Whether `result` is a score, and the row that says so."""
     if isinstance(result, Failure):
         return Failed(result, result.kind)
@@ -139,28 +139,29 @@ def _what_it_lacks(planned: PlannedAttempt, answer: Answer, outcome: str) -> dic
 
 
 def _row_line(planned: PlannedAttempt, answer: Answer, added: dict[str, Any]) -> bytes:
+    """The row as one line, led by its identity.
+
+    The text of the answer is kept, because numbers too long for a parser would change, and because to encode a row of
+    200 KB of token ids again takes 0.57 ms, beside the 0.91 ms of parsing it.
+    """
     head = planned.identity.head()
     rest = _after_identity(answer, head)
     if rest is None:
         identity = {TASK_INDEX_KEY: planned.identity.task, ROLLOUT_INDEX_KEY: planned.identity.repeat}
         return orjson.dumps(identity | answer.row | identity | added)
-    return head + _members(added) + rest
+    members = orjson.dumps(added)[1:-1] + b"," if added else b""
+    return head + members + rest
 
 
 def _after_identity(answer: Answer, head: bytes) -> bytes | None:
-    """The text of the answer from where its members other than the identity begin; None if it can't be told apart."""
+    """The text of the answer behind its identity, if it has one; None where the identity is elsewhere in it."""
     row, encoded = answer.row, answer.encoded
     if encoded is None or b"\n" in encoded or b"\r" in encoded or row.get(OUTCOME_KEY, "") is None:
         return None
     if encoded.startswith(head):
         return encoded[len(head) :]
-    loose = TASK_INDEX_KEY not in row and ROLLOUT_INDEX_KEY not in row
-    return encoded[1:] if loose and encoded.startswith(b"{") else None
-
-
-def _members(added: Mapping[str, Any]) -> bytes:
-    """The members of an object as text, each followed by a comma."""
-    return orjson.dumps(added)[1:-1] + b"," if added else b""
+    has_no_identity = TASK_INDEX_KEY not in row and ROLLOUT_INDEX_KEY not in row
+    return encoded[1:] if has_no_identity and encoded.startswith(b"{") else None
 
 
 def _failure_in_answer(row: Mapping[str, Any], planned: PlannedAttempt) -> Failed:

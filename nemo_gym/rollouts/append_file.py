@@ -10,14 +10,14 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.disk import disk, write_all, write_file
+from nemo_gym.rollouts.disk import disk, write_all
+from nemo_gym.rollouts.output import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +44,10 @@ class AppendFile:
 
     def append(self, line: bytes) -> None:
         """Write `line`, which has no line break, and end it. Raises `ConfigError` when the disk refuses it."""
-        self.add(line + b"\n")
+        self._add(line + b"\n")
 
-    def add(self, data: bytes) -> None:
-        """Write `data` whole or not at all. Raises `ConfigError` when the disk refuses it."""
+    def _add(self, data: bytes) -> None:
+        """Write `data` whole or not at all."""
         try:
             write_all(self._fd, data)
         except OSError as error:
@@ -59,36 +59,19 @@ class AppendFile:
             ) from error
         self._size += len(data)
 
-    def sync(self) -> None:
-        """Return when all that was added would outlive a power cut. Raises `ConfigError` when the disk refuses it."""
-        try:
-            disk().sync(self._fd)
-        except OSError as error:
-            raise ConfigError(
-                f"{self.path} may not outlive a power cut: {error.strerror}", code="output_unwritable"
-            ) from error
-
-    def cut(self, size: int) -> None:
-        """Shorten the file to `size` bytes."""
-        disk().cut(self._fd, size)
-        self._size = size
-
-    def content(self, start: int = 0) -> bytes:
-        """What stands in the file from byte `start` on."""
-        return os.pread(self._fd, self._size - start, start)
-
-    def recover(self, keep_torn_at: Path, encode: Callable[[bytes], bytes] = bytes) -> int:
-        """Cut a torn end off, keeping it (as `encode` has it) at `keep_torn_at`, and give the number of bytes cut.
+    def recover(self, keep_torn_at: Path) -> int:
+        """Cut a torn end off, keeping it at `keep_torn_at`, and give the number of bytes cut.
 
         Torn is a last line that is not a JSON object. One that is whole and only lacks its line break is given it.
         """
         last = self.last_line()
         if not last or is_object(last):
             if last and not last.endswith(b"\n"):
-                self.add(b"\n")
+                self._add(b"\n")
             return 0
-        write_file(keep_torn_at, encode(last))
-        self.cut(self._size - len(last))
+        write_atomically(keep_torn_at, last)
+        self._size -= len(last)
+        disk().cut(self._fd, self._size)
         return len(last)
 
     def last_line(self) -> bytes:
@@ -105,6 +88,8 @@ class AppendFile:
     def _lock(self) -> None:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not self.path.exists():  # its writer removed it before we had the lock
+                raise BlockingIOError
         except BlockingIOError as error:
             disk().close(self._fd)
             raise ConfigError(
@@ -118,7 +103,7 @@ class AppendFile:
             )
 
     def _start_of_last_line(self) -> int:
-        """Where the last line begins, a final line break not counting as the beginning of another."""
+        """The place where the last line begins; a final line break begins no other line."""
         end = self._size - 1
         while end > 0:
             start = max(0, end - _BLOCK)

@@ -8,37 +8,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
 from nemo_gym import sources
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.agent_attempter import AgentAttempter
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY, NG_TERMINAL_KEY
 from nemo_gym.rollouts.collector import Attempter, Collector
-from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.files import RunFiles, write_atomically
+from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.inspection import Inspection, inspect
 from nemo_gym.rollouts.journal import Journal, open_journal, refuse_existing
 from nemo_gym.rollouts.manifest import identity_of
 from nemo_gym.rollouts.materialized import MaterializedInputs
 from nemo_gym.rollouts.outage_watch import outages_told
-from nemo_gym.rollouts.participants import participants, require_agents
-from nemo_gym.rollouts.plan import Plan, PlannedAttempt, Share
+from nemo_gym.rollouts.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.preflight import check_servers
 from nemo_gym.rollouts.progress import Display, NoDisplay, show_progress
-from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, document_of
+from nemo_gym.rollouts.required_servers import require_agents, required_servers
+from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
 from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.shard_process import ShardSetup
-from nemo_gym.rollouts.sharded import Shards
-from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules, first_of
+from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules
 from nemo_gym.rollouts.summary import CollectSummary, counts_of, summarize_agents
-from nemo_gym.rollouts.tally import Tally
 from nemo_gym.rollouts.window import auto_of, window_of
 from nemo_gym.transport import Caller
 
@@ -84,39 +78,14 @@ class _Prepared:
 
 async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prepared:
     files = RunFiles.of(settings.output)
-    _refuse_contradictions(settings, files, gym)
     refuse_existing(files, settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
     if not settings.skip_invalid_rows or not inspection.rollouts:
         inspection.refuse_faults()
     require_agents(inspection.agents, gym.config)
-    servers = participants(inspection.agents, gym.config)
+    servers = required_servers(inspection.agents, gym.config)
     await check_servers(caller, inspection.agents, servers)
     return await asyncio.to_thread(_open_files, settings, files, inspection, servers)
-
-
-def _refuse_contradictions(settings: CollectSettings, files: RunFiles, gym: Gym) -> None:
-    if settings.processes == 1:
-        return
-    for shard in map(files.shard, range(settings.processes)):
-        if shard.is_run_of_its_own():
-            raise ConfigError(
-                f"{shard.rows} belongs to another run; a collector process of this one would write to it",
-                code="output_exists",
-                remedy="Choose another +output_jsonl_fpath, or leave +collector_processes out.",
-            )
-    if gym.transport is not None:
-        raise ConfigError(
-            "+collector_processes needs servers in processes of their own",
-            code="contradiction",
-            remedy="Add +placement=process, or leave +collector_processes out.",
-        )
-    if settings.limits.in_parallel == "auto":
-        raise ConfigError(
-            "+num_samples_in_parallel=auto is for one collector process",
-            code="contradiction",
-            remedy="Find the number with one process, then give it to several.",
-        )
 
 
 def _open_files(
@@ -170,26 +139,30 @@ class _Run:
         self._stop = stop
         self._clock = clock
         self._metrics = RunMetrics()
-        self._rows_to_note = prepared.journal.rows_before
-        """Rows of the file, from its beginning, that the metrics have yet to take in."""
         inspection, journal = prepared.inspection, prepared.journal
         finished = _finished_of_plan(inspection, journal)
         self._window = window_of(settings.limits.in_parallel, inspection.rollouts - finished)
-        self._tally = Tally(inspection.rollouts, finished, auto=auto_of(self._window))
+        self._counters = RunCounters(inspection.rollouts, finished, auto=auto_of(self._window))
 
     async def work_off(self, display: Display, attempter: Attempter | None) -> CollectSummary:
         started = self._clock()
         try:
             await self._run_plan(display, attempter)
             seconds = self._clock() - started
-            agents, notes = await self._measure()
+            agents, notes = await write_metrics(
+                self._metrics,
+                self._prepared.journal,
+                self._planned(),
+                self._environment_metrics(),
+                self._stop,
+            )
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
             raise
         summary = CollectSummary(
             files=self._prepared.journal.files,
             agents=summarize_agents(agents, self._planned()),
-            tally=self._tally,
+            counters=self._counters,
             seconds=seconds,
             resumed=self._prepared.journal.resumed,
             stop=self._stop.reason or self._untrainable(),
@@ -200,7 +173,7 @@ class _Run:
         return summary
 
     def _untrainable(self) -> StopReason | None:
-        """Why the rows, all written, are no training data."""
+        """The reason why the rows, all written, are no training data; None if they are."""
         masks = self._metrics.masks
         excess = masks.excess(self._settings.max_masked_fraction)
         return StopReason("too_many_masked", excess, masks.remedy) if excess else None
@@ -209,70 +182,16 @@ class _Run:
         try:
             async with (
                 outages_told(self._caller, self._prepared.servers, on_refused=self._window.note_refused),
-                show_progress(self._tally, display, self._clock),
+                show_progress(self._counters, display, self._clock),
             ):
-                if self._settings.processes > 1:
-                    await self._run_shards()
-                else:
-                    await self._collector(attempter).run(self._attempts())
+                await self._collector(attempter).run(self._attempts())
         except GymError as error:
             log.debug("the run broke, which its summary says", exc_info=error)
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
 
-    def _shards(self) -> Shards:
-        """The processes that the work is shared out to."""
-        settings, prepared = self._settings, self._prepared
-        count, directory = settings.processes, self._caller.directory
-        assert isinstance(settings.limits.in_parallel, int)
-        setups = [
-            ShardSetup(
-                share=Share(index, count),
-                files=prepared.journal.files.shard(index),
-                plan=settings.plan,
-                first_tasks=prepared.inspection.first_tasks,
-                finished=prepared.journal.finished,
-                limits=replace(
-                    settings.limits, in_parallel=max(1, (settings.limits.in_parallel + index) // count)
-                ),
-                urls={name: directory.replicas(name) for name in directory.names()},
-                token=self._gym.token,
-            )
-            for index in range(count)
-        ]
-        return Shards(setups, self._tally, self._metrics, self._rules(), self._stop)
-
-    async def _run_shards(self) -> None:
-        await asyncio.to_thread(self._write_inputs)
-        journal, shards = self._prepared.journal, self._shards()
-        try:
-            await shards.run()
-        finally:
-            taken = await asyncio.to_thread(journal.take_over_shards)
-        if shards.has_lost_one:
-            await asyncio.to_thread(self._count_again, taken)
-
-    def _count_again(self, taken: int) -> None:
-        """What a process that died has counted is gone; what it wrote is not."""
-        journal, tally = self._prepared.journal, self._tally
-        self._metrics, self._rows_to_note = RunMetrics(), journal.rows_before + taken
-        tally.completed = taken - tally.truncated
-        tally.failures.clear()
-        for line in read_lines(journal.files.failures):
-            row = orjson.loads(line.content)
-            if row[NG_TERMINAL_KEY]:
-                self._metrics.note_row(row)
-                tally.failures[row[NG_FAILURE_CLASS_KEY]] += 1
-        tally.failed = tally.failures.total()
-
-    def _write_inputs(self) -> None:
-        """Write every planned row, which the processes only read."""
-        if self._prepared.materialized is not None:
-            for planned in self._prepared.plan:
-                self._prepared.materialized.add(planned)
-
     def _rules(self) -> StopRules:
         return StopRules(
-            self._tally.planned,
+            self._counters.planned,
             identical_failures=self._settings.stop_after_identical_failures,
             max_failed_fraction=self._settings.max_failed_fraction,
         )
@@ -285,7 +204,7 @@ class _Run:
         return Collector(
             attempter or agents,
             self._prepared.journal,
-            self._tally,
+            self._counters,
             limits=settings.limits,
             rules=self._rules(),
             stop=self._stop,
@@ -297,42 +216,9 @@ class _Run:
         materialized = self._prepared.materialized
         return materialized.written_from(self._prepared.plan) if materialized else self._prepared.plan
 
-    async def _measure(self) -> tuple[dict[str, AggregateResult], list[str]]:
-        """The metrics of all rows in the file, written beside it; and what there is to say about them."""
-        journal, cutting = self._prepared.journal, self._stop.cutting
-        await asyncio.to_thread(
-            self._metrics.note_rows, journal.files.rows, self._rows_to_note, lambda: not cutting.is_set()
-        )
-        if cutting.is_set():  # perhaps in the middle of the file
-            return {}, ["no metrics were computed: the run was interrupted twice"]
-        results = await asyncio.to_thread(self._metrics.results, self._planned())
-        environment = EnvironmentMetrics(
-            self._caller, self._gym.token, max_rows=self._settings.environment_metrics_max_rows
-        )
-        if self._stop.reason is None:
-            results = await self._extended(environment, results)
-        notes = [*self._metrics.notes, *environment.notes]
-        try:
-            await asyncio.to_thread(write_atomically, journal.files.aggregate_metrics, document_of(results))
-        except OSError as error:
-            notes.append(f"{journal.files.aggregate_metrics} could not be written: {error.strerror}")
-        return results, notes
-
-    async def _extended(
-        self, environment: EnvironmentMetrics, results: dict[str, AggregateResult]
-    ) -> dict[str, AggregateResult]:
-        """`results` with the environments' own metrics, unless the run is told to end before they are had."""
-        asking = asyncio.create_task(environment.extend(results, self._prepared.journal.files.rows))
-        try:
-            await first_of(asking, self._stop.draining)
-            if asking.done():
-                return asking.result()
-        finally:
-            asking.cancel()
-        environment.notes.append(
-            "no environment was waited for to give its own metrics: the run was interrupted"
-        )
-        return results
+    def _environment_metrics(self) -> EnvironmentMetrics:
+        most = self._settings.environment_metrics_max_rows
+        return EnvironmentMetrics(self._caller, self._gym.token, max_rows=most)
 
     def _planned(self) -> dict[str, Planned]:
         inspection = self._prepared.inspection
@@ -344,13 +230,13 @@ class _Run:
         try:
             if self._prepared.materialized is not None:
                 self._prepared.materialized.close()
-            self._prepared.journal.close({**ending, "ended_at": _now(), "counts": counts_of(self._tally)})
-        except OSError as error:  # a full disk must not hide what the run came to
+            self._prepared.journal.close({**ending, "ended_at": _now(), "counts": counts_of(self._counters)})
+        except (ConfigError, OSError) as error:  # a full disk must not hide what the run came to
             log.warning("the manifest does not tell how the run ended: %s", error)
 
 
 def _finished_of_plan(inspection: Inspection, journal: Journal) -> int:
-    """How many rollouts of the plan have their row; a changed run may have rows of others too."""
+    """The number of planned rollouts that have their row; a changed run may have rows of others too."""
     return sum(
         journal.finished.count(range(first, first + file.rows), file.file.num_repeats)
         for first, file in zip(inspection.first_tasks, inspection.files, strict=True)

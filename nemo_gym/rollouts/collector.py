@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 
 from nemo_gym import sources
 from nemo_gym.failures import Boundary, Failure, GymError
-from nemo_gym.rollouts.answer import AttemptResult, Failed, Scored, judge
+from nemo_gym.rollouts.answer import AttemptResult, Failed, Scored, classify
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.stopping import Stop, StopReason, StopRules, first_of
-from nemo_gym.rollouts.tally import Tally
 from nemo_gym.rollouts.window import Window, window_of
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Collector:
         self,
         attempter: Attempter,
         output: Output,
-        tally: Tally,
+        counters: RunCounters,
         *,
         limits: Limits | None = None,
         rules: StopRules | None = None,
@@ -73,25 +73,25 @@ class Collector:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """`on_settled` hears of each rollout that is over; `pace` is awaited before each is begun; `window`, by default
-        what `limits` say, bounds how many are in flight."""
+        """`on_settled` is called with each rollout that is over, and `pace` is awaited before each is begun. `window`
+        bounds how many are in flight; by default `limits` do."""
         self._attempter = attempter
         self._output = output
-        self._tally = tally
+        self._counters = counters
         self._limits = limits or Limits()
-        self._rules = rules or StopRules(tally.planned)
+        self._rules = rules or StopRules(counters.planned)
         self._stop = stop or Stop()
         self._on_settled = on_settled or _ignore
         self._pace = pace or _at_once
         self._sleep = sleep
         self._rng = rng or sources.rng()
-        self._window = window or window_of(self._limits.in_parallel, tally.planned)
-        self._crew: set[asyncio.Task[None]] = set()
+        self._window = window or window_of(self._limits.in_parallel, counters.planned)
+        self._workers: set[asyncio.Task[None]] = set()
         self._at_work = 0
-        """Workers that have not decided to leave."""
+        """Workers that have not decided to end."""
         self._broken: list[BaseException] = []
         self._source: Iterator[PlannedAttempt] = iter(())
-        self._is_hiring = False
+        self._may_spawn = False
         self._clock: Callable[[], float]
         """The event loop's, kept because to ask for the loop is a system call."""
 
@@ -100,51 +100,51 @@ class Collector:
 
         Raises what made it impossible to go on (the disk is full, a dataset vanished), after draining.
         """
-        self._source, self._is_hiring = iter(plan), True
+        self._source, self._may_spawn = iter(plan), True
         self._clock = asyncio.get_running_loop().time
-        self._hire()
-        work = asyncio.create_task(self._until_all_have_left())
+        self._spawn()
+        work = asyncio.create_task(self._until_all_have_ended())
         try:
             await first_of(work, self._stop.draining)
             if not work.done():
-                await first_of(work, self._stop.cutting, timeout=self._limits.drain_s)
+                await first_of(work, self._stop.cancelling, timeout=self._limits.drain_s)
         finally:
-            self._is_hiring = False
-            for worker in self._crew:
+            self._may_spawn = False
+            for worker in self._workers:
                 worker.cancel()
             await work
         if self._broken:
             raise self._broken[0]
 
-    def _hire(self) -> None:
-        """As many workers as the window has room for; each leaves when the plan is empty, or the window narrower."""
-        while self._is_hiring and self._at_work < self._window.size:
+    def _spawn(self) -> None:
+        """As many workers as the window has room for; each ends when the plan is empty, or the window narrower."""
+        while self._may_spawn and self._at_work < self._window.size:
             self._at_work += 1
             worker = asyncio.create_task(self._work())
-            self._crew.add(worker)
-            worker.add_done_callback(self._leave)
+            self._workers.add(worker)
+            worker.add_done_callback(self._note_exit)
 
-    def _leave(self, worker: asyncio.Task[None]) -> None:
-        self._crew.discard(worker)
+    def _note_exit(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
         if not worker.cancelled() and (error := worker.exception()) is not None:
             self._broken.append(error)
 
-    async def _until_all_have_left(self) -> None:
-        while self._crew:
-            await asyncio.wait(self._crew)
+    async def _until_all_have_ended(self) -> None:
+        while self._workers:
+            await asyncio.wait(self._workers)
 
     async def _work(self) -> None:
         try:
             while await self._may_begin() and (planned := self._draw()) is not None:
-                self._tally.in_flight += 1
+                self._counters.in_flight += 1
                 try:
                     await self._roll_out(planned)
                 except asyncio.CancelledError:
-                    self._tally.cancelled += 1
+                    self._counters.cancelled += 1
                     raise
                 finally:
-                    self._tally.in_flight -= 1
-                self._hire()
+                    self._counters.in_flight -= 1
+                self._spawn()
         except GymError as error:
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
             raise
@@ -162,7 +162,7 @@ class Collector:
     def _draw(self) -> PlannedAttempt | None:
         planned = next(self._source, None)
         if planned is None:
-            self._is_hiring = False
+            self._may_spawn = False
         return planned
 
     async def _roll_out(self, planned: PlannedAttempt) -> None:
@@ -176,7 +176,7 @@ class Collector:
                 return
             self._window.note_failed(result.failure)
             if not result.persist:
-                self._tally.discarded += 1
+                self._counters.discarded += 1
                 return
             due = result.may_succeed_next_time and planned.attempt_index + 1 < self._limits.max_attempts
             self._output.add_failure(result.to_line(planned, terminal=not due))
@@ -185,9 +185,9 @@ class Collector:
                 return
             await self._sleep(self._wait_after(planned.attempt_index))
             if self._stop.requested:
-                self._tally.cancelled += 1
+                self._counters.cancelled += 1
                 return
-            self._tally.retries += 1
+            self._counters.retries += 1
             planned = planned.again()
 
     async def _attempt(self, planned: PlannedAttempt) -> Scored | Failed:
@@ -204,7 +204,7 @@ class Collector:
             else:
                 log.exception("the attempt at %s broke", planned.identity)
                 result = Failure(Boundary.AGENT, type(error).__name__, f"{type(error).__name__}: {error}")
-        return judge(planned, result)
+        return classify(planned, result)
 
     def _out_of_time(self, planned: PlannedAttempt) -> Failure:
         return Failure(
@@ -217,12 +217,12 @@ class Collector:
 
     def _keep(self, planned: PlannedAttempt, scored: Scored) -> None:
         self._output.add_row(scored.line)
-        self._tally.note_scored(scored)
+        self._counters.note_scored(scored)
         self._rules.note_success()
         self._on_settled(planned, scored)
 
     def _give_up(self, planned: PlannedAttempt, failed: Failed) -> None:
-        self._tally.note_failed(failed)
+        self._counters.note_failed(failed)
         self._on_settled(planned, failed)
         reason = self._rules.note_failure(failed.failure)
         if reason is not None:
@@ -234,7 +234,7 @@ class Collector:
 
 
 def _ignore(planned: PlannedAttempt, result: Scored | Failed) -> None:
-    """Nobody wants to hear of it."""
+    """The default of `on_settled`."""
 
 
 async def _at_once() -> None:

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import GYM_FOLDERS
-from nemo_gym.rollouts.compression import DAMAGE, codec_of
-from nemo_gym.rollouts.packed_file import open_packed
+from nemo_gym.rollouts.compression import DAMAGE, codec_of, open_content
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _READ_BYTES = 1 << 20
@@ -56,12 +55,6 @@ def locate(path: Path) -> Path:
     )
 
 
-def open_dataset(path: Path) -> IO[bytes]:
-    """The decompressed bytes of a dataset file."""
-    codec = codec_of(path)
-    return path.open("rb", buffering=_READ_BYTES) if codec is None else open_packed(path, codec)
-
-
 @contextmanager
 def opened_plain(path: Path) -> Iterator[BinaryIO]:
     """A file with the decompressed bytes of `path`, to read anywhere in it: itself, or a temporary copy.
@@ -75,7 +68,7 @@ def opened_plain(path: Path) -> Iterator[BinaryIO]:
     folder = path.parent if os.access(path.parent, os.W_OK) else None
     with tempfile.TemporaryFile(dir=folder) as copy:
         try:
-            with open_dataset(path) as file:
+            with open_content(path) as file:
                 shutil.copyfileobj(file, copy, _READ_BYTES)
         except DAMAGE as error:
             raise _damaged(path, f"byte {copy.tell()} of its content", error) from error
@@ -88,7 +81,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     """The lines that are not blank. Raises `ConfigError` where the file cannot be read, or not to its end."""
     number = 0
     try:
-        with open_dataset(path) as file:
+        with open_content(path) as file:
             for number, content in enumerate(file, start=1):
                 if number == 1:
                     content = content.removeprefix(_BYTE_ORDER_MARK)

@@ -1,4 +1,4 @@
-"""Where the running gym is: from the file it keeps in its working folder, or from its head server."""
+"""Finds the running gym: by the file that it keeps in its working folder, or by its head server."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Gym:
     config: Mapping[str, Any]
     """The global configuration with the address of every server; secrets are left out."""
     token: str | None = None
-    """What control routes ask for; None where it is not known."""
+    """The token of control routes; None where it is not known."""
     transport: Transport | None = None
-    """How its servers are reached; None for HTTP."""
+    """The way to reach its servers; None for HTTP."""
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Calls to the gym's servers by name."""

@@ -2,14 +2,14 @@
 
 Between any two of them, and in the middle of a write, the process may die; what it had done until then is there, and
 nothing else. The journal is built to go on from every such state. The operations stand together so that this can be
-tried out: `simulation` puts a disk in place whose process dies at the operation it is told.
+tried out: `simulation` puts a disk in place that ends its process at a chosen operation.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ class Disk:
         return os.open(path, _REPLACING, 0o644)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
-        """How many bytes were taken: some, if not all."""
+        """The number of bytes written: some, if not all."""
         return os.write(descriptor, data)
 
     def cut(self, descriptor: int, size: int) -> None:
@@ -44,8 +44,14 @@ class Disk:
         os.close(descriptor)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name, in one step; a file that has it is gone."""
+        """Give a file another name, in one step that outlives a power cut; a file that has it is gone."""
         path.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with suppress(OSError):  # file systems that have no such operation order it themselves
+                os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def remove(self, path: Path) -> None:
         """Remove a file if there is one."""
@@ -76,14 +82,3 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
     left = memoryview(data)
     while left:
         left = left[_disk.write(descriptor, left) :]
-
-
-def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Make `path` hold `content`, whole or in pieces, which is on the disk when this returns."""
-    descriptor = _disk.open_to_replace(path)
-    try:
-        for piece in (content,) if isinstance(content, bytes) else content:
-            write_all(descriptor, piece)
-        _disk.sync(descriptor)
-    finally:
-        _disk.close(descriptor)

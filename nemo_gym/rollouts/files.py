@@ -11,27 +11,24 @@ from __future__ import annotations
 
 import glob
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.compression import CODECS
-from nemo_gym.rollouts.disk import disk, write_file
-from nemo_gym.rollouts.packed_file import holds_text, tail_of
+from nemo_gym.rollouts.compression import CODECS, holds_text, journal_of
+from nemo_gym.rollouts.disk import disk
 
 _PLAIN: Final = ".jsonl"
-_SHARD: Final = "_shard_"
 ENDINGS: Final = (_PLAIN, *(_PLAIN + packing for packing in CODECS))
-"""What the name of a file of rows ends in, by form."""
+"""The endings of a file of rows, one for each form."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """Where one run keeps what."""
+    """The paths of one run."""
 
     folder: Path
     stem: str
@@ -95,7 +92,7 @@ class RunFiles:
         return self._named(f"_materialized_inputs{self.ending}")
 
     def present(self) -> list[Path]:
-        """Those files that are there and not empty."""
+        """The files that exist and are not empty."""
         every = (self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs)
         return [path for path in every if holds_text(path)]
 
@@ -104,26 +101,10 @@ class RunFiles:
         return any(form._has_results() for form in self.forms())
 
     def _has_results(self) -> bool:
-        own = holds_text(self.rows) or holds_text(self.failures)
-        return own or any(shard._has_results() for shard in self.shards())
-
-    def shard(self, index: int) -> RunFiles:
-        """The files of one of several processes that collect, until the run takes their rows over."""
-        return replace(self, stem=f"{self.stem}{_SHARD}{index}")
-
-    def shards(self) -> list[RunFiles]:
-        """Shards that are there: a collector that was killed left them. Runs that only have such a name are none."""
-        name = re.compile(re.escape(self.stem + _SHARD) + r"(\d+)(_failures)?" + re.escape(self.ending))
-        matches = (name.match(path.name) for path in self.folder.glob(f"{glob.escape(self.stem)}{_SHARD}*"))
-        found = map(self.shard, sorted({int(match[1]) for match in matches if match}))
-        return [shard for shard in found if not shard.is_run_of_its_own()]
-
-    def is_run_of_its_own(self) -> bool:
-        """Whether there is what only a whole run has: a shard has neither manifest nor metrics."""
-        return self.manifest.exists() or self.aggregate_metrics.exists()
+        return holds_text(self.rows) or holds_text(self.failures)
 
     def first_free_torn(self) -> Path:
-        """Where the next torn end of a file is kept."""
+        """The path for the next torn end of a file."""
         return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
 
     def make_folder(self) -> None:
@@ -149,10 +130,8 @@ class RunFiles:
         return replace(self, stem=f"{self.stem}.{number}")
 
     def _every_file(self) -> list[Path]:
-        """All that there is of the run, in any form: also torn ends, earlier failures and tails."""
+        """Every file of the run in any form, torn ends, earlier failures and journals included."""
         named = {path for form in self.forms() for path in form.present()}
-        shards = [shard for form in self.forms() for shard in form.shards()]
-        of_shards = {path for shard in shards for path in (shard.rows, shard.failures)}
         stem = glob.escape(self.stem)
         kept_apart = {
             path
@@ -160,16 +139,15 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | of_shards | kept_apart)
-        return [each for path in paths for each in (tail_of(path), path) if each.exists()]
+        paths = sorted(named | kept_apart)
+        return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
-        """Keep the failures of the run's earlier start apart: what they befell is attempted again."""
+        """Keep the failures of the run's earlier start apart: their rollouts are attempted again."""
         if not holds_text(self.failures):
             return
         aside = _first_free(lambda number: self._named(f"_failures.{number}{self.ending}"))
-        # The tail goes first: a death between the two then leaves nothing that the next start would take for its own.
-        for path, target in ((tail_of(self.failures), tail_of(aside)), (self.failures, aside)):
+        for path, target in ((journal_of(self.failures), journal_of(aside)), (self.failures, aside)):
             if path.exists():
                 disk().rename(path, target)
 
@@ -180,7 +158,7 @@ def ending_of(path: Path) -> str | None:
 
 
 def _first_free(name: Callable[[int], Path]) -> Path:
-    return next(path for path in map(name, count(1)) if not path.exists())
+    return next(path for path in map(name, count(1)) if not (path.exists() or journal_of(path).exists()))
 
 
 def _unwritable(folder: Path, reason: str) -> ConfigError:
@@ -189,11 +167,3 @@ def _unwritable(folder: Path, reason: str) -> ConfigError:
         code="output_unwritable",
         remedy="Choose another +output_jsonl_fpath.",
     )
-
-
-def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Replace `path` by `content` (as one, or in pieces): a reader, or a power cut, meets the old file or the new one,
-    whole."""
-    draft = path.with_name(f".{path.name}.draft")
-    write_file(draft, content)
-    disk().rename(draft, path)

@@ -1,4 +1,4 @@
-"""Which rollout a row belongs to: the pair (task, repeat), and the keys that carry it.
+"""The identity of a row: the pair (task, repeat), and the keys that carry it.
 
 A task is numbered by its place in the dataset, blank lines aside, so that a number means the same row whatever the
 limit and whether or not malformed rows are skipped. A repeat is numbered from 0 within its task.
@@ -32,7 +32,7 @@ class RolloutId(NamedTuple):
     repeat: int
 
     def head(self) -> bytes:
-        """How the JSON of every row of this rollout begins; the rest of the object follows."""
+        """The first bytes of the JSON of every row of this rollout; the rest of the object follows."""
         return b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % self
 
     def __str__(self) -> str:
@@ -82,6 +82,6 @@ class FinishedRollouts:
         return RolloutId(task, self._repeats.get(task, 0).bit_length() - 1)
 
     def count(self, tasks: range, repeats: int) -> int:
-        """How many are of the first `repeats` repeats of `tasks`."""
+        """The number of those that are among the first `repeats` repeats of `tasks`."""
         mask = (1 << repeats) - 1
         return sum((bits & mask).bit_count() for task, bits in self._repeats.items() if task in tasks)

@@ -36,7 +36,7 @@ class RowFault:
 
 @dataclass(slots=True)
 class FileInspection:
-    """What one dataset file holds."""
+    """The content of one dataset file, in numbers."""
 
     file: DatasetFile
     sha256: str
@@ -49,7 +49,7 @@ class FileInspection:
 
 @dataclass(slots=True)
 class Inspection:
-    """What the datasets of a run hold."""
+    """The content of all datasets of a run."""
 
     files: list[FileInspection] = field(default_factory=list)
     faults: list[RowFault] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Inspection:
 
     @property
     def notes(self) -> list[str]:
-        """What was done to rows without their being at fault."""
+        """Changes that were made to rows without faults."""
         notes = [
             f"every row of {file.file.path} names its own agent, so +agent_name={file.file.agent_name} changed nothing"
             for file in self.files

@@ -6,26 +6,24 @@ written is deleted, only moved aside. Everything that can be refused is refused 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.append_file import AppendFile
-from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.disk import disk
+from nemo_gym.rollouts.compression import journal_of
 from nemo_gym.rollouts.files import RunFiles
-from nemo_gym.rollouts.finished import identity_of_line, read_finished
+from nemo_gym.rollouts.finished import read_finished
 from nemo_gym.rollouts.identity import FinishedRollouts
 from nemo_gym.rollouts.manifest import Change, Manifest, refuse_changes
-from nemo_gym.rollouts.packed_file import RowsFile, append_to, holds_text, tail_of
+from nemo_gym.rollouts.packed_file import append_to
 
 
 class Existing(Enum):
-    """What to do about the files of an earlier run."""
+    """The treatment of an earlier run's files."""
 
     REFUSE = auto()
     RESUME = auto()
@@ -40,12 +38,12 @@ class Journal:
     finished: FinishedRollouts
     """The rollouts that had their row when the journal was opened."""
     changes: list[Change]
-    """How a resumed run differs from the one that was begun."""
+    """Differences between a resumed run and the one that was begun."""
     notes: list[str]
-    """What was done to files on opening, for people."""
+    """Changes made to files on opening, for people."""
     _manifest: Manifest
-    _rows: RowsFile
-    _failures: RowsFile
+    _rows: AppendFile
+    _failures: AppendFile
 
     @property
     def resumed(self) -> bool:
@@ -61,10 +59,6 @@ class Journal:
 
     def add_failure(self, line: bytes) -> None:
         self._failures.append(line)
-
-    def take_over_shards(self) -> int:
-        """Add what the processes of this start have written, and give the number of rows."""
-        return _take_over(self.files, self._rows, self._failures, FinishedRollouts())
 
     def close(self, ending: Mapping[str, Any]) -> None:
         """Note in the manifest how this start of the run ended, and close the files."""
@@ -95,7 +89,7 @@ def open_journal(
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
         finished = read_finished(files.rows)
-        notes += _settle_earlier_starts(files, rows, finished)
+        notes += _keep_earlier_failures(files)
         failures = opened.enter_context(closing(append_to(files.failures)))
         manifest.identity = identity
         manifest.starts.append(
@@ -117,7 +111,7 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
             remedy=f"Resume it by +output_jsonl_fpath={other.rows}.",
         )
     if existing is Existing.REFUSE and files.holds_results():
-        names = ", ".join(path.name for run in (files, *files.shards()) for path in run.present())
+        names = ", ".join(path.name for path in files.present())
         raise ConfigError(
             f"{files.rows} belongs to an earlier run ({names})",
             code="output_exists",
@@ -128,8 +122,9 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
 
 def _move_aside(files: RunFiles) -> list[str]:
     for form in files.forms():
-        if form.rows.exists():
-            AppendFile(form.rows).close()  # refuses while another process writes it
+        for path in (form.rows, journal_of(form.rows)):
+            if path.exists():
+                AppendFile(path).close()  # refuses while another process writes it
     aside = files.move_aside()
     return [f"the files of the earlier run are now {aside.rows.name} and its companions"] if aside else []
 
@@ -142,7 +137,7 @@ def _compare(
     if manifest is None:
         if resumes and not allow_change:
             raise ConfigError(
-                f"{files.rows} has no manifest ({files.manifest.name}), so nobody knows whether it is this run's",
+                f"{files.rows} has no manifest ({files.manifest.name}), so it may belong to another run",
                 code="manifest_missing",
                 remedy="Add +allow_identity_change=true to go on with it all the same, "
                 "or start anew with +overwrite=true.",
@@ -154,8 +149,8 @@ def _compare(
     return manifest, changes
 
 
-def _recover(file: RowsFile, files: RunFiles) -> list[str]:
-    """Put in order what a death has left, and tell what was kept apart."""
+def _recover(file: AppendFile, files: RunFiles) -> list[str]:
+    """Repair the end of a file after a death; the note says what was kept apart."""
     kept_at = files.first_free_torn()
     torn = file.recover(kept_at)
     return (
@@ -165,46 +160,9 @@ def _recover(file: RowsFile, files: RunFiles) -> list[str]:
     )
 
 
-def _settle_earlier_starts(files: RunFiles, rows: RowsFile, finished: FinishedRollouts) -> list[str]:
-    """Take over what processes of an earlier start left, and keep its failures apart; tell what was done."""
+def _keep_earlier_failures(files: RunFiles) -> list[str]:
+    """Keep the failures of an earlier start apart; the notes say what was torn."""
     with closing(append_to(files.failures)) as failures:
         notes = _recover(failures, files)
-        if taken := _take_over(files, rows, failures, finished):
-            notes.append(f"{taken:,} rows were those of collector processes that had been killed")
     files.move_failures_aside()
     return notes
-
-
-def _take_over(files: RunFiles, rows: RowsFile, failures: RowsFile, finished: FinishedRollouts) -> int:
-    """Move the rows and failures of shards to those of the run, and give the number of rows.
-
-    A death on the way leaves rows that are in both; `finished` tells them.
-    """
-    taken = 0
-    for shard in files.shards():
-        for line in _recovered(shard.rows, files):
-            if finished.add(identity_of_line(line, shard.rows)):
-                rows.append(line)
-                taken += 1
-        rows.sync()
-        _remove(shard.rows)
-        for line in _recovered(shard.failures, files):
-            failures.append(line)
-        failures.sync()
-        _remove(shard.failures)
-    return taken
-
-
-def _recovered(path: Path, files: RunFiles) -> Iterator[bytes]:
-    """The lines of a shard's file, put in order first. Raises `ConfigError` while its process is at work."""
-    if not holds_text(path):
-        return
-    with closing(append_to(path)) as file:
-        file.recover(files.first_free_torn())
-    for line in read_lines(path):
-        yield line.content.rstrip(b"\n")
-
-
-def _remove(path: Path) -> None:
-    disk().remove(path)
-    disk().remove(tail_of(path))

@@ -21,8 +21,8 @@ import orjson
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.failures import ConfigError
 from nemo_gym.prompt import load_prompt_config
-from nemo_gym.rollouts.files import write_atomically
 from nemo_gym.rollouts.inspection import Inspection
+from nemo_gym.rollouts.output import write_atomically
 from nemo_gym.rollouts.plan import PlanSettings
 
 SCHEMA_VERSION = 1
@@ -90,7 +90,7 @@ class Manifest:
         write_atomically(path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
 
     def changes_to(self, identity: Mapping[str, Any]) -> list[Change]:
-        """What differs between this run and one of `identity`, field by field."""
+        """The differences between this run and one of `identity`, field by field."""
         before, after = dict(_flatten(self.identity)), dict(_flatten(identity))
         fields = [*before, *(name for name in after if name not in before)]
         return [
@@ -124,7 +124,7 @@ def identity_of(
 
 
 def code_identity() -> dict[str, str | None]:
-    """Which code is running."""
+    """The version and commit of the running code."""
     return {"version": __version__, "commit": _commit()}
 
 
@@ -181,7 +181,7 @@ def _prompt_digest(path: Path | None) -> str | None:
 def _commit() -> str | None:
     """The commit of the working tree this package is imported from, or None where it is not one.
 
-    Looked up once: what was imported stays what it was when somebody commits meanwhile.
+    Looked up once: a later commit does not change the code that was imported.
     """
     if not (PARENT_DIR / ".git").exists():
         return None

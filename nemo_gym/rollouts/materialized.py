@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from nemo_gym.rollouts.append_file import AppendFile
+from nemo_gym.rollouts.compression import journal_of
 from nemo_gym.rollouts.disk import disk
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId, identity_at
-from nemo_gym.rollouts.packed_file import RowsFile, append_to, tail_of
+from nemo_gym.rollouts.packed_file import append_to
 from nemo_gym.rollouts.plan import Plan, PlannedAttempt
 
 _BEFORE_ALL = RolloutId(-1, -1)
@@ -20,7 +22,7 @@ _BEFORE_ALL = RolloutId(-1, -1)
 class MaterializedInputs:
     """The file, open for the rows that it does not have yet."""
 
-    def __init__(self, file: RowsFile, last: RolloutId = _BEFORE_ALL) -> None:
+    def __init__(self, file: AppendFile, last: RolloutId = _BEFORE_ALL) -> None:
         self._file = file
         self._last = last
 
@@ -35,8 +37,8 @@ class MaterializedInputs:
         """
         path = files.materialized_inputs
         if changed:
+            disk().remove(journal_of(path))
             disk().remove(path)
-            disk().remove(tail_of(path))
         file = append_to(path)
         file.recover(files.first_free_torn())
         inputs = cls(file, identity_at(file.last_line()) or _BEFORE_ALL)

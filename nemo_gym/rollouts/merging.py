@@ -20,6 +20,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.compression import holds_text
 from nemo_gym.rollouts.dataset import opened_plain
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.finished import read_identities, read_places
@@ -31,7 +32,6 @@ from nemo_gym.rollouts.identity import (
     identity_at,
 )
 from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.packed_file import holds_text
 from nemo_gym.rollouts.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20
@@ -39,7 +39,7 @@ _SHOWN_OVERLAPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the merged run holds."""
+    """The result of a merge."""
 
     files: RunFiles
     rows: int
@@ -149,8 +149,8 @@ class _Lines:
 
     def __iter__(self) -> Iterator[bytes]:
         for place in self.places:
-            line = os.pread(self.files[place.shard].fileno(), place.length, place.start)
             offset = self.offsets[place.shard]
+            line = os.pread(self.files[place.shard].fileno(), place.length, place.start)
             yield _renumbered(line, place.identity, offset) if offset else line
 
     def refuse_overlaps(self) -> None:
@@ -187,7 +187,7 @@ def _existing_run(rows: Path) -> RunFiles:
 
 
 def _offsets(runs: Sequence[RunFiles]) -> list[int]:
-    """What is added to each shard's task numbers, so that they stand behind those of the shard before."""
+    """The number added to each shard's task numbers, which puts them behind those of the shard before."""
     offsets, next_task = [], 0
     for run in runs:
         offsets.append(next_task)
@@ -198,7 +198,7 @@ def _offsets(runs: Sequence[RunFiles]) -> list[int]:
 
 
 def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
-    """A row with another identity at its head."""
+    """A row with another identity at its head; of ours, the text behind it is kept, long numbers included."""
     before = RolloutId(identity.task - offset, identity.repeat).head()
     if line.startswith(before):
         return identity.head() + line[len(before) :]
@@ -208,8 +208,8 @@ def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
 
 
 def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:
-    """How much was planned of each agent, as the shards' own metrics tell; of an agent that one doesn't tell of, what
-    was seen counts. Tasks that shards share are counted once, as many as the largest has."""
+    """Planned tasks and rollouts by agent, from the shards' own metrics; empty when a shard has none, so that the rows
+    seen count. Tasks that shards share are counted once, as many as the largest has."""
     planned: dict[str, Planned] = {}
     for run in runs:
         if not run.aggregate_metrics.exists():

@@ -68,7 +68,7 @@ async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callab
 
 
 async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
-    """What `server` counts; nothing where it is not one of ours."""
+    """The counters of `server`; empty where it is not one of ours."""
     reply = await caller.call(
         server, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
     )
@@ -80,4 +80,4 @@ async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
 
 
 def _ignore() -> None:
-    """Nobody wants to hear of it."""
+    """The default of `on_refused`."""

@@ -38,7 +38,7 @@ class PlannedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What the plan is drawn from. All of it shapes results, so all of it is part of the run's identity."""
+    """The source of a plan. All of it shapes results, so all of it is part of the run's identity."""
 
     datasets: tuple[DatasetFile, ...]
     limit: int | None = None
@@ -47,20 +47,6 @@ class PlanSettings:
     """`+responses_create_params.<field>=…`."""
     add_seed: bool = False
     """Give each repeat its number as the seed of sampling."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The tasks whose number leaves `index` when it is divided by `count`."""
-
-    index: int
-    count: int
-
-    def has(self, task: int) -> bool:
-        return task % self.count == self.index
-
-
-WHOLE = Share(0, 1)
 
 
 class Plan:
@@ -72,14 +58,11 @@ class Plan:
         *,
         first_tasks: tuple[int, ...] = (0,),
         finished: FinishedRollouts | None = None,
-        share: Share = WHOLE,
     ) -> None:
-        """`first_tasks`: the number of each file's first row. `finished`: rollouts to leave out. `share`: all of the
-        plan that is drawn."""
+        """`first_tasks`: the number of each file's first row. `finished`: rollouts to leave out."""
         self._settings = settings
         self._first_tasks = first_tasks
         self._finished = finished or FinishedRollouts()
-        self._share = share
         self._shapers = [shaper_of(file, settings) for file in settings.datasets]
 
     def __iter__(self) -> Iterator[PlannedAttempt]:
@@ -88,13 +71,13 @@ class Plan:
         ):
             lines = islice(read_lines(locate(file.path)), self._settings.limit)
             for index, line in enumerate(lines, start=first):
-                open_ids = self._open_ids(index, file.num_repeats) if self._share.has(index) else []
+                open_ids = self._open_ids(index, file.num_repeats)
                 if not open_ids:
                     continue
                 try:
                     task = shaper.shape(line.content)
                 except FaultyRowError:
-                    continue  # reported by the first pass, which ended the run unless it was told to go on without
+                    continue  # reported by the first pass, which ends the run unless faulty rows are to be skipped
                 yield from self._attempts(task, open_ids)
 
     def _open_ids(self, task: int, repeats: int) -> list[RolloutId]:
@@ -108,6 +91,6 @@ class Plan:
 
 
 def shaper_of(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
-    """What turns the rows of `file` into tasks. Raises `ConfigError` for a prompt that cannot be loaded."""
+    """The shaper that turns the rows of `file` into tasks. Raises `ConfigError` for a prompt that cannot be loaded."""
     prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
     return TaskShaper(file.agent_name, settings.overrides, prompt, needs_seed=settings.add_seed)

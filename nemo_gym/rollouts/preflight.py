@@ -1,4 +1,4 @@
-"""What would make every rollout fail is found before the first: an agent that is gone, an engine out of reach.
+"""Finds the causes that would fail every rollout before the first: an agent that is gone, an engine out of reach.
 
 All servers are asked at once, and within five seconds.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, TransportError
-from nemo_gym.rollouts.participants import MODEL_TYPE, is_server
+from nemo_gym.rollouts.required_servers import MODEL_TYPE, is_server
 from nemo_gym.transport import Caller, Deadline, RetryBudget, failure_of_reply
 from nemo_gym.transport.directory import server_block
 
@@ -39,7 +39,7 @@ async def check_servers(
 
 
 async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:
-    """Why the agent cannot be reached. One that is merely slow to answer may be at work for somebody else."""
+    """The reason why the agent cannot be reached. A slow answer is none: the agent may be busy with another run."""
     try:
         await caller.call(agent, "GET", "/", deadline=Deadline.after(seconds), repeatable=True)
     except DeadlineError:
@@ -52,7 +52,7 @@ async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure 
 async def _model_problem(
     caller: Caller, model: str, server: Mapping[str, Any], seconds: float
 ) -> Failure | None:
-    """What a model server says is wrong with its engine; servers that do not know the question are believed."""
+    """The failure that a model server reports of its engine; servers without the route are taken to be well."""
     try:
         reply = await caller.call(
             model, "GET", "/preflight", deadline=Deadline.after(seconds), repeatable=True

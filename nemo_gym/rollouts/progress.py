@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from nemo_gym import sources
-from nemo_gym.rollouts.tally import Tally
+from nemo_gym.rollouts.counters import RunCounters
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,13 +27,13 @@ class Display(Protocol):
     every_s: float
     """Seconds from one showing to the next."""
 
-    def show(self, tally: Tally, pace: Pace) -> None: ...
+    def show(self, counters: RunCounters, pace: Pace) -> None: ...
 
     def close(self) -> None: ...
 
 
 class Pace:
-    """How fast rollouts settle: over the latest minute, so that a slow start is soon forgotten."""
+    """The rate at which rollouts settle, over the latest minute, so that a slow start is soon forgotten."""
 
     def __init__(self, clock: Callable[[], float] = sources.monotonic) -> None:
         self._clock = clock
@@ -63,24 +63,24 @@ class Pace:
 
 @asynccontextmanager
 async def show_progress(
-    tally: Tally, display: Display, clock: Callable[[], float] = sources.monotonic
+    counters: RunCounters, display: Display, clock: Callable[[], float] = sources.monotonic
 ) -> AsyncIterator[Pace]:
     """Keep `display` up to date while the block runs."""
     pace = Pace(clock)
-    task = asyncio.create_task(_keep_showing(tally, display, pace))
+    task = asyncio.create_task(_keep_showing(counters, display, pace))
     try:
         yield pace
     finally:
         task.cancel()
         await asyncio.wait([task])
-        pace.mark(tally.settled - tally.finished_before)
+        pace.mark(counters.settled - counters.finished_before)
         display.close()
 
 
-async def _keep_showing(tally: Tally, display: Display, pace: Pace) -> None:
+async def _keep_showing(counters: RunCounters, display: Display, pace: Pace) -> None:
     while True:
-        pace.mark(tally.settled - tally.finished_before)
-        display.show(tally, pace)
+        pace.mark(counters.settled - counters.finished_before)
+        display.show(counters, pace)
         await asyncio.sleep(display.every_s)
 
 
@@ -97,7 +97,7 @@ class NoDisplay:
 
     every_s = 3600.0
 
-    def show(self, tally: Tally, pace: Pace) -> None:
+    def show(self, counters: RunCounters, pace: Pace) -> None:
         """Nothing."""
 
     def close(self) -> None:
@@ -112,8 +112,8 @@ class LineDisplay:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def show(self, tally: Tally, pace: Pace) -> None:
-        line = f"{duration(pace.elapsed_s)}  {'  '.join(describe(tally, pace))}"
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        line = f"{duration(pace.elapsed_s)}  {'  '.join(describe(counters, pace))}"
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
@@ -131,41 +131,41 @@ class LiveDisplay:
 
         self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=True)
 
-    def show(self, tally: Tally, pace: Pace) -> None:
+    def show(self, counters: RunCounters, pace: Pace) -> None:
         self._live.start()
-        self._live.update(_live_view(tally, pace), refresh=True)
+        self._live.update(_live_view(counters, pace), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
 
 
-def _live_view(tally: Tally, pace: Pace) -> Table:
+def _live_view(counters: RunCounters, pace: Pace) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
     view = Table.grid(padding=(0, 1))
-    share = f"{100 * tally.settled / max(1, tally.planned):.0f} %"
+    share = f"{100 * counters.settled / max(1, counters.planned):.0f} %"
     bar = Table.grid(padding=(0, 1))
-    bar.add_row(ProgressBar(tally.planned, tally.settled, width=40), share, duration(pace.elapsed_s))
+    bar.add_row(ProgressBar(counters.planned, counters.settled, width=40), share, duration(pace.elapsed_s))
     view.add_row(bar)
-    view.add_row("  ".join(describe(tally, pace)))
+    view.add_row("  ".join(describe(counters, pace)))
     return view
 
 
-def describe(tally: Tally, pace: Pace) -> list[str]:
+def describe(counters: RunCounters, pace: Pace) -> list[str]:
     """The figures of the moment, as short phrases."""
-    phrases = [f"{tally.settled:,}/{tally.planned:,} rollouts", f"{pace.per_second:.1f}/s"]
-    left = pace.seconds_left(tally.planned - tally.settled)
+    phrases = [f"{counters.settled:,}/{counters.planned:,} rollouts", f"{pace.per_second:.1f}/s"]
+    left = pace.seconds_left(counters.planned - counters.settled)
     if left is not None:
         phrases.append(f"{duration(left)} left")
-    if tally.mean_reward is not None:
-        phrases.append(f"mean reward {tally.mean_reward:.3f}")
-    allowed = f" of {tally.auto.size} ({tally.auto.search})" if tally.auto else ""
-    phrases.append(f"{tally.in_flight} in flight{allowed}")
-    if tally.retries:
-        phrases.append(f"{tally.retries} tried again")
-    if tally.failed:
-        phrases.append(f"{tally.failed} failed ({most_common(tally.failures)})")
+    if counters.mean_reward is not None:
+        phrases.append(f"mean reward {counters.mean_reward:.3f}")
+    allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
+    phrases.append(f"{counters.in_flight} in flight{allowed}")
+    if counters.retries:
+        phrases.append(f"{counters.retries} tried again")
+    if counters.failed:
+        phrases.append(f"{counters.failed} failed ({most_common(counters.failures)})")
     return phrases
 
 

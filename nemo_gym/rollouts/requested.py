@@ -17,8 +17,8 @@ from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.identity import RolloutId
-from nemo_gym.rollouts.participants import require_agents
 from nemo_gym.rollouts.plan import PlannedAttempt
+from nemo_gym.rollouts.required_servers import require_agents
 from nemo_gym.rollouts.task_rows import FaultyRowError, Task, TaskShaper
 
 NDJSON = "application/x-ndjson"
@@ -26,7 +26,7 @@ _TOLD_PROBLEMS = 20
 
 
 class RolloutOptions(BaseModel):
-    """What a caller may say about its rows, in the words of `ng_collect_rollouts`."""
+    """The options of a request, named as the keys of `ng_collect_rollouts`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,7 +61,7 @@ class RolloutRequest:
 
     @property
     def planned(self) -> int:
-        """How many rollouts there are to be."""
+        """The number of rollouts."""
         return len(self.tasks) * self.options.num_repeats
 
     def plan(self) -> Iterator[PlannedAttempt]:

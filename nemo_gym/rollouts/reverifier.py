@@ -1,4 +1,4 @@
-"""How a stored rollout is verified again: its environment gets the task and the response, and gives a reward."""
+"""Verifies a stored rollout again: its environment gets the task and the response, and gives a reward."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAILURE_PREFIX = "_ng_failure"
 _RESULT_KEYS = frozenset(
     {"response", "reward", "reward_components", "mask_sample", "failure_kind", "failure_reason"}
 )
-"""What verifying leaves in a row, for rows whose task row is not at hand."""
+"""The keys that verifying adds to a row, for rows whose task row is not at hand."""
 
 
 def environment_of(agent: str, config: Mapping[str, Any]) -> str:
@@ -45,7 +45,7 @@ def environment_of(agent: str, config: Mapping[str, Any]) -> str:
 
 
 async def read_modes(caller: Caller, environments: Iterable[str]) -> dict[str, ReverifyMode]:
-    """What each environment says of verifying again; those that do not know the question are unknown."""
+    """The reverify mode of each environment; `UNKNOWN` for those without the route."""
     modes = {}
     for name in sorted(set(environments)):
         reply = await caller.call(name, "GET", "/reverify_mode", repeatable=True)
@@ -166,7 +166,7 @@ def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
 
 
 def _outcome_of_attempt(stored: Mapping[str, Any]) -> str:
-    """How the attempt itself ended, whatever became of its verdict."""
+    """The outcome of the attempt itself, whatever became of its verdict."""
     reason = stored.get("_ng_end_reason")
     if reason in set(EndReason):
         return EndReason(reason).outcome.value

@@ -22,20 +22,20 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError
-from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
 from nemo_gym.rollouts.collector import Collector, Limits
-from nemo_gym.rollouts.dataset import open_dataset
+from nemo_gym.rollouts.compression import holds_text, open_content
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.files import RunFiles, write_atomically
+from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.manifest import code_identity, lasting
 from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.packed_file import holds_text
-from nemo_gym.rollouts.participants import participants
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.progress import Display, NoDisplay, show_progress
+from nemo_gym.rollouts.required_servers import required_servers
 from nemo_gym.rollouts.reverifier import (
     REVERIFIED_KEY,
     Reverifier,
@@ -43,11 +43,10 @@ from nemo_gym.rollouts.reverifier import (
     read_modes,
     task_row_of,
 )
-from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, agent_of, document_of
+from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, agent_of, write_metrics
 from nemo_gym.rollouts.stopping import Stop, StopRules
 from nemo_gym.rollouts.stored import StoredRun, is_judge_failure
 from nemo_gym.rollouts.summary import CollectSummary, counts_of, summarize_agents
-from nemo_gym.rollouts.tally import Tally
 from nemo_gym.servers.rows import ReverifyMode
 from nemo_gym.transport import Caller
 
@@ -58,7 +57,7 @@ _ENVIRONMENT_METRICS_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReverifySettings:
-    """What is verified again, and where to."""
+    """The settings of one start of a reverification."""
 
     output: Path
     judge_failed_only: bool = False
@@ -72,7 +71,7 @@ class ReverifySettings:
 
 @dataclass(slots=True)
 class Changes:
-    """What came of the earlier rewards, in this start of the run."""
+    """Changes to the earlier rewards, in this start of the run."""
 
     judged: int = 0
     """Rollouts that had none."""
@@ -110,9 +109,9 @@ class Survey:
     """The rollouts of a stored run, each with its agent."""
 
     verifiable: dict[RolloutId, str]
-    """Those with a score, and those that only lack a verdict."""
+    """Rollouts with a score, and rollouts that only lack a verdict."""
     others: dict[RolloutId, str]
-    """Those that failed before there was anything to verify."""
+    """Rollouts that failed before there was anything to verify."""
 
     @classmethod
     def of(cls, run: StoredRun) -> Survey:
@@ -124,7 +123,7 @@ class Survey:
         return cls(verifiable, others)
 
     def planned(self) -> dict[str, Planned]:
-        """How much of the run is whose."""
+        """The planned tasks and rollouts of each agent."""
         tasks: defaultdict[str, set[int]] = defaultdict(set)
         rollouts: Counter[str] = Counter()
         for identity, agent in (*self.verifiable.items(), *self.others.items()):
@@ -137,7 +136,7 @@ def servers_for(agents: Iterable[str], config: Mapping[str, Any]) -> set[str]:
     """The servers that verifying the agents' rollouts takes: the agents, for their metrics, the environments, and
     what these refer to. No policy."""
     agents = set(agents)
-    return agents | set(participants({environment_of(agent, config) for agent in agents}, config))
+    return agents | set(required_servers({environment_of(agent, config) for agent in agents}, config))
 
 
 async def reverify(
@@ -189,26 +188,31 @@ class _Reverification:
         modes = await self._allowed_modes()
         journal = await asyncio.to_thread(self._open)
         ending: dict[str, Any] = {"end": "broken"}
-        tally = Tally(len(self._survey.verifiable), finished_before=len(journal.finished))
+        counters = RunCounters(len(self._survey.verifiable), finished_before=len(journal.finished))
         try:
-            await self._work_off(journal, tally, modes, display)
-            results = await self._measure(journal)
+            await self._work_off(journal, counters, modes, display)
+            self._note_others()
+            environment = EnvironmentMetrics(
+                self._caller, self._gym.token, max_rows=_ENVIRONMENT_METRICS_ROWS
+            )
+            planned = self._survey.planned()
+            results, notes = await write_metrics(self._metrics, journal, planned, environment, self._stop)
             summary = CollectSummary(
                 files=journal.files,
-                agents=summarize_agents(results, self._survey.planned()),
-                tally=tally,
+                agents=summarize_agents(results, planned),
+                counters=counters,
                 seconds=time.monotonic() - started,
                 resumed=journal.resumed,
                 stop=self._stop.reason,
-                notes=[*journal.notes, *self._changes.describe(), *self._notes(modes), *self._metrics.notes],
+                notes=[*journal.notes, *self._changes.describe(), *self._notes(modes), *notes],
             )
             ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
             return summary
         finally:
-            journal.close({**ending, "counts": counts_of(tally)})
+            journal.close({**ending, "counts": counts_of(counters)})
 
     async def _allowed_modes(self) -> dict[str, ReverifyMode]:
-        """How each environment verifies again. Raises `ConfigError` for those that don't say that they can."""
+        """The reverify mode of each environment. Raises `ConfigError` for those that don't declare that they can."""
         environments = {
             environment_of(agent, self._gym.config) for agent in set(self._survey.verifiable.values())
         }
@@ -248,12 +252,12 @@ class _Reverification:
             journal.add_failure(self._stored.failures.line(other))
         tasks = self._stored.files.materialized_inputs
         if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
-            with open_dataset(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
+            with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
                 shutil.copyfileobj(rows, copy)
         return journal
 
     async def _work_off(
-        self, journal: Journal, tally: Tally, modes: Mapping[str, ReverifyMode], display: Display
+        self, journal: Journal, counters: RunCounters, modes: Mapping[str, ReverifyMode], display: Display
     ) -> None:
         settings = self._settings
         reverifier = Reverifier(
@@ -265,17 +269,17 @@ class _Reverification:
             timeout_s=settings.limits.rollout_timeout_s,
             token=self._gym.token,
         )
-        rules = StopRules(tally.planned, identical_failures=settings.stop_after_identical_failures)
+        rules = StopRules(counters.planned, identical_failures=settings.stop_after_identical_failures)
         collector = Collector(
             reverifier,
             journal,
-            tally,
+            counters,
             limits=settings.limits,
             rules=rules,
             stop=self._stop,
             on_settled=self._note,
         )
-        async with show_progress(tally, display):
+        async with show_progress(counters, display):
             try:
                 await collector.run(self._plan(journal))
             except GymError as error:
@@ -293,22 +297,12 @@ class _Reverification:
         if isinstance(result, Scored):
             self._changes.note(result)
 
-    async def _measure(self, journal: Journal) -> dict[str, AggregateResult]:
-        """The metrics of all rows, written beside them."""
-        await asyncio.to_thread(self._metrics.note_rows, journal.files.rows, journal.rows_before)
+    def _note_others(self) -> None:
+        """Count the failures that stay as they are."""
         for identity, agent in self._survey.others.items():
             row = self._stored.failures.row(identity)
             failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
             self._metrics.note(PlannedAttempt(identity, agent, b""), failed)
-        results = await asyncio.to_thread(self._metrics.results, self._survey.planned())
-        if self._stop.reason is None:
-            environment = EnvironmentMetrics(
-                self._caller, self._gym.token, max_rows=_ENVIRONMENT_METRICS_ROWS
-            )
-            results = await environment.extend(results, journal.files.rows)
-            self._metrics.notes += environment.notes
-        await asyncio.to_thread(write_atomically, journal.files.aggregate_metrics, document_of(results))
-        return results
 
     def _notes(self, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
         for name, mode in modes.items():

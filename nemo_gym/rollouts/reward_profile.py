@@ -1,4 +1,4 @@
-"""How each task fared over its rollouts: what a curriculum chooses tasks by.
+"""The rewards of each task over its rollouts, by which a curriculum chooses tasks.
 
 A profile row is the task row as the agent was sent it, with these beside it:
 
@@ -10,7 +10,7 @@ A profile row is the task row as the agent was sent it, with these beside it:
     pass_rate_passed, pass_rate_total, pass_threshold
     avg_output_tokens            where the responses tell their usage
 
-A task without a scored rollout has `total_samples` 0 and null in place of what nobody knows; it is in no range.
+A task without a scored rollout has `total_samples` 0 and null for every figure of its rewards; it is in no range.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class PassRates:
 
 @dataclass(slots=True)
 class ProfileSummary:
-    """What the tasks are worth to training."""
+    """Counts of tasks by their use for training."""
 
     tasks: int = 0
     written: int = 0
     never_passed: int = 0
     always_passed: int = 0
     sometimes_passed: int = 0
-    """Those that a policy can still learn from by comparing its rollouts."""
+    """Tasks that a policy can still learn from by comparing its rollouts."""
     unscored: int = 0
 
     def note(self, rate: float | None) -> None:

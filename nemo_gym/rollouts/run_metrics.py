@@ -14,12 +14,15 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.failures import GymError, InputError, Outcome
+from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
 from nemo_gym.rollouts.answer import Failed, Scored
 from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.identity import AGENT_REF_KEY
+from nemo_gym.rollouts.journal import Journal
+from nemo_gym.rollouts.output import write_atomically
 from nemo_gym.rollouts.plan import PlannedAttempt
+from nemo_gym.rollouts.stopping import Stop, first_of
 from nemo_gym.rollouts.task_rows import AGENT_TYPE
 from nemo_gym.servers.context import TOKEN_HEADER
 from nemo_gym.tokens.masking import MaskTally
@@ -32,14 +35,14 @@ _ENTRIES_A_PIECE = 100
 
 
 class RunMetrics:
-    """Accumulates what each agent's rollouts came to."""
+    """Accumulates the results of each agent's rollouts."""
 
     def __init__(self) -> None:
         self._agents: dict[str, AgentMetrics] = {}
         self.masks = MaskTally()
         """The model calls in the rows, and those without tokens to train on."""
         self.notes: list[str] = []
-        """What there is to say about the results."""
+        """Notes on the results."""
 
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Take in a rollout that is settled."""
@@ -73,13 +76,6 @@ class RunMetrics:
         self.masks.note(row)
         self._of(agent_of(row)).add(row)
 
-    def merge(self, other: RunMetrics) -> None:
-        """Take in what another process has accumulated."""
-        for agent, metrics in other._agents.items():
-            self._of(agent).merge(metrics)
-        self.masks.calls += other.masks.calls
-        self.masks.masked += other.masks.masked
-
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """The metrics by agent, also of agents that no rollout has come back from."""
         return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}
@@ -108,18 +104,18 @@ def agent_of(row: Mapping[str, Any]) -> str:
 
 
 class EnvironmentMetrics:
-    """Asks agents for what their environments make of the rows."""
+    """Asks agents for their environments' own metrics of the rows."""
 
     def __init__(
         self, caller: Caller, token: str | None, *, max_rows: int, max_bytes: int = 256 << 20
     ) -> None:
-        """`max_rows` and `max_bytes` bound what an agent is sent; 0 rows asks nobody."""
+        """`max_rows` and `max_bytes` bound what an agent is sent; with 0 rows no agent is asked."""
         self._caller = caller
         self._headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
         self._max_rows = max_rows
         self._max_bytes = max_bytes
         self.notes: list[str] = []
-        """Why an agent's own metrics are missing."""
+        """The reasons why an agent's own metrics are missing."""
 
     async def extend(self, results: dict[str, AggregateResult], rows: Path) -> dict[str, AggregateResult]:
         """`results` with each environment's own metrics added."""
@@ -189,6 +185,49 @@ def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResul
         agent_metrics=ours | (own.get("agent_metrics") or {}) | of_plan,
         key_metrics=(own.get("key_metrics") or standard["key_metrics"]) | partial,
     )
+
+
+async def write_metrics(
+    metrics: RunMetrics,
+    journal: Journal,
+    planned: Mapping[str, Planned],
+    environment: EnvironmentMetrics,
+    stop: Stop,
+) -> tuple[dict[str, AggregateResult], list[str]]:
+    """The metrics of all rows of a run, written beside them, and the notes on them.
+
+    `metrics` has the rollouts of this start of the run; the rows of earlier ones are read from the file.
+    """
+    files = journal.files
+    await asyncio.to_thread(
+        metrics.note_rows, files.rows, journal.rows_before, lambda: not stop.cancelling.is_set()
+    )
+    if stop.cancelling.is_set():  # perhaps in the middle of the file
+        return {}, ["no metrics were computed: the run was interrupted twice"]
+    results = await asyncio.to_thread(metrics.results, planned)
+    if stop.reason is None:
+        results = await _extended(results, environment, files.rows, stop)
+    notes = [*metrics.notes, *environment.notes]
+    try:
+        await asyncio.to_thread(write_atomically, files.aggregate_metrics, document_of(results))
+    except ConfigError as error:
+        notes.append(f"there are no metrics: {error.failure.message}")
+    return results, notes
+
+
+async def _extended(
+    results: dict[str, AggregateResult], environment: EnvironmentMetrics, rows: Path, stop: Stop
+) -> dict[str, AggregateResult]:
+    """`results` with the environments' own metrics, unless the run is interrupted before they answer."""
+    asking = asyncio.create_task(environment.extend(results, rows))
+    try:
+        await first_of(asking, stop.draining)
+        if asking.done():
+            return asking.result()
+    finally:
+        asking.cancel()
+    environment.notes.append("the environments' own metrics are missing: the run was interrupted")
+    return results
 
 
 def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:

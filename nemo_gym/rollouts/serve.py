@@ -21,17 +21,17 @@ from starlette.types import Receive, Scope, Send
 
 from nemo_gym.rollouts.answer import Failed, Scored
 from nemo_gym.rollouts.collector import Attempter, Collector
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.requested import NDJSON, RolloutRequest
 from nemo_gym.rollouts.stopping import Stop, StopRules
-from nemo_gym.rollouts.tally import Tally
 
 log = logging.getLogger(__name__)
 
 END_KEY = "_ng_end"
 _MOST_WAITING_BYTES = 32 << 20
 _CHUNK_BYTES = 256 << 10
-"""What is handed to the socket at once; the next follows when the reader has taken most of it."""
+"""Bytes handed to the socket at once; more follow when the reader has taken most of them."""
 
 
 class WaitingLines:
@@ -57,7 +57,7 @@ class WaitingLines:
         self.put(line)
 
     async def room(self) -> None:
-        """Return when there is room for what a further rollout comes to."""
+        """Return when there is room for the line of a further rollout."""
         while len(self._lines) >= self._most or self._bytes >= self._most_bytes:
             self._gone.clear()
             await self._gone.wait()
@@ -89,11 +89,11 @@ class RolloutStream(Response):
         self._request = request
         self._lines = WaitingLines(options.num_samples_in_parallel)
         self._stop = Stop()
-        self._tally = Tally(request.planned)
+        self._counters = RunCounters(request.planned)
         self._collector = Collector(
             attempter,
             _NoOutput(),
-            self._tally,
+            self._counters,
             limits=replace(options.limits, in_parallel=min(options.num_samples_in_parallel, request.planned)),
             rules=StopRules(request.planned, identical_failures=options.stop_after_identical_failures),
             stop=self._stop,
@@ -117,18 +117,22 @@ class RolloutStream(Response):
         try:
             await self._collector.run(self._request.plan())
         except Exception:
-            log.exception("a request for rollouts broke; its last line tells the reader")
+            log.exception("a request for rollouts broke; its last line says so")
         self._lines.end(self._end_line())
 
     def _end_line(self) -> bytes:
-        tally, reason = self._tally, self._stop.reason
+        counters, reason = self._counters, self._stop.reason
         end = {
-            "end": reason.code if reason else "complete" if tally.scored == tally.planned else "partial",
-            "planned": tally.planned,
-            "scored": tally.scored,
-            "failed": tally.failed,
-            "discarded": tally.discarded,
-            "cancelled": tally.cancelled,
+            "end": reason.code
+            if reason
+            else "complete"
+            if counters.scored == counters.planned
+            else "partial",
+            "planned": counters.planned,
+            "scored": counters.scored,
+            "failed": counters.failed,
+            "discarded": counters.discarded,
+            "cancelled": counters.cancelled,
             "stop": asdict(reason) if reason else None,
         }
         return orjson.dumps({END_KEY: end})
@@ -138,7 +142,7 @@ class RolloutStream(Response):
 
 
 class _NoOutput:
-    """Nothing is kept: what a rollout comes to is in the stream."""
+    """Keeps nothing: every result is in the stream."""
 
     def add_row(self, line: bytes) -> None:
         pass

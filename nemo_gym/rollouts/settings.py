@@ -1,4 +1,4 @@
-"""What a collection is told: which rows, how often, to where, within which bounds."""
+"""The settings of a collection: its rows, their repeats, the output and the bounds."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ class CollectSettings:
     """Resume although rows, settings, configuration or code are no longer the same; the change is recorded."""
     skip_invalid_rows: bool = False
     limits: Limits = field(default_factory=Limits)
-    processes: int = 1
-    """Processes that the collector's work is shared out to; with 1 it does it itself."""
     stop_after_identical_failures: int = 20
     """Rollouts that may fail alike, one after the other, before the run is stopped; 0 for any number."""
     max_failed_fraction: float | None = None
@@ -53,11 +51,10 @@ class CollectSettings:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest notes of a start, beside the run's identity."""
+        """The settings of a start that the manifest records beside the run's identity."""
         return {
             "datasets": [str(file.path) for file in self.datasets],
             "num_samples_in_parallel": self.limits.in_parallel,
-            "collector_processes": self.processes,
             "max_attempts": self.limits.max_attempts,
             "rollout_timeout_s": self.limits.rollout_timeout_s,
             "max_failed_fraction": self.max_failed_fraction,

@@ -1,4 +1,4 @@
-"""Why and how a run ends before its plan does.
+"""Ends a run before its plan does, for a reason.
 
 First it drains: nothing new starts, and what is in flight has a few seconds to finish. Then, or at a second signal,
 what is left is cancelled.
@@ -18,7 +18,7 @@ from nemo_gym.failures import Failure
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a run ends early. `code` is `interrupted`, `systemic_failure`, `too_many_failures` or `broken`."""
+    """The reason why a run ends early. `code` is `interrupted`, `systemic_failure`, `too_many_failures` or `broken`."""
 
     code: str
     message: str
@@ -31,7 +31,7 @@ class Stop:
     def __init__(self) -> None:
         self.reason: StopReason | None = None
         self.draining = asyncio.Event()
-        self.cutting = asyncio.Event()
+        self.cancelling = asyncio.Event()
 
     @property
     def requested(self) -> bool:
@@ -44,9 +44,9 @@ class Stop:
             self.draining.set()
 
     def interrupt(self) -> None:
-        """What a signal does: the first drains, the next cuts."""
+        """The effect of a signal: the first drains, the next cancels."""
         if self.requested:
-            self.cutting.set()
+            self.cancelling.set()
         else:
             self.drain(
                 StopReason(

@@ -13,11 +13,11 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
-from nemo_gym.rollouts.dataset import open_dataset, opened_plain
+from nemo_gym.rollouts.compression import holds_text, open_content
+from nemo_gym.rollouts.dataset import opened_plain
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.finished import PlacedRow, read_places
 from nemo_gym.rollouts.identity import RolloutId
-from nemo_gym.rollouts.packed_file import holds_text
 
 _DIGEST_BYTES = 1 << 20
 
@@ -64,7 +64,7 @@ class IndexedRows:
 
 
 class StoredRun:
-    """What a run left: its scored rows, its failures, and the task rows that its agents were sent."""
+    """The files of a run that is over: scored rows, failures, and the task rows that its agents were sent."""
 
     def __init__(self, rows: Path) -> None:
         """`rows` is the run's file of scored rows. Raises `ConfigError` when it is not there or damaged."""
@@ -86,7 +86,7 @@ class StoredRun:
         whole = hashlib.sha256()
         for path in (self.files.rows, self.files.failures):
             if holds_text(path):
-                with open_dataset(path) as file:
+                with open_content(path) as file:
                     while block := file.read(_DIGEST_BYTES):
                         whole.update(block)
         return whole.hexdigest()

@@ -1,4 +1,4 @@
-"""What a run came to, for people (a table) and for machines (JSON)."""
+"""The summary of a run, for people (a table) and for machines (JSON)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.progress import duration, most_common
 from nemo_gym.rollouts.stopping import StopReason
-from nemo_gym.rollouts.tally import Tally
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _PASS_KEY = re.compile(r"pass@(\d+)/reward")
 _SHOWN_K = 3
 _AGENTS_ABREAST = 3
+_COUNTS = (
+    "planned", "finished_before", "completed", "truncated", "failed", "cancelled", "discarded", "retries",
+)  # fmt: skip
 
 COMPLETE, FATAL, PARTIAL = 0, 1, 3
 
@@ -54,15 +57,15 @@ class AgentSummary:
 
 @dataclass(frozen=True, slots=True)
 class CollectSummary:
-    """How a run stands at the end of one start of it."""
+    """The state of a run at the end of one start of it."""
 
     files: RunFiles
     agents: list[AgentSummary]
-    tally: Tally
+    counters: RunCounters
     seconds: float
     resumed: bool = False
     stop: StopReason | None = None
-    """Why it ended early, if it did."""
+    """The reason why it ended early, if it did."""
     invalid_rows: int = 0
     """Rows of the dataset that were left out."""
     notes: list[str] = field(default_factory=list)
@@ -77,18 +80,18 @@ class CollectSummary:
     @property
     def missing(self) -> int:
         """Planned rollouts without a row."""
-        return max(0, self.tally.planned - self.tally.finished_before - self.tally.scored)
+        return max(0, self.counters.planned - self.counters.finished_before - self.counters.scored)
 
     @property
     def end(self) -> str:
-        """How the run ended, in a word."""
+        """The end of the run in a word."""
         if self.stop is not None:
             return self.stop.code
         return "complete" if self.exit_code == COMPLETE else "partial"
 
     @property
     def next_command(self) -> str:
-        """What a person would do now."""
+        """The command that a person would type next."""
         if not self.missing:
             return f"python -m json.tool {self.files.aggregate_metrics}"
         return (
@@ -97,16 +100,16 @@ class CollectSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The summary as plain data."""
-        tally = self.tally
+        counters = self.counters
         return {
             "end": self.end,
             "exit_code": self.exit_code,
             "stop": asdict(self.stop) if self.stop else None,
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
-            "counts": counts_of(tally) | {"invalid_rows": self.invalid_rows},
-            "failures": dict(tally.failures),
-            "auto": tally.auto.to_json() if tally.auto else None,
+            "counts": counts_of(counters) | {"invalid_rows": self.invalid_rows},
+            "failures": dict(counters.failures),
+            "auto": counters.auto.to_json() if counters.auto else None,
             "agents": [agent.to_json() for agent in self.agents],
             "files": {
                 path.stem.removeprefix(self.files.stem).lstrip("_") or "rows": str(path)
@@ -120,17 +123,9 @@ class CollectSummary:
         return self.files.present()
 
 
-def counts_of(tally: Tally) -> dict[str, int]:
-    return {
-        "planned": tally.planned,
-        "finished_before": tally.finished_before,
-        "completed": tally.completed,
-        "truncated": tally.truncated,
-        "failed": tally.failed,
-        "cancelled": tally.cancelled,
-        "discarded": tally.discarded,
-        "retries": tally.retries,
-    }
+def counts_of(counters: RunCounters) -> dict[str, int]:
+    """The counters as plain data."""
+    return {name: getattr(counters, name) for name in _COUNTS}
 
 
 def summarize_agents(
@@ -217,17 +212,17 @@ def _percent(value: float | None) -> str:
 
 
 def _closing_lines(summary: CollectSummary) -> list[str]:
-    tally = summary.tally
-    now = tally.scored + tally.failed
+    counters = summary.counters
+    now = counters.scored + counters.failed
     rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
-    earlier = f" ({tally.finished_before:,} were there already)" if tally.finished_before else ""
-    lines = ["", f"{tally.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"]
-    if tally.auto:
-        lines.append(f"auto: {tally.auto.describe()}")
-    if tally.failed:
-        lines.append(f"{tally.failed:,} rollouts failed: {most_common(tally.failures)}")
-    if tally.cancelled:
-        lines.append(f"{tally.cancelled:,} rollouts were given up on the way")
+    earlier = f" ({counters.finished_before:,} were there already)" if counters.finished_before else ""
+    lines = ["", f"{counters.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"]
+    if counters.auto:
+        lines.append(f"auto: {counters.auto.describe()}")
+    if counters.failed:
+        lines.append(f"{counters.failed:,} rollouts failed: {most_common(counters.failures)}")
+    if counters.cancelled:
+        lines.append(f"{counters.cancelled:,} rollouts were given up on the way")
     if summary.invalid_rows:
         lines.append(f"{summary.invalid_rows:,} malformed rows were left out")
     lines += [f"note: {note}" for note in summary.notes]

@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskShaper:
-    """What is done to every row of a dataset file before it is a task."""
+    """The changes that turn a row of a dataset file into a task."""
 
     agent_name: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)

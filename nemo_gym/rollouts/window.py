@@ -1,4 +1,4 @@
-"""How many rollouts may be in flight: a number, or found out by `num_samples_in_parallel=auto`.
+"""Bounds the rollouts in flight: by a number, or by one that `num_samples_in_parallel=auto` finds.
 
 What `auto` looks for is the fewest rollouts in flight with which the engine is saturated: fewer leave it idle, more
 only wait. It judges by scored rollouts per second, and by refusals:
@@ -46,11 +46,11 @@ _TOLD_MEASUREMENTS: Final = 100
 
 
 class Window(Protocol):
-    """Bounds the rollouts in flight, and hears how they fare."""
+    """Bounds the rollouts in flight, and is notified of their results."""
 
     @property
     def size(self) -> int:
-        """How many may be in flight now."""
+        """The number that may be in flight now."""
         ...
 
     def note_scored(self, seconds: float) -> None:
@@ -95,7 +95,7 @@ def auto_of(window: Window) -> AutoWindow | None:
 
 
 class Search(StrEnum):
-    """How far the search for the right window has come."""
+    """The state of the search for the right window."""
 
     CLIMBING = "climbing"
     """Wider and wider, while that pays."""
@@ -171,7 +171,7 @@ class AutoWindow:
         }
 
     def describe(self) -> str:
-        """What was found, for people."""
+        """The window found, for people."""
         steps = ", ".join(f"{size}: {rate:.1f}/s" for size, rate in self._climbed)
         found = "found" if self.search is not Search.CLIMBING else "the search was not over"
         return f"{self.size:,} rollouts in flight ({found}{'; ' if steps else ''}{steps})"

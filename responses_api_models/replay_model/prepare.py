@@ -20,7 +20,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.files import write_atomically
+from nemo_gym.rollouts.output import write_atomically
 
 BAD_USAGE = 2
 

@@ -82,7 +82,7 @@ async def test_memory_stays_flat_over_many_small_tasks(tmp_path: Path) -> None:
         warm_mb=round(agent.warm_bytes / 2**20, 1),
         growth_mb=round(growth_mb, 1),
     )
-    assert (summary.exit_code, summary.tally.scored) == (0, TASKS)
+    assert (summary.exit_code, summary.counters.scored) == (0, TASKS)
     assert growth_mb < 50
 
 
@@ -97,9 +97,9 @@ async def test_a_run_with_100_000_rows_is_resumed_within_three_seconds(tmp_path:
     summary = await run(replace(settings, existing=Existing.RESUME), agent)
     tell(
         "resume",
-        finished_before=summary.tally.finished_before,
+        finished_before=summary.counters.finished_before,
         first_attempt_after_s=round(agent.first_asked_at - started, 2),
         whole_s=round(time.monotonic() - started, 2),
     )
-    assert (summary.tally.finished_before, summary.tally.scored) == (RESUMED, 10)
+    assert (summary.counters.finished_before, summary.counters.scored) == (RESUMED, 10)
     assert agent.first_asked_at - started < 3.0

@@ -67,7 +67,7 @@ async def test_the_run_ends_when_its_budget_is_over(
     summary = await collect(settings, caller, gym)
     assert time.monotonic() - started < BUDGET_S + 2.0
     assert summary.exit_code in (1, 3)
-    assert summary.tally.scored == 5
+    assert summary.counters.scored == 5
     failures = read_rows(tmp_path / "out_failures.jsonl")
     assert {failure[NG_FAILURE_CLASS_KEY] for failure in failures} == {"transport:connect_refused"}
     assert agent.refused < in_parallel + 20, "what was in flight, and a few probes"

@@ -91,14 +91,14 @@ async def test_no_session_stays_open_and_no_failure_has_a_reward(tmp_path: Path)
         faults=sum(saw["faults"].values()),
         sessions=saw["sessions"],
         failures=Counter(failure[NG_FAILURE_CLASS_KEY] for failure in failures),
-        lost=summary.tally.failed,
+        lost=summary.counters.failed,
         exit_code=summary.exit_code,
     )
     assert sum(saw["faults"].values()) > ROLLOUTS / 4
     assert saw["sessions"]["open"] == saw["sessions"]["kept"] == 0
-    assert len(set(identities(rows))) == len(rows) == ROLLOUTS - summary.tally.failed
+    assert len(set(identities(rows))) == len(rows) == ROLLOUTS - summary.counters.failed
     assert all("reward" not in failure for failure in failures)
-    assert summary.exit_code == (3 if summary.tally.failed else 0)
+    assert summary.exit_code == (3 if summary.counters.failed else 0)
 
 
 async def test_a_tool_is_executed_as_often_as_it_was_called_although_its_answers_are_lost(
@@ -120,9 +120,9 @@ async def test_a_tool_is_executed_as_often_as_it_was_called_although_its_answers
             summary = await collect(settings, gym.client().caller(), Gym(gym.config))
             saw = await saw_when_quiet(gym)
     failures = read_rows(tmp_path / "out_failures.jsonl")
-    attempts = summary.tally.scored + len(failures)
+    attempts = summary.counters.scored + len(failures)
     tell("lost answers of a tool", attempts=attempts, calls=saw["received"]["add"], executed=saw["executed"]["add"],
-         ambiguous=len(failures), lost=summary.tally.failed)  # fmt: skip
+         ambiguous=len(failures), lost=summary.counters.failed)  # fmt: skip
     assert saw["executed"]["add"] == saw["received"]["add"] == attempts
     assert {failure[NG_FAILURE_CLASS_KEY] for failure in failures} == {"transport:ambiguous_delivery"}
     assert len(failures) == saw["faults"]["reset_after"] == attempts // 10

@@ -44,7 +44,7 @@ async def test_an_engine_that_turns_calls_away_gets_fewer_of_them(tmp_path: Path
     with EngineProcess(options) as engine:
         summary = await run(tmp_path, engine, repeats=100)
     told = summary.to_json()["auto"]
-    assert (summary.exit_code, summary.tally.failed) == (0, 0)
+    assert (summary.exit_code, summary.counters.failed) == (0, 0)
     assert told["search"] != "climbing"
     assert 16 <= told["in_parallel"] <= 1.5 * ROOM
     assert told["measured"][0]["in_parallel"] == 32

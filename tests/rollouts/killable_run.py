@@ -1,4 +1,4 @@
-"""A run as a process of its own, to be killed: `python killable_run.py <folder> <tasks>`.
+"""A run as a process of its own, to be killed: `python killable_run.py <folder> <existing> <packing>`.
 
 Its agent is in memory and takes a millisecond or two, so that a kill meets rollouts in flight and rows being written.
 """
@@ -34,10 +34,10 @@ async def well(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
-async def main(folder: Path, existing: Existing) -> int:
+async def main(folder: Path, existing: Existing, packing: str) -> int:
     settings = CollectSettings(
         datasets=(DatasetFile(folder / "tasks.jsonl", num_repeats=2),),
-        output=folder / "out.jsonl",
+        output=folder / f"out.jsonl{packing}",
         existing=existing,
         limits=Limits(in_parallel=8, drain_s=2.0),
         environment_metrics_max_rows=0,
@@ -53,4 +53,4 @@ async def main(folder: Path, existing: Existing) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(Path(sys.argv[1]), Existing[sys.argv[2]])))
+    sys.exit(asyncio.run(main(Path(sys.argv[1]), Existing[sys.argv[2]], sys.argv[3])))

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import Boundary, Failure, Outcome
-from nemo_gym.rollouts.answer import Answer, Failed, Scored, judge
+from nemo_gym.rollouts.answer import Answer, Failed, Scored, classify
 from nemo_gym.rollouts.identity import RolloutId, identity_at
 from tests.rollouts.doubles import failure, planned, scored
 
@@ -16,7 +16,7 @@ PLANNED = planned(7, 2)
 
 
 def judged(row: dict[str, Any], encoded: bytes | None = None) -> Scored | Failed:
-    return judge(PLANNED, Answer(row, encoded))
+    return classify(PLANNED, Answer(row, encoded))
 
 
 def score_of(row: dict[str, Any], encoded: bytes | None = None) -> Scored:
@@ -27,7 +27,7 @@ def score_of(row: dict[str, Any], encoded: bytes | None = None) -> Scored:
 
 def test_the_answer_of_our_agents_is_kept_letter_by_letter() -> None:
     answer = scored(PLANNED, 0.5, _ng_outcome="truncated")
-    result = judge(PLANNED, answer)
+    result = classify(PLANNED, answer)
     assert isinstance(result, Scored)
     assert result.line == answer.encoded
     assert (result.reward, result.outcome) == (0.5, Outcome.TRUNCATED)
@@ -100,7 +100,7 @@ def test_an_answer_without_a_reward_or_with_a_failed_outcome_is_a_failure() -> N
 
 
 def test_a_failure_row_says_what_failed_where_and_what_to_do() -> None:
-    result = judge(PLANNED, failure("context_overflow").passed_on_by("policy_model"))
+    result = classify(PLANNED, failure("context_overflow").passed_on_by("policy_model"))
     assert isinstance(result, Failed)
     assert orjson.loads(result.to_line(PLANNED.again(), terminal=True)) == {
         "_ng_task_index": 7,
@@ -142,7 +142,7 @@ def test_a_failed_judge_is_a_failure_of_the_judge() -> None:
 
 
 def test_a_rollout_that_had_all_its_time_is_not_given_it_again() -> None:
-    result = judge(PLANNED, Failure(Boundary.DEADLINE, "rollout_deadline", "too late", retryable=True))
+    result = classify(PLANNED, Failure(Boundary.DEADLINE, "rollout_deadline", "too late", retryable=True))
     assert isinstance(result, Failed)
     assert not result.may_succeed_next_time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import tracemalloc
 from collections.abc import Mapping
@@ -15,11 +16,13 @@ from fastapi import FastAPI, Request, Response
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError, EngineError
+from nemo_gym.rollouts import disk as disks
 from nemo_gym.rollouts.answer import AttemptResult
 from nemo_gym.rollouts.collect import collect
 from nemo_gym.rollouts.collector import Limits
 from nemo_gym.rollouts.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.discovery import Gym
+from nemo_gym.rollouts.disk import Disk
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing
 from nemo_gym.rollouts.plan import PlannedAttempt
@@ -142,7 +145,7 @@ async def test_what_failed_is_attempted_again_by_a_resume_and_counted_once(tmp_p
     agents = Agents({5: always(failure("again"))})
     second = await run(tmp_path, agents=agents, existing=Existing.RESUME)
     assert {identity.task for identity in agents.attempts} == {3, 5}
-    assert (second.tally.finished_before, second.tally.completed, second.tally.failed) == (8, 1, 1)
+    assert (second.counters.finished_before, second.counters.completed, second.counters.failed) == (8, 1, 1)
     assert second.agents[0].completed == 9
     assert second.agents[0].failed == 1
     assert [row["_ng_task_index"] for row in read_rows(out(tmp_path, "_failures.jsonl"))] == [5]
@@ -163,7 +166,7 @@ async def test_a_compressed_run_is_the_same_run(tmp_path: Path, packing: str) ->
     servers = Servers()
     second = await run(tmp_path, servers=servers, output=output, existing=Existing.RESUME)
     assert [row["_ng_task_index"] for row in servers.runs] == [3]
-    assert (second.tally.finished_before, second.agents[0].completed, second.exit_code) == (9, 10, 0)
+    assert (second.counters.finished_before, second.agents[0].completed, second.exit_code) == (9, 10, 0)
     rows = [orjson.loads(line.content) for line in read_lines(output)]
     assert sorted(identities(rows)) == [(task, 0) for task in range(10)]
     (earlier,) = read_lines(out(tmp_path, f"_failures.1.jsonl{packing}"))
@@ -216,10 +219,10 @@ async def test_another_dataset_is_not_mixed_into_a_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"datasets\.0\.rows: 3 -> 4"):
         await run(tmp_path, existing=Existing.RESUME)
     summary = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
-    assert (summary.exit_code, summary.tally.completed) == (0, 1)
+    assert (summary.exit_code, summary.counters.completed) == (0, 1)
     write_dataset(tmp_path / "tasks.jsonl", 2)
     shrunk = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
-    assert (shrunk.exit_code, shrunk.tally.finished_before, shrunk.agents[0].completed) == (0, 2, 4)
+    assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 4)
     assert "not of the plan" in shrunk.notes[0]
 
 
@@ -286,9 +289,9 @@ async def test_an_interrupted_run_is_partial_and_resumable(tmp_path: Path) -> No
         return scored(task)
 
     summary = await run(tmp_path, agents=Agents({7: interrupt}), stop=stop, limits=Limits(in_parallel=1))
-    assert (summary.exit_code, summary.end, summary.tally.completed) == (3, "interrupted", 8)
+    assert (summary.exit_code, summary.end, summary.counters.completed) == (3, "interrupted", 8)
     resumed = await run(tmp_path, agents=Agents(), existing=Existing.RESUME)
-    assert (resumed.exit_code, resumed.tally.completed) == (0, 12)
+    assert (resumed.exit_code, resumed.counters.completed) == (0, 12)
 
 
 async def test_rows_take_compressed_files_agents_overrides_and_seeds(tmp_path: Path) -> None:
@@ -329,7 +332,7 @@ async def test_a_run_that_breaks_says_so_in_its_manifest_and_can_be_resumed(tmp_
     assert "b.jsonl does not exist" in start["stop"]["message"]
     write_dataset(files[1], 3)
     summary = await run(tmp_path, datasets=datasets, existing=Existing.RESUME)
-    assert (summary.exit_code, summary.tally.finished_before) == (0, 3)
+    assert (summary.exit_code, summary.counters.finished_before) == (0, 3)
 
 
 async def memory_at_the_end(folder: Path, rows: int) -> int:
@@ -350,6 +353,37 @@ async def memory_at_the_end(folder: Path, rows: int) -> int:
     finally:
         tracemalloc.stop()
     return held
+
+
+class FullDisk(Disk):
+    """Has no room for one file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._full: set[int] = set()
+
+    def open_to_append(self, path: Path) -> int:
+        descriptor = super().open_to_append(path)
+        (self._full.add if path.name == self._name else self._full.discard)(descriptor)
+        return descriptor
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        if descriptor in self._full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(descriptor, data)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out_materialized_inputs.jsonl"])
+async def test_a_run_that_fills_the_disk_is_broken_and_can_be_resumed(tmp_path: Path, name: str) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 3)
+    with disks.replaced_by(FullDisk(name)):
+        broken = await run(tmp_path)
+    assert (broken.end, broken.exit_code) == ("broken", 1)
+    assert broken.stop is not None
+    assert "No space left" in broken.stop.message
+    summary = await run(tmp_path, existing=Existing.RESUME)
+    assert summary.exit_code == 0
+    assert sorted(identities(read_rows(out(tmp_path)))) == [(0, 0), (1, 0), (2, 0)]
 
 
 async def test_a_run_holds_what_is_in_flight_and_a_few_numbers_for_each_rollout(tmp_path: Path) -> None:
@@ -380,7 +414,7 @@ async def test_metrics_of_a_part_of_the_rows_are_not_written_as_those_of_all(tmp
     await run(tmp_path)
     written = out(tmp_path, "_aggregate_metrics.json").read_bytes()
     stop = Stop()
-    stop.cutting = SetMeanwhile()
+    stop.cancelling = SetMeanwhile()
     summary = await run(tmp_path, stop=stop, existing=Existing.RESUME)
     assert out(tmp_path, "_aggregate_metrics.json").read_bytes() == written
     assert "no metrics were computed: the run was interrupted twice" in summary.notes

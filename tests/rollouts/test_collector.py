@@ -12,9 +12,9 @@ import pytest
 from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.rollouts.answer import Answer, AttemptResult, Failed, Scored
 from nemo_gym.rollouts.collector import Collector, Limits
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.stopping import Stop, StopRules
-from nemo_gym.rollouts.tally import Tally
 from tests.rollouts.doubles import (
     Agents,
     Behaviour,
@@ -28,8 +28,8 @@ from tests.rollouts.doubles import (
 )
 
 
-def collector_of(agents: Agents, output: MemoryOutput, tally: Tally, **options: Any) -> Collector:
-    return Collector(agents, output, tally, rng=random.Random(1), **options)
+def collector_of(agents: Agents, output: MemoryOutput, counters: RunCounters, **options: Any) -> Collector:
+    return Collector(agents, output, counters, rng=random.Random(1), **options)
 
 
 def collect(
@@ -38,18 +38,18 @@ def collect(
     limits: Limits | None = None,
     *,
     rules: StopRules | None = None,
-) -> tuple[MemoryOutput, Tally, Stop]:
+) -> tuple[MemoryOutput, RunCounters, Stop]:
     """Collect `count` tasks in virtual time."""
-    output, tally, stop = MemoryOutput(), Tally(count), Stop()
-    collector = collector_of(agents, output, tally, limits=limits or Limits(), rules=rules, stop=stop)
+    output, counters, stop = MemoryOutput(), RunCounters(count), Stop()
+    collector = collector_of(agents, output, counters, limits=limits or Limits(), rules=rules, stop=stop)
     run_virtually(collector.run(planned(task) for task in range(count)))
-    return output, tally, stop
+    return output, counters, stop
 
 
 def test_every_planned_rollout_gets_its_row() -> None:
-    output, tally, stop = collect(Agents(), 10)
+    output, counters, stop = collect(Agents(), 10)
     assert sorted(identities(output.rows)) == [(task, 0) for task in range(10)]
-    assert (tally.completed, tally.failed, tally.in_flight) == (10, 0, 0)
+    assert (counters.completed, counters.failed, counters.in_flight) == (10, 0, 0)
     assert not stop.requested
 
 
@@ -67,11 +67,11 @@ def test_the_window_bounds_what_is_in_flight_and_what_is_drawn_from_the_plan() -
     class Watching(Agents):
         async def attempt(self, task: PlannedAttempt) -> AttemptResult:
             result = await super().attempt(task)
-            ahead.append(drawn - tally.scored)
+            ahead.append(drawn - counters.scored)
             return result
 
-    agents, tally = Watching(seconds=1.0), Tally(100)
-    run_virtually(collector_of(agents, MemoryOutput(), tally, limits=Limits(in_parallel=7)).run(plan()))
+    agents, counters = Watching(seconds=1.0), RunCounters(100)
+    run_virtually(collector_of(agents, MemoryOutput(), counters, limits=Limits(in_parallel=7)).run(plan()))
     assert agents.most_in_flight == 7
     assert max(ahead) <= 7
 
@@ -89,21 +89,21 @@ def test_a_transient_failure_is_attempted_again_and_noted() -> None:
     async def fail_once(task: PlannedAttempt) -> AttemptResult:
         return failure(retryable=True) if task.attempt_index == 0 else scored(task)
 
-    output, tally, _ = collect(Agents({1: fail_once}), 3)
+    output, counters, _ = collect(Agents({1: fail_once}), 3)
     assert len(output.rows) == 3
     assert [row["_ng_attempt_index"] for row in output.rows if row["_ng_task_index"] == 1] == [1]
     assert [(row["_ng_attempt_index"], row["_ng_failure_terminal"]) for row in output.failures] == [
         (0, False)
     ]
-    assert (tally.failed, tally.retries) == (0, 1)
+    assert (counters.failed, counters.retries) == (0, 1)
 
 
 def test_attempts_end_at_their_limit_and_only_the_last_is_terminal() -> None:
     agents = Agents({0: always(failure(retryable=True))})
-    output, tally, _ = collect(agents, 1, Limits(max_attempts=3))
+    output, counters, _ = collect(agents, 1, Limits(max_attempts=3))
     noted = [(row["_ng_attempt_index"], row["_ng_failure_terminal"]) for row in output.failures]
     assert noted == [(0, False), (1, False), (2, True)]
-    assert (tally.failed, tally.failures) == (1, {"engine:engine_down": 1})
+    assert (counters.failed, counters.failures) == (1, {"engine:engine_down": 1})
 
 
 def test_a_lasting_failure_is_attempted_once() -> None:
@@ -119,8 +119,8 @@ def test_a_rollout_that_takes_too_long_is_a_failure_of_the_deadline_and_not_trie
         raise AssertionError("unreachable")
 
     agents = Agents({0: hang})
-    output, tally, _ = collect(agents, 2, Limits(rollout_timeout_s=1800.0))
-    assert tally.failures == {"deadline:rollout_timeout": 1}
+    output, counters, _ = collect(agents, 2, Limits(rollout_timeout_s=1800.0))
+    assert counters.failures == {"deadline:rollout_timeout": 1}
     assert agents.attempts[planned(0).identity] == 1
     assert "1800 s" in output.failures[0]["_ng_failure"]["message"]
     assert agents.in_flight == 0
@@ -140,8 +140,8 @@ def test_whatever_an_attempt_raises_is_a_failure_of_that_rollout_alone(
     async def break_down(task: PlannedAttempt) -> AttemptResult:
         raise error
 
-    output, tally, stop = collect(Agents({1: break_down}), 3)
-    assert tally.failures == {failure_class: 1}
+    output, counters, stop = collect(Agents({1: break_down}), 3)
+    assert counters.failures == {failure_class: 1}
     assert len(output.rows) == 2
     assert not stop.requested
 
@@ -150,9 +150,9 @@ def test_a_row_that_a_judge_failed_on_is_a_failure_without_a_reward() -> None:
     async def misjudge(task: PlannedAttempt) -> AttemptResult:
         return scored(task, 0.0, _ng_failure_class="judge_failed", _ng_failure_judge_error="HTTP 500")
 
-    output, tally, _ = collect(Agents({0: misjudge}), 1, Limits(max_attempts=2))
+    output, counters, _ = collect(Agents({0: misjudge}), 1, Limits(max_attempts=2))
     assert output.rows == []
-    assert tally.mean_reward is None
+    assert counters.mean_reward is None
     assert len(output.failures) == 2
     assert "reward" not in output.failures[-1]
     assert output.failures[-1]["_ng_failure_class"] == "judge_failed"
@@ -163,9 +163,9 @@ def test_an_answer_that_is_not_to_be_kept_leaves_no_trace() -> None:
     async def vanish(task: PlannedAttempt) -> AttemptResult:
         return Answer({"_ng_no_persist": True, "_ng_failure_class": "killed"})
 
-    output, tally, _ = collect(Agents({0: vanish}), 1)
+    output, counters, _ = collect(Agents({0: vanish}), 1)
     assert (output.rows, output.failures) == ([], [])
-    assert (tally.discarded, tally.failed) == (1, 0)
+    assert (counters.discarded, counters.failed) == (1, 0)
 
 
 def test_settled_rollouts_are_told_of_once_each() -> None:
@@ -176,50 +176,50 @@ def test_settled_rollouts_are_told_of_once_each() -> None:
 
     agents = Agents({1: always(failure(retryable=True))})
     run_virtually(
-        collector_of(agents, MemoryOutput(), Tally(2), on_settled=listen).run([planned(0), planned(1)])
+        collector_of(agents, MemoryOutput(), RunCounters(2), on_settled=listen).run([planned(0), planned(1)])
     )
     assert sorted(told) == [(0, True), (1, False)]
 
 
 def test_the_same_failure_again_and_again_stops_the_run_with_its_cause() -> None:
     everywhere: dict[int, Behaviour] = {task: always(failure("refused")) for task in range(5, 1000)}
-    output, tally, stop = collect(
+    output, counters, stop = collect(
         Agents(everywhere), 1000, Limits(in_parallel=4), rules=StopRules(1000, identical_failures=20)
     )
     assert stop.reason is not None
     assert stop.reason.code == "systemic_failure"
     assert stop.reason.message.startswith("the engine says refused")
     assert stop.reason.remedy == "Start it."
-    assert 20 <= tally.failed <= 24
+    assert 20 <= counters.failed <= 24
     assert len(output.rows) == 5
 
 
 def test_a_success_in_between_keeps_the_run_going() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure()) for task in range(200) if task % 15}
-    _, tally, stop = collect(
+    _, counters, stop = collect(
         Agents(behaviours), 200, Limits(in_parallel=1), rules=StopRules(200, identical_failures=20)
     )
     assert not stop.requested
-    assert tally.settled == 200
+    assert counters.settled == 200
 
 
 def test_failures_of_several_kinds_are_not_systemic() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure(f"kind_{task % 3}")) for task in range(100)}
-    _, tally, stop = collect(
+    _, counters, stop = collect(
         Agents(behaviours), 100, Limits(in_parallel=1), rules=StopRules(100, identical_failures=20)
     )
     assert not stop.requested
-    assert tally.failed == 100
+    assert counters.failed == 100
 
 
 def test_the_budget_of_failures_stops_the_run_as_soon_as_it_is_overdrawn() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure(f"kind_{task}")) for task in range(100)}
-    _, tally, stop = collect(
+    _, counters, stop = collect(
         Agents(behaviours), 100, Limits(in_parallel=1), rules=StopRules(100, max_failed_fraction=0.1)
     )
     assert stop.reason is not None
     assert stop.reason.code == "too_many_failures"
-    assert tally.failed == 11
+    assert counters.failed == 11
 
 
 async def interrupt_after(stop: Stop, *seconds: float) -> None:
@@ -228,41 +228,43 @@ async def interrupt_after(stop: Stop, *seconds: float) -> None:
         stop.interrupt()
 
 
-def collect_interrupted(agents: Agents, limits: Limits, *seconds: float) -> tuple[MemoryOutput, Tally, float]:
+def collect_interrupted(
+    agents: Agents, limits: Limits, *seconds: float
+) -> tuple[MemoryOutput, RunCounters, float]:
     """Collect 100 tasks, interrupting after each of `seconds`; also how long it took."""
-    output, tally, stop = MemoryOutput(), Tally(100), Stop()
+    output, counters, stop = MemoryOutput(), RunCounters(100), Stop()
 
     async def run() -> float:
-        collector = collector_of(agents, output, tally, limits=limits, stop=stop)
+        collector = collector_of(agents, output, counters, limits=limits, stop=stop)
         await asyncio.gather(
             collector.run(planned(task) for task in range(100)), interrupt_after(stop, *seconds)
         )
         return asyncio.get_running_loop().time()
 
-    return output, tally, run_virtually(run())
+    return output, counters, run_virtually(run())
 
 
 def test_an_interrupt_lets_what_is_in_flight_finish_and_starts_nothing() -> None:
     agents = Agents(seconds=3.0)
-    output, tally, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 4.0)
+    output, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 4.0)
     assert len(output.rows) == 20
     assert agents.attempts.total() == 20
-    assert tally.cancelled == 0
+    assert counters.cancelled == 0
     assert took == pytest.approx(6.0)
 
 
 def test_after_the_drain_the_rest_is_cancelled_and_nothing_is_made_up_for_it() -> None:
     agents = Agents(seconds=100.0)
-    output, tally, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 1.0)
+    output, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 1.0)
     assert (output.rows, output.failures) == ([], [])
-    assert (tally.cancelled, tally.in_flight, agents.in_flight) == (10, 0, 0)
+    assert (counters.cancelled, counters.in_flight, agents.in_flight) == (10, 0, 0)
     assert took == pytest.approx(6.0)
 
 
 def test_a_second_interrupt_cuts_the_drain_short() -> None:
     agents = Agents(seconds=100.0)
-    _, tally, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=60.0), 1.0, 0.5)
-    assert tally.cancelled == 10
+    _, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=60.0), 1.0, 0.5)
+    assert counters.cancelled == 10
     assert took == pytest.approx(1.5)
 
 
@@ -270,9 +272,9 @@ def test_a_rollout_waiting_for_its_next_attempt_is_not_started_again_after_an_in
     behaviours: dict[int, Behaviour] = {task: always(failure(retryable=True)) for task in range(100)}
     agents = Agents(behaviours)
     limits = Limits(in_parallel=5, first_wait_s=1000.0, longest_wait_s=1000.0, drain_s=5000.0)
-    _, tally, _ = collect_interrupted(agents, limits, 0.001)
+    _, counters, _ = collect_interrupted(agents, limits, 0.001)
     assert set(agents.attempts.values()) == {1}
-    assert (tally.cancelled, tally.failed) == (5, 0)
+    assert (counters.cancelled, counters.failed) == (5, 0)
 
 
 def test_a_disk_that_refuses_a_row_ends_the_run() -> None:
@@ -285,7 +287,7 @@ def test_a_disk_that_refuses_a_row_ends_the_run() -> None:
     agents, output = Agents(seconds=1.0), FullDisk()
     with pytest.raises(ConfigError, match="no space left"):
         run_virtually(
-            collector_of(agents, output, Tally(100), limits=Limits(in_parallel=2)).run(
+            collector_of(agents, output, RunCounters(100), limits=Limits(in_parallel=2)).run(
                 planned(task) for task in range(100)
             )
         )
@@ -298,7 +300,7 @@ def test_cancelling_the_collection_leaves_nothing_running() -> None:
     agents = Agents(seconds=100.0)
 
     async def run() -> None:
-        collector = collector_of(agents, MemoryOutput(), Tally(100), limits=Limits(in_parallel=10))
+        collector = collector_of(agents, MemoryOutput(), RunCounters(100), limits=Limits(in_parallel=10))
         task = asyncio.create_task(collector.run(planned(number) for number in range(100)))
         await asyncio.sleep(1.0)
         task.cancel()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.files import RunFiles, write_atomically
+from nemo_gym.rollouts.files import RunFiles
 
 
 def test_all_files_of_a_run_are_named_after_its_rows(tmp_path: Path) -> None:
@@ -33,14 +33,14 @@ def test_what_is_written_row_by_row_is_compressed_as_the_output_is(tmp_path: Pat
 
 
 def test_a_run_is_moved_aside_in_whatever_form_it_is(tmp_path: Path) -> None:
-    for name in ("out.jsonl.zst", "out_failures.1.jsonl.zst", "out.jsonl.zst.tail", "out_run.json"):
+    for name in ("out.jsonl.zst", "out_failures.1.jsonl.zst", "out.jsonl.zst.journal", "out_run.json"):
         (tmp_path / name).write_text(name)
     plain = RunFiles.of(tmp_path / "out.jsonl")
     assert plain.in_another_form() == RunFiles.of(tmp_path / "out.jsonl.zst")
     aside = plain.move_aside()
     assert aside == RunFiles.of(tmp_path / "out.1.jsonl.zst")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "out.1.jsonl.zst", "out.1.jsonl.zst.tail", "out.1_failures.1.jsonl.zst", "out.1_run.json",
+        "out.1.jsonl.zst", "out.1.jsonl.zst.journal", "out.1_failures.1.jsonl.zst", "out.1_run.json",
     ]  # fmt: skip
     assert plain.move_aside() is None
 
@@ -60,11 +60,3 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be used"):
         RunFiles.of(tmp_path / "file" / "out.jsonl").make_folder()
-
-
-def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    write_atomically(path, b"one")
-    write_atomically(path, (piece for piece in (b"tw", b"", b"o")))
-    assert path.read_bytes() == b"two"
-    assert list(tmp_path.iterdir()) == [path]

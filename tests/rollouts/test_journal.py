@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts import disk as disks
-from nemo_gym.rollouts.compression import CODECS
+from nemo_gym.rollouts.compression import CODECS, journal_of
 from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.disk import Disk
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.identity import RolloutId
 from nemo_gym.rollouts.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.packed_file import append_to, tail_of
+from nemo_gym.rollouts.output import replacing
+from nemo_gym.rollouts.packed_file import append_to
 from tests.rollouts.doubles import identities, read_rows
-from tests.rollouts.test_packed_file import Died, DyingDisk
+from tests.rollouts.test_packed_file import dying
 
 IDENTITY: dict[str, Any] = {"datasets": [{"sha256": "abc", "num_repeats": 1}], "config": {}}
 CHANGED: dict[str, Any] = {"datasets": [{"sha256": "xyz", "num_repeats": 1}], "config": {}}
@@ -207,123 +207,72 @@ def test_a_torn_row_is_kept_and_spoken_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packing", sorted(CODECS))
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, share: float) -> None:
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, is_compressed: bool) -> None:
     files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
     open_journal(files, IDENTITY, {}).close({})
-    failures = [row(task) for task in range(3)]
-    tail_of(files.failures).write_bytes(b"".join(line + b"\n" for line in failures))
-    frame = CODECS[packing].compress(tail_of(files.failures).read_bytes())
-    files.failures.write_bytes(frame[: int(share * len(frame))])  # killed on closing
-    append_to(files.rows).close()
+    content = b"".join(row(task) + b"\n" for task in range(3))
+    if is_compressed:  # killed before it could remove the journal
+        with replacing(files.failures) as file:
+            file.write(content)
+    journal_of(files.failures).write_bytes(content)
     open_journal(files, IDENTITY, {}, **RESUME).close({})
-    kept = read_lines(tmp_path / f"out_failures.1.jsonl{packing}")
-    assert [line.content.rstrip() for line in kept] == failures
+    kept = tmp_path / f"out_failures.1.jsonl{packing}"
+    assert b"".join(line.content for line in read_lines(kept)) == content
+    assert not journal_of(kept).exists()
 
 
 def test_a_journal_that_cannot_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
     files = write_run(tmp_path)
-    shard = append_to(files.shard(0).rows)
-    shard.append(row(7))
-    with pytest.raises(ConfigError, match=r"another process is writing .*out_shard_0"):
+    failures = append_to(files.failures)
+    with pytest.raises(ConfigError, match=r"another process is writing .*out_failures"):
         opened(tmp_path, **RESUME)
-    shard.close()
-    with pytest.raises(ConfigError, match=r"belongs to an earlier run \(.*out_shard_0\.jsonl\)"):
-        opened(tmp_path)
-    journal = opened(tmp_path, **RESUME)
-    assert RolloutId(7, 0) in journal.finished
-    journal.close({})
+    failures.close()
+    opened(tmp_path, **RESUME).close({})
 
 
-class RecordingDisk(Disk):
-    """Notes which files were made safe and removed, in this order."""
-
-    def __init__(self) -> None:
-        self.done: list[tuple[str, str]] = []
-        self._names: dict[int, str] = {}
-
-    def open_to_append(self, path: Path) -> int:
-        descriptor = super().open_to_append(path)
-        self._names[descriptor] = path.name
-        return descriptor
-
-    def sync(self, descriptor: int) -> None:
-        super().sync(descriptor)
-        self.done.append(("safe", self._names.get(descriptor, "")))
-
-    def remove(self, path: Path) -> None:
-        super().remove(path)
-        self.done.append(("removed", path.name))
-
-
-def test_rows_of_a_shard_are_safe_in_the_run_before_the_shard_is_removed(tmp_path: Path) -> None:
-    files = write_run(tmp_path)
-    for path in (files.shard(0).rows, files.shard(0).failures):
-        shard = append_to(path)
-        shard.append(row(7))
-        shard.close()
-    disk = RecordingDisk()
-    with disks.replaced_by(disk):
-        journal = opened(tmp_path, **RESUME)
-    told = [each for each in disk.done if each[1] in ("out.jsonl", "out_shard_0.jsonl")]
-    assert told[-2:] == [("safe", "out.jsonl"), ("removed", "out_shard_0.jsonl")]
-    told = [each for each in disk.done if each[1] in ("out_failures.jsonl", "out_shard_0_failures.jsonl")]
-    place = told.index(("removed", "out_shard_0_failures.jsonl"))
-    assert told[place - 1] == ("safe", "out_failures.jsonl")
-    journal.close({})
-
-
-@pytest.mark.parametrize("existing", list(Existing))
-def test_a_run_that_has_the_name_of_a_shard_stays_what_it_is(tmp_path: Path, existing: Existing) -> None:
-    other = RunFiles.of(tmp_path / "results" / "out_shard_0.jsonl")
-    journal = open_journal(other, IDENTITY, {})
-    journal.add_row(row(5))
-    journal.close({})
-    before = {path: path.read_bytes() for path in other.folder.iterdir()}
-    mine = opened(tmp_path, existing=existing)
-    assert len(mine.finished) == 0
-    mine.add_row(row(0))
-    mine.close({})
-    opened(tmp_path, existing=Existing.MOVE_ASIDE).close({})
-    assert {path: path.read_bytes() for path in before} == before
-
-
-@pytest.mark.parametrize("packing", ["", ".zst"])
-def test_a_death_at_any_operation_of_taking_shards_over_loses_and_doubles_nothing(
+@pytest.mark.parametrize("packing", ["", *sorted(CODECS)])
+def test_a_death_at_any_operation_of_a_resumed_start_loses_and_doubles_nothing(
     tmp_path: Path, packing: str
 ) -> None:
-    deaths = 0
-    for at in range(1, 60):
+    deaths, at = 0, 0
+    while deaths == at:
+        at += 1
         files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
-        write_killed_run(files)
-        disk = DyingDisk(at)
-        with disks.replaced_by(disk):
-            try:
-                open_journal(files, IDENTITY, {}, **RESUME).close({})
-            except Died:
-                deaths += 1
-                disk.bury()
-        open_journal(files, IDENTITY, {}, **RESUME).close({})
-        assert sorted(line.content.rstrip() for line in read_lines(files.rows)) == list(map(row, range(4))), (
-            at
-        )
+        with closing_run(open_journal(files, IDENTITY, {})) as journal:
+            journal.add_row(row(0))
+            journal.add_failure(row(7))
+        with dying(at) as disk, closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+            journal.add_row(row(1))
+            journal.add_failure(row(8))
+        deaths += disk.has_killed
+        with closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+            if RolloutId(1, 0) not in journal.finished:
+                journal.add_row(row(1))
+            journal.add_failure(row(9))
+        assert [line.content.rstrip() for line in read_lines(files.rows)] == [row(0), row(1)], at
         kept = [line for path in files.folder.glob("out_failures.*") for line in read_lines(path)]
-        assert {line.content.rstrip() for line in kept} == {row(7), row(8)}, at
-        assert not list(files.folder.glob("*_shard_*")), at
-    assert deaths >= 20
+        failures = sorted(line.content.rstrip() for line in kept)
+        assert failures in ([row(7), row(9)], [row(7), row(8), row(9)]), at
+        assert not list(files.folder.glob("*.journal")), at
+    assert deaths > (30 if packing else 15)
 
 
-def write_killed_run(files: RunFiles) -> None:
-    """A run with a row and a failure, and two shards that hold more."""
-    journal = open_journal(files, IDENTITY, {})
-    journal.add_row(row(0))
-    journal.add_failure(row(7))
+@contextmanager
+def closing_run(journal: Journal) -> Iterator[Journal]:
+    """Close the journal when the block has ended well, as a process that lives does."""
+    yield journal
     journal.close({})
-    for path, tasks in (
-        (files.shard(0).rows, (1, 2)),
-        (files.shard(0).failures, (8,)),
-        (files.shard(1).rows, (3,)),
-    ):
-        with closing(append_to(path)) as shard:
-            for task in tasks:
-                shard.append(row(task))
+
+
+@pytest.mark.parametrize("packing", sorted(CODECS))
+def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Path, packing: str) -> None:
+    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    open_journal(files, IDENTITY, {}).close({})
+    journal_of(files.rows).write_bytes(row(0) + b"\n")
+    journal_of(files.failures).write_bytes(row(1) + b"\n")
+    open_journal(files, IDENTITY, {}, existing=Existing.MOVE_ASIDE).close({})
+    aside = RunFiles.of(tmp_path / f"out.1.jsonl{packing}")
+    assert [line.content for line in read_lines(aside.rows)] == [row(0) + b"\n"]
+    assert [line.content for line in read_lines(aside.failures)] == [row(1) + b"\n"]
+    assert not files.holds_results()

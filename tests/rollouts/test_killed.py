@@ -14,10 +14,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import orjson
+import pytest
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.rollouts.compression import journal_of
+from nemo_gym.rollouts.dataset import read_lines
 from tests.rollouts.doubles import identities, read_rows, write_dataset
 
 KILLS = int(os.environ.get("NEMO_GYM_TEST_KILLS", "2"))
@@ -25,10 +29,10 @@ TASKS = 300 * KILLS
 SCRIPT = Path(__file__).with_name("killable_run.py")
 
 
-def start(folder: Path, existing: str = "RESUME") -> subprocess.Popen[str]:
-    """A run in `folder`, far enough to have said that it is about to begin."""
+def start(folder: Path, existing: str = "RESUME", packing: str = "") -> subprocess.Popen[str]:
+    """A run in `folder`, far enough to have said that it is about to begin; `packing` ends the output's name."""
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(folder), existing],
+        [sys.executable, str(SCRIPT), str(folder), existing, packing],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(PARENT_DIR)},
@@ -43,11 +47,14 @@ def finish(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-def until_rows(folder: Path, process: subprocess.Popen[str], size: int) -> None:
-    """Wait until the output has grown beyond `size` bytes, or the run has ended."""
-    path = folder / "out.jsonl"
+def until_rows(path: Path, process: subprocess.Popen[str], size: int) -> None:
+    """Wait until `path` has grown beyond `size` bytes, or the run has ended."""
     while process.poll() is None and (not path.exists() or path.stat().st_size <= size):
         time.sleep(0.002)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line.content) for line in read_lines(path)]
 
 
 def tear(path: Path, rng: random.Random) -> None:
@@ -58,26 +65,30 @@ def tear(path: Path, rng: random.Random) -> None:
         os.truncate(path, rng.randrange(start + 1, len(content) - 1))
 
 
-def test_a_run_killed_again_and_again_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
+def test_a_run_killed_again_and_again_loses_nothing_and_doubles_nothing(tmp_path: Path, packing: str) -> None:
     write_dataset(tmp_path / "tasks.jsonl", TASKS)
+    output = tmp_path / f"out.jsonl{packing}"
+    growing = journal_of(output) if packing else output
     rng, before = random.Random(7), 0
     for kill in range(KILLS):
-        process = start(tmp_path)
-        until_rows(tmp_path, process, before)
+        process = start(tmp_path, packing=packing)
+        until_rows(growing, process, before)
         time.sleep(rng.uniform(0.0, 0.15))
         process.kill()
         finish(process)
         if kill % 2:
-            tear(tmp_path / "out.jsonl", rng)
-        before = (tmp_path / "out.jsonl").stat().st_size
-    finished_before_the_last = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
-    assert finish(start(tmp_path)) == 0
-    rows = identities(read_rows(tmp_path / "out.jsonl"))
+            tear(growing, rng)
+        before = growing.stat().st_size
+    finished_before_the_last = growing.read_bytes().count(b"\n")
+    assert finish(start(tmp_path, packing=packing)) == 0
+    rows = identities(rows_of(output))
     assert sorted(rows) == [(task, repeat) for task in range(TASKS) for repeat in range(2)]
-    assert identities(read_rows(tmp_path / "out_materialized_inputs.jsonl")) == sorted(rows)
+    assert identities(rows_of(tmp_path / f"out_materialized_inputs.jsonl{packing}")) == sorted(rows)
+    assert not list(tmp_path.glob("*.journal"))
     starts = orjson.loads((tmp_path / "out_run.json").read_bytes())["starts"]
     assert len(starts) == KILLS + 1
-    assert len(list(tmp_path.glob("out_torn_*.jsonl"))) >= KILLS // 2
+    assert len(list(tmp_path.glob("out_torn_*"))) >= KILLS // 2
     assert starts[-1]["finished_before"] == finished_before_the_last
     assert 0 < finished_before_the_last < 2 * TASKS
     metrics = orjson.loads((tmp_path / "out_aggregate_metrics.json").read_bytes())[0]["agent_metrics"]
@@ -85,10 +96,26 @@ def test_a_run_killed_again_and_again_loses_nothing_and_doubles_nothing(tmp_path
     assert metrics["mean/reward"] == 0.5
 
 
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+def test_a_run_that_is_killed_while_it_compresses_is_closed_by_the_next_start(
+    tmp_path: Path, packing: str
+) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 300)
+    draft = tmp_path / f".out.jsonl{packing}.draft"
+    process = start(tmp_path, packing=packing)
+    until_rows(draft, process, -1)
+    process.kill()
+    finish(process)
+    assert finish(start(tmp_path, packing=packing)) == 0
+    rows = identities(rows_of(tmp_path / f"out.jsonl{packing}"))
+    assert sorted(rows) == [(task, repeat) for task in range(300) for repeat in range(2)]
+    assert not list(tmp_path.glob("*.journal"))
+
+
 def test_a_terminated_run_keeps_what_was_finished_and_says_that_it_is_partial(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 5000)
     process = start(tmp_path, "REFUSE")
-    until_rows(tmp_path, process, 10_000)
+    until_rows(tmp_path / "out.jsonl", process, 10_000)
     process.send_signal(signal.SIGTERM)
     assert finish(process) == 3
     rows = read_rows(tmp_path / "out.jsonl")

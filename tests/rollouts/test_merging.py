@@ -186,7 +186,7 @@ def test_the_command_takes_patterns(
     assert ended.value.code == 2
 
 
-def test_runs_may_be_named_like_the_files_of_collector_processes(tmp_path: Path) -> None:
+def test_runs_may_be_named_after_the_one_that_they_become(tmp_path: Path) -> None:
     shards = [store_shard(tmp_path / f"run_shard_{number}.jsonl", [scored_row(number)]) for number in (0, 1)]
     assert merge_shards(shards, tmp_path / "run.jsonl").rows == 2
     assert all(shard.exists() for shard in shards)

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.compression import CODECS
+from nemo_gym.rollouts.compression import CODECS, journal_of
 from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.packed_file import tail_of
+from nemo_gym.rollouts.output import replacing, write_atomically
 
 
 def test_a_file_appears_whole_with_the_folders_above_it(tmp_path: Path) -> None:
@@ -41,7 +40,15 @@ def test_rows_of_a_writer_that_was_killed_don_t_come_back_behind_the_new_ones(
 ) -> None:
     path = tmp_path / f"rows.jsonl{packing}"
     path.write_bytes(b"")
-    tail_of(path).write_bytes(b'{"old": 1}\n')
+    journal_of(path).write_bytes(b'{"old": 1}\n')
     with replacing(path) as file:
         file.write(b'{"new": 1}\n')
     assert [line.content for line in read_lines(path)] == [b'{"new": 1}\n']
+
+
+def test_files_are_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    write_atomically(path, b"one")
+    write_atomically(path, (piece for piece in (b"tw", b"", b"o")))
+    assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]

@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.progress import (
     LineDisplay,
     LiveDisplay,
@@ -18,7 +19,6 @@ from nemo_gym.rollouts.progress import (
     most_common,
     show_progress,
 )
-from nemo_gym.rollouts.tally import Tally
 from tests.rollouts.doubles import run_virtually
 
 
@@ -29,11 +29,13 @@ class Clock:
         return self.now
 
 
-def a_tally() -> Tally:
-    tally = Tally(1000, finished_before=100, completed=180, truncated=20, failed=10, in_flight=64, retries=3)
-    tally.reward_sum = 50.0
-    tally.failures.update({"engine:timeout": 7, "judge_failed": 3})
-    return tally
+def some_counters() -> RunCounters:
+    counters = RunCounters(
+        1000, finished_before=100, completed=180, truncated=20, failed=10, in_flight=64, retries=3
+    )
+    counters.reward_sum = 50.0
+    counters.failures.update({"engine:timeout": 7, "judge_failed": 3})
+    return counters
 
 
 def test_the_line_says_how_far_how_fast_how_well_and_what_failed() -> None:
@@ -41,7 +43,7 @@ def test_the_line_says_how_far_how_fast_how_well_and_what_failed() -> None:
     pace = Pace(clock)
     clock.now += 10
     pace.mark(210)
-    assert describe(a_tally(), pace) == [
+    assert describe(some_counters(), pace) == [
         "310/1,000 rollouts",
         "21.0/s",
         "0:33 left",
@@ -64,17 +66,17 @@ def test_the_pace_is_that_of_the_latest_minute() -> None:
 
 
 def test_at_the_start_nothing_is_foretold() -> None:
-    assert describe(Tally(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
+    assert describe(RunCounters(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
 
 
 def test_lines_appear_every_few_seconds_until_the_run_ends() -> None:
-    stream, tally = io.StringIO(), Tally(100)
+    stream, counters = io.StringIO(), RunCounters(100)
 
     async def run() -> None:
-        async with show_progress(tally, LineDisplay(stream), asyncio.get_running_loop().time):
+        async with show_progress(counters, LineDisplay(stream), asyncio.get_running_loop().time):
             for _ in range(25):
                 await asyncio.sleep(1.0)
-                tally.completed += 1
+                counters.completed += 1
 
     run_virtually(run())
     lines = stream.getvalue().splitlines()
@@ -96,7 +98,7 @@ def test_a_display_is_closed_whatever_happens(failing: bool) -> None:
     display = Watched()
 
     async def run() -> None:
-        async with show_progress(Tally(1), display):
+        async with show_progress(RunCounters(1), display):
             if failing:
                 raise ValueError
 
@@ -116,7 +118,7 @@ def test_the_live_display_draws_the_same_figures() -> None:
     stream = Terminal()
     display = display_for(stream)
     assert isinstance(display, LiveDisplay)
-    display.show(a_tally(), Pace())
+    display.show(some_counters(), Pace())
     display.close()
     assert "mean reward 0.250" in stream.getvalue()
     assert isinstance(display_for(io.StringIO()), LineDisplay)

@@ -172,7 +172,7 @@ async def test_a_judge_that_fails_again_stays_a_failure(tmp_path: Path) -> None:
     assert failure["_ng_failure"]["message"] == "judge_failed: out of order"
     assert failure["response"]["output"][0]["content"][0]["text"] == "break"
     chained = await again(tmp_path / "new.jsonl", tmp_path / "newer.jsonl", gym_of(), judge_failed_only=True)
-    assert chained.tally.failed == 1, "what came out can be verified again in turn"
+    assert chained.counters.failed == 1, "what came out can be verified again in turn"
 
 
 async def test_without_the_task_rows_the_stored_ones_have_to_do(rows: Path, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_without_the_task_rows_the_stored_ones_have_to_do(rows: Path, tmp_
     gym = gym_of()
     summary = await again(rows, tmp_path / "new.jsonl", gym)
     failed = read_rows(tmp_path / "new_failures.jsonl")
-    assert summary.tally.scored == 1, (
+    assert summary.counters.scored == 1, (
         "a verifier that echoes its request stumbles over its own earlier fields"
     )
     assert any("multiple values" in row["_ng_failure"]["message"] for row in failed)
@@ -209,7 +209,7 @@ async def test_a_killed_reverification_goes_on_where_it_was(rows: Path, tmp_path
     with pytest.raises(ConfigError, match="belongs to an earlier run"):
         await again(rows, output, gym_of())
     summary = await again(rows, output, gym_of(), existing=Existing.RESUME)
-    assert (summary.tally.finished_before, summary.tally.scored, summary.resumed) == (2, 2, True)
+    assert (summary.counters.finished_before, summary.counters.scored, summary.resumed) == (2, 2, True)
     assert sorted(row["_ng_task_index"] for row in read_rows(output)) == [0, 1, 2, 3]
     with pytest.raises(ConfigError, match=r"match\.resources_servers\.Match\.wanted"):
         await again(rows, output, gym_of(wanted="maybe"), existing=Existing.RESUME)

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.metrics import AggregateResult, Planned
-from nemo_gym.rollouts.answer import Scored, judge
+from nemo_gym.rollouts.answer import Scored, classify
 from nemo_gym.rollouts.run_metrics import EnvironmentMetrics, RunMetrics, combine, document_of
 from nemo_gym.transport import Caller, Directory, InMemoryTransport, RetryBudget
 from tests.rollouts.doubles import failure, planned, scored
@@ -21,7 +21,7 @@ def metrics_of(rewards: list[float | None]) -> RunMetrics:
     metrics = RunMetrics()
     for task, reward in enumerate(rewards):
         attempt = planned(task)
-        metrics.note(attempt, judge(attempt, failure() if reward is None else scored(attempt, reward)))
+        metrics.note(attempt, classify(attempt, failure() if reward is None else scored(attempt, reward)))
     return metrics
 
 
@@ -71,7 +71,7 @@ def results_and_rows(folder: Path) -> tuple[dict[str, AggregateResult], Path]:
     metrics, path, lines = RunMetrics(), folder / "out.jsonl", []
     for task in range(4):
         attempt = planned(task, agent="b" if task == 3 else "a")
-        result = judge(attempt, scored(attempt, float(task % 2)))
+        result = classify(attempt, scored(attempt, float(task % 2)))
         assert isinstance(result, Scored)
         metrics.note(attempt, result)
         lines.append(result.line)
@@ -147,7 +147,7 @@ def test_entries_of_tasks_that_are_no_list_are_not_taken_from_an_environment() -
 def test_a_row_counts_for_the_rollout_that_it_was_planned_as_whatever_it_says_itself() -> None:
     metrics, attempt = RunMetrics(), planned(3, 1)
     answer = scored(attempt, 0.5, _ng_task_index=9, _ng_rollout_index=9, _ng_attempt_index=9, steps=4)
-    metrics.note(attempt, judge(attempt, answer))
+    metrics.note(attempt, classify(attempt, answer))
     result = metrics.results({})["simple_agent"]
     (entry,) = result["group_level_metrics"]
     assert (entry["_ng_task_index"], entry["mean/steps"]) == (3, 4.0)
@@ -157,7 +157,7 @@ def test_a_row_counts_for_the_rollout_that_it_was_planned_as_whatever_it_says_it
 def test_the_file_has_the_entry_of_each_task_on_a_line_of_its_own() -> None:
     metrics = metrics_of([1.0] * 250)
     other = planned(0, agent="other")
-    metrics.note(other, judge(other, scored(other, 0.5)))
+    metrics.note(other, classify(other, scored(other, 0.5)))
     results = metrics.results({})
     document = b"".join(document_of(results))
     written = {entry["agent_ref"]["name"]: entry for entry in orjson.loads(document)}

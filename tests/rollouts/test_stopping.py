@@ -15,9 +15,9 @@ async def test_the_first_signal_drains_and_the_second_cuts() -> None:
     with stop_on_signals(stop):
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(stop.draining.wait(), 5)
-        assert not stop.cutting.is_set()
+        assert not stop.cancelling.is_set()
         os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.wait_for(stop.cutting.wait(), 5)
+        await asyncio.wait_for(stop.cancelling.wait(), 5)
     assert stop.reason is not None
     assert stop.reason.code == "interrupted"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -28,7 +28,7 @@ async def test_the_first_reason_stands() -> None:
     stop.drain(StopReason("systemic_failure", "first"))
     stop.drain(StopReason("too_many_failures", "second"))
     assert stop.reason == StopReason("systemic_failure", "first")
-    assert not stop.cutting.is_set()
+    assert not stop.cancelling.is_set()
 
 
 def test_a_rule_that_is_off_never_stops() -> None:

@@ -11,57 +11,57 @@ import orjson
 import pytest
 
 from nemo_gym.metrics import Planned
-from nemo_gym.rollouts.answer import judge
+from nemo_gym.rollouts.answer import classify
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.files import RunFiles
 from nemo_gym.rollouts.run_metrics import RunMetrics
 from nemo_gym.rollouts.stopping import StopReason
 from nemo_gym.rollouts.summary import CollectSummary, print_summary, summarize_agents
-from nemo_gym.rollouts.tally import Tally
 from tests.rollouts.doubles import failure, planned, scored
 
 
-def summary_of(folder: Path, tally: Tally, **options: Any) -> CollectSummary:
+def summary_of(folder: Path, counters: RunCounters, **options: Any) -> CollectSummary:
     """A run of two tasks with four repeats, one of which failed and one of which is missing."""
     metrics = RunMetrics()
     for place, reward in enumerate([1.0, 1.0, 0.0, 1.0, 0.0, 0.0]):
         attempt = planned(place // 4, place % 4)
-        metrics.note(attempt, judge(attempt, scored(attempt, reward)))
+        metrics.note(attempt, classify(attempt, scored(attempt, reward)))
     attempt = planned(1, 2)
-    metrics.note(attempt, judge(attempt, failure()))
+    metrics.note(attempt, classify(attempt, failure()))
     plan = {"simple_agent": Planned(2, 8)}
     agents = summarize_agents(metrics.results(plan), plan)
-    return CollectSummary(RunFiles.of(folder / "out.jsonl"), agents, tally, seconds=3.0, **options)
+    return CollectSummary(RunFiles.of(folder / "out.jsonl"), agents, counters, seconds=3.0, **options)
 
 
-def tally_of(**counts: Any) -> Tally:
-    tally = Tally(8, **counts)
-    tally.failures.update({"engine:engine_down": tally.failed} if tally.failed else {})
-    return tally
+def counters_of(**counts: Any) -> RunCounters:
+    counters = RunCounters(8, **counts)
+    counters.failures.update({"engine:engine_down": counters.failed} if counters.failed else {})
+    return counters
 
 
 @pytest.mark.parametrize(
-    ("tally", "stop", "exit_code", "end"),
+    ("counters", "stop", "exit_code", "end"),
     [
-        (tally_of(completed=7, truncated=1), None, 0, "complete"),
-        (tally_of(finished_before=8), None, 0, "complete"),
-        (tally_of(finished_before=2, completed=5, failed=1), None, 3, "partial"),
-        (tally_of(completed=7, discarded=1), None, 3, "partial"),
-        (tally_of(completed=7, cancelled=1), StopReason("interrupted", "x"), 3, "interrupted"),
-        (tally_of(completed=8), StopReason("interrupted", "x"), 0, "interrupted"),
-        (tally_of(failed=8), StopReason("systemic_failure", "x"), 1, "systemic_failure"),
+        (counters_of(completed=7, truncated=1), None, 0, "complete"),
+        (counters_of(finished_before=8), None, 0, "complete"),
+        (counters_of(finished_before=2, completed=5, failed=1), None, 3, "partial"),
+        (counters_of(completed=7, discarded=1), None, 3, "partial"),
+        (counters_of(completed=7, cancelled=1), StopReason("interrupted", "x"), 3, "interrupted"),
+        (counters_of(completed=8), StopReason("interrupted", "x"), 0, "interrupted"),
+        (counters_of(failed=8), StopReason("systemic_failure", "x"), 1, "systemic_failure"),
     ],
 )
 def test_the_exit_code_tells_whole_partial_and_stopped_runs_apart(
-    tmp_path: Path, tally: Tally, stop: StopReason | None, exit_code: int, end: str
+    tmp_path: Path, counters: RunCounters, stop: StopReason | None, exit_code: int, end: str
 ) -> None:
-    summary = summary_of(tmp_path, tally, stop=stop)
+    summary = summary_of(tmp_path, counters, stop=stop)
     assert (summary.exit_code, summary.end) == (exit_code, end)
 
 
 def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: Path) -> None:
     stop = StopReason("systemic_failure", "the engine is gone", "Start it.")
     summary = summary_of(
-        tmp_path, tally_of(completed=6, failed=1), stop=stop, invalid_rows=2, notes=["a remark"]
+        tmp_path, counters_of(completed=6, failed=1), stop=stop, invalid_rows=2, notes=["a remark"]
     )
     (tmp_path / "out.jsonl").write_text("{}\n")
     stream = io.StringIO()
@@ -97,7 +97,7 @@ def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: 
 
 
 def test_many_agents_are_told_a_few_at_a_time(tmp_path: Path) -> None:
-    summary = summary_of(tmp_path, tally_of())
+    summary = summary_of(tmp_path, counters_of())
     many = replace(summary, agents=[replace(summary.agents[0], agent=f"agent_{place}") for place in range(7)])
     stream = io.StringIO()
     print_summary(many, stream)
@@ -110,7 +110,7 @@ def test_many_agents_are_told_a_few_at_a_time(tmp_path: Path) -> None:
 def test_the_summary_for_machines_is_json(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("{}\n")
     (tmp_path / "out_run.json").write_text("{}\n")
-    data = summary_of(tmp_path, tally_of(completed=6, failed=1)).to_json()
+    data = summary_of(tmp_path, counters_of(completed=6, failed=1)).to_json()
     assert orjson.loads(orjson.dumps(data))["agents"][0]["pass_at"]["1"] > 0
     assert data["counts"] == {
         "planned": 8,

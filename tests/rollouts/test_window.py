@@ -12,9 +12,9 @@ import pytest
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.answer import AttemptResult
 from nemo_gym.rollouts.collector import Collector, Limits
+from nemo_gym.rollouts.counters import RunCounters
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.stopping import StopRules
-from nemo_gym.rollouts.tally import Tally
 from nemo_gym.rollouts.window import AutoWindow, Measured, Search, saturating
 from tests.rollouts.doubles import MemoryOutput, planned, run_virtually, scored
 
@@ -77,18 +77,18 @@ def run(make_engine: Callable[[], Any], rollouts: int, **options: Any) -> AutoWi
 
     async def collect() -> AutoWindow:
         window = AutoWindow(min(8192, rollouts), **options)
-        tally = Tally(rollouts, auto=window)
+        counters = RunCounters(rollouts, auto=window)
         collector = Collector(
             make_engine(),
             MemoryOutput(),
-            tally,
+            counters,
             limits=Limits("auto", max_attempts=50, first_wait_s=0.1),
             rules=StopRules(rollouts, identical_failures=0),
             window=window,
             rng=random.Random(3),
         )
         await collector.run(planned(number) for number in range(rollouts))
-        assert tally.scored == rollouts
+        assert counters.scored == rollouts
         return window
 
     return run_virtually(collect())

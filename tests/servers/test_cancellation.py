@@ -77,7 +77,7 @@ async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> N
             stop.interrupt()
             stop.interrupt()
             summary = await asyncio.wait_for(running, PATIENCE_S)
-            assert summary.tally.cancelled == 20
+            assert summary.counters.cancelled == 20
             await until(lambda: engine.stats.disconnects == 20)
             await until(lambda: len(environment.middleware.access.sessions) == 0)
 

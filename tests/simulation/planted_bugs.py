@@ -95,7 +95,11 @@ def manifest_written_in_place() -> AbstractContextManager[Any]:
     """A process that dies while it writes the manifest leaves half of one."""
 
     def write(path: Path, content: bytes) -> None:
-        disk.write_file(path, content)
+        descriptor = disk.disk().open_to_replace(path)
+        try:
+            disk.write_all(descriptor, content)
+        finally:
+            disk.disk().close(descriptor)
 
     return patch("nemo_gym.rollouts.manifest.write_atomically", write)
 

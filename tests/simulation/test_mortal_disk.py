@@ -6,13 +6,22 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.rollouts import disk as disks
-from nemo_gym.rollouts.disk import write_file
 from simulation.faults import Blow, CollectorFault
 from simulation.mortal_disk import MortalDisk
 from simulation.processes import Process, ProcessEnded
 from simulation.witness import Witness
 
 ROW = b'{"a":1}\n'
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Empty the file, write it, and have it on the disk."""
+    descriptor = disks.disk().open_to_replace(path)
+    try:
+        disks.write_all(descriptor, content)
+        disks.disk().sync(descriptor)
+    finally:
+        disks.disk().close(descriptor)
 
 
 class Victim:

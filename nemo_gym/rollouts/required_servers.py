@@ -1,4 +1,4 @@
-"""The servers that take part in a run: those its rows name as agents, and all that these refer to."""
+"""The servers that a run requires: the agents that its rows name, and every server that these refer to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
         raise ConfigErrors(problems)
 
 
-def participants(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The configuration of `agents` and of every server they refer to, directly or not, by name."""
     found: dict[str, Mapping[str, Any]] = {}
     open_names = list(agents)

@@ -1,4 +1,4 @@
-"""What a run has come to so far: the numbers behind the progress line and the closing table."""
+"""The counters of a run, shown by the progress line and the closing table."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nemo_gym.rollouts.window import AutoWindow
 
 
 @dataclass(slots=True)
-class Tally:
+class RunCounters:
     """Counts of rollouts. All but the first two are of this start of the run."""
 
     planned: int
     """Rollouts of the whole plan."""
     finished_before: int = 0
-    """Those that had their row already."""
+    """Rollouts that had their row already."""
     in_flight: int = 0
     completed: int = 0
     truncated: int = 0
@@ -33,7 +33,7 @@ class Tally:
     """Rollouts that failed for good, by the class of their last failure."""
     reward_sum: float = 0.0
     auto: AutoWindow | None = None
-    """What finds out how many may be in flight, where that is asked for."""
+    """The window that adapts itself, where `num_samples_in_parallel=auto` asks for one."""
 
     @property
     def scored(self) -> int:
@@ -42,7 +42,7 @@ class Tally:
 
     @property
     def settled(self) -> int:
-        """Rollouts of the plan that nothing more will be done about."""
+        """Rollouts of the plan that are over."""
         return self.finished_before + self.scored + self.failed + self.discarded
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.rollouts.participants import participants, require_agents
+from nemo_gym.rollouts.required_servers import require_agents, required_servers
 
 
 def server(kind: str, **options: Any) -> dict[str, Any]:
@@ -33,7 +33,12 @@ CONFIG: dict[str, Any] = {
 
 
 def test_an_agent_takes_part_with_all_that_it_refers_to() -> None:
-    assert set(participants(["math_agent"], CONFIG)) == {"math_agent", "math", "policy_model", "judge_model"}
+    assert set(required_servers(["math_agent"], CONFIG)) == {
+        "math_agent",
+        "math",
+        "policy_model",
+        "judge_model",
+    }
 
 
 def test_agents_that_exist_are_fine() -> None:
