@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -21,18 +23,13 @@ def run_forked(
 
     Imports look into `search_path` first. What is printed goes to the file `output`, or where ours does.
     """
-    file = 1 if output is None else os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
+    with nullcontext() if output is None else output.open("ab") as file:
+        descriptors = {1: 1} if file is None else {1: file.fileno(), 2: file.fileno()}
+        pytest = f"{__name__}:be_pytest"
         forked = _fork_server().fork(
-            "pytest",
-            f"{__name__}:be_pytest",
-            (arguments, folder, search_path),
-            descriptors={1: file} if output is None else {1: file, 2: file},
+            "pytest", pytest, (arguments, folder, search_path), descriptors=descriptors
         )
-        return forked.wait()
-    finally:
-        if output is not None:
-            os.close(file)
+        return asyncio.run(forked.ended())
 
 
 @cache

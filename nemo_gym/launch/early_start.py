@@ -31,5 +31,5 @@ def early_fork_server(arguments: Sequence[str]) -> Iterator[ForkServer | None]:
     if any(word in argument for argument in arguments for word in _STARTS_NOTHING):
         yield None
         return
-    with start_fork_server() as server:
+    with contextlib.closing(start_fork_server()) as server:
         yield server

@@ -87,7 +87,7 @@ class RunHelper:
 
 def run_host(channel: socket.socket) -> None:
     """In the process of its own: start to warm up before anything else is imported, then host a gym."""
-    with start_fork_server() as fork_server:
+    with contextlib.closing(start_fork_server()) as fork_server:
         from nemo_gym.launch.host import main
 
         main(channel, fork_server)

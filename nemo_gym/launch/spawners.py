@@ -111,22 +111,19 @@ class ProcessSpawner:
         arguments = (process.directory, process.script, *process.search_path)
         variables = {**process.variables, BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
         python = process.python or (None if self._forks else sys.executable)
+        command: list[str] = []
+        if python is not None:
+            command = [python, "-P", _SCRIPT_RUNNER, str(parent_pid), *arguments]
+            variables["PYTHONUNBUFFERED"] = "1"
         with _descriptors(process, parent_pid) as descriptors:
-            if python is None:
-                forked = self.fork_server.fork(
-                    process.title,
-                    "nemo_gym.launch.script:run_script",
-                    arguments,
-                    descriptors=descriptors,
-                    variables=variables,
-                )
-            else:
-                forked = self.fork_server.fork(
-                    process.title,
-                    command=[python, "-P", _SCRIPT_RUNNER, str(parent_pid), *arguments],
-                    descriptors=descriptors,
-                    variables={**variables, "PYTHONUNBUFFERED": "1"},
-                )
+            forked = self.fork_server.fork(
+                process.title,
+                "nemo_gym.launch.script:run_script",
+                arguments,
+                command=command,
+                descriptors=descriptors,
+                variables=variables,
+            )
         return forked, await forked.started()
 
 

@@ -12,14 +12,13 @@ This module is the first that a command imports, so it imports next to nothing i
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 import socket
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from nemo_gym.processes import messages
 from nemo_gym.processes.forking import GRACE_S, ForkRequest, Signal
@@ -38,11 +37,12 @@ class ForkServerGone(ChildProcessError):
 
 
 class ForkedProcess:
-    """A child of a fork server. One caller at a time may wait for it."""
+    """A child of a fork server. One task at a time may wait for it."""
 
     def __init__(self, number: int, status: socket.socket, server: Program) -> None:
         self._number = number
         self._status = status
+        self._status.setblocking(False)
         weakref.finalize(self, status.close)
         self._server = server
         self._pid: int | None = None
@@ -51,11 +51,13 @@ class ForkedProcess:
     async def started(self) -> int:
         """Its pid. Raises `ChildProcessError` when it could not be forked, `ForkServerGone` among them."""
         if self._pid is None:
-            self._status.setblocking(False)
             try:
-                self._note_start(await messages.receive_async(self._status))
+                told = await messages.receive_async(self._status)
             except EOFError as error:
                 raise ForkServerGone() from error
+            if isinstance(told, str):
+                raise ChildProcessError(f"no process could be forked: {told}")
+            self._pid = told
         assert self._pid is not None
         return self._pid
 
@@ -70,29 +72,10 @@ class ForkedProcess:
         assert self._code is not None
         return self._code
 
-    def wait(self) -> int:
-        """`ended` without an event loop."""
-        try:
-            self._note_start(messages.receive(self._status))
-        except EOFError as error:
-            raise ForkServerGone() from error
-        try:
-            code: int = messages.receive(self._status)
-        except EOFError:
-            code = -signal.SIGKILL
-        return code
-
     def signal(self, number: int) -> None:
         """Signal it unless it has ended; SIGKILL goes to its whole process group."""
-        try:
+        with contextlib.suppress(OSError):  # without its server it is dead already
             self._server.send(Signal(self._number, number))
-        except OSError:
-            return  # without its server it is dead already
-
-    def _note_start(self, message: int | str) -> None:
-        if isinstance(message, str):
-            raise ChildProcessError(f"no process could be forked: {message}")
-        self._pid = message
 
 
 class ForkServer:
@@ -167,11 +150,3 @@ class ForkServer:
                     grace_s=_EXIT_GRACE_S,
                 )
             return self._program
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -51,7 +51,7 @@ class ForkRequest:
     """The function, as "module:function"."""
     arguments: Sequence[object] = ()
     command: Sequence[str] = ()
-    """The program and its arguments, in place of a function."""
+    """A program and its arguments, to execute in place of the function."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to add."""
 

@@ -12,16 +12,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from nemo_gym.failures import VerifierError
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes.fork_server import ForkServer
-
-
-class WorkerDied(Exception):
-    """The process ended, or closed its socket, before it answered."""
-
-
-class WorkerOverdue(Exception):
-    """The process did not answer in time. The message completes "<function> ..."."""
 
 
 class Worker:
@@ -42,10 +35,12 @@ class Worker:
         self.pid: int | None = None
         """The process that runs the job; None before the first has begun."""
 
-    async def call(self, job: bytes, *, timeout_s: float, import_timeout_s: float) -> tuple[str, Any]:
-        """Run one job and give the kind and the body of its answer.
+    async def call(
+        self, job: bytes, name: str, *, timeout_s: float, import_timeout_s: float
+    ) -> tuple[str, Any]:
+        """Run one job, the function `name`, and give the kind and the body of its answer.
 
-        Raises WorkerOverdue and WorkerDied; after them, and after a cancellation, the worker can only be ended.
+        Raises `VerifierError`; after that, and after a cancellation, the worker can only be ended.
         """
         overdue = f"took over {import_timeout_s:g} s to import in a worker"
         try:
@@ -58,9 +53,12 @@ class Worker:
                     kind, body = await messages.receive_async(self._channel)
             return kind, body
         except TimeoutError as error:
-            raise WorkerOverdue(overdue) from error
+            raise VerifierError(f"{name} {overdue}.", code="verifier_timeout") from error
         except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-            raise WorkerDied("the worker closed its socket") from error
+            reason = await self._exit_reason()
+            raise VerifierError(
+                f"The worker that ran {name} died: {reason}.", code="verifier_crashed"
+            ) from error
 
     def is_alive(self) -> bool:
         """Whether an idle worker still waits for jobs: its socket is open, and nothing unasked lies in it."""
@@ -73,7 +71,7 @@ class Worker:
         return False
 
     def kill(self) -> None:
-        """Kill the process and what it started. A call under way raises WorkerDied."""
+        """Kill the process and what it started. A call under way fails."""
         self._process.signal(signal.SIGKILL)
 
     def end(self) -> None:
@@ -81,11 +79,21 @@ class Worker:
         self.kill()
         self._channel.close()
 
-    async def exit_reason(self) -> str:
-        """How the process ended, in words. Raises `ChildProcessError` when there never was one."""
-        code = await self._process.ended()
+    async def _exit_reason(self) -> str:
+        self.kill()  # the job may have closed the socket and live on
+        try:
+            code = await self._process.ended()
+        except OSError as error:
+            raise unavailable(error) from error
         if code == worker_main.OUT_OF_MEMORY_STATUS:
             return "it ran out of memory"
         if code < 0:
             return f"{signal.Signals(-code).name} ended it"
         return f"it exited with status {code}"
+
+
+def unavailable(error: OSError) -> VerifierError:
+    """That there is no process to run a job."""
+    return VerifierError(
+        f"A verifier worker could not be started: {error}.", code="verifier_unavailable", retryable=True
+    )

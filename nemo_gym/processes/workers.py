@@ -42,7 +42,7 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 from nemo_gym.failures import VerifierError, error_of
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes.fork_server import ForkServer
-from nemo_gym.processes.worker import Worker, WorkerDied, WorkerOverdue
+from nemo_gym.processes.worker import Worker, unavailable
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -208,43 +208,28 @@ class WorkerPool:
         try:
             worker = Worker(self._server, (list(sys.path), self._memory_limit_bytes, tuple(self._imports)))
         except OSError as error:
-            raise _unavailable(error) from error
+            raise unavailable(error) from error
         self._workers.add(worker)
         self._stats.workers += 1
         return worker
 
     async def _call(self, worker: Worker, job: bytes, timeout_s: float, name: str) -> tuple[str, Any]:
+        limits = {"timeout_s": timeout_s, "import_timeout_s": self._import_timeout_s}
         try:
-            answer = await worker.call(job, timeout_s=timeout_s, import_timeout_s=self._import_timeout_s)
-        except WorkerOverdue as overdue:
-            self._replace(worker)
-            self._stats.killed += 1
-            raise VerifierError(f"{name} {overdue}.", code="verifier_timeout") from overdue
-        except WorkerDied as died:
-            self._replace(worker)
-            if self.is_closed:
-                raise _closed() from died
-            try:
-                reason = await worker.exit_reason()
-            except OSError as error:
-                raise _unavailable(error) from died
-            self._stats.crashed += 1
-            raise VerifierError(
-                f"The worker that ran {name} died: {reason}.", code="verifier_crashed"
-            ) from died
-        except BaseException:
-            # The caller went away; nobody wants the answer any more.
-            self._replace(worker)
-            self._stats.killed += 1
+            answer = await worker.call(job, name, **limits)
+        except BaseException as error:  # cancellation too: nobody waits for the answer any more
+            self._discard(worker)
+            code = error.failure.code if isinstance(error, VerifierError) else "cancelled"
+            if self.is_closed and code == "verifier_crashed":
+                raise _closed() from error
+            self._stats.crashed += code == "verifier_crashed"
+            self._stats.killed += code in ("verifier_timeout", "cancelled")
+            if not self.is_closed:
+                # The successor imports in the background what jobs have needed so far.
+                self._idle.appendleft(self._start_worker())
             raise
         self._idle.append(worker)
         return answer
-
-    def _replace(self, worker: Worker) -> None:
-        """Kill `worker` and have its successor import in the background what jobs have needed so far."""
-        self._discard(worker)
-        if not self.is_closed:
-            self._idle.appendleft(self._start_worker())
 
     def _discard(self, worker: Worker) -> None:
         worker.end()
@@ -325,9 +310,3 @@ def _result(kind: str, body: Any, name: str) -> object:
 
 def _closed() -> VerifierError:
     return VerifierError("The verifier's worker pool was closed.", code="verifier_closed", retryable=True)
-
-
-def _unavailable(error: OSError) -> VerifierError:
-    return VerifierError(
-        f"A verifier worker could not be started: {error}.", code="verifier_unavailable", retryable=True
-    )

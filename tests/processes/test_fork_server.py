@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from nemo_gym.launch.early_start import early_fork_server, start_fork_server
-from nemo_gym.processes.fork_server import ForkServer, ForkServerGone
+from nemo_gym.processes.fork_server import ForkedProcess, ForkServer, ForkServerGone
 from tests.patience import until, until_gone, wait_until_gone
 
 PARENT = """
@@ -29,14 +31,18 @@ time.sleep(300)
 
 @pytest.fixture
 def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
+    with closing(ForkServer()) as server:
         yield server
 
 
+def code_of(child: ForkedProcess) -> int:
+    return asyncio.run(child.ended())
+
+
 def test_a_child_calls_its_function_and_its_exit_code_is_known(server: ForkServer) -> None:
-    assert server.fork("child", "builtins:print", ("x",), descriptors={}).wait() == 0
-    assert server.fork("child", "sys:exit", (3,), descriptors={}).wait() == 3
-    assert server.fork("child", "os:abort", descriptors={}).wait() == -signal.SIGABRT
+    assert code_of(server.fork("child", "builtins:print", ("x",), descriptors={})) == 0
+    assert code_of(server.fork("child", "sys:exit", (3,), descriptors={})) == 3
+    assert code_of(server.fork("child", "os:abort", descriptors={})) == -signal.SIGABRT
 
 
 def test_a_child_has_the_descriptors_that_it_was_given_and_no_others(
@@ -44,21 +50,23 @@ def test_a_child_has_the_descriptors_that_it_was_given_and_no_others(
 ) -> None:
     code = "import os; os.write(5, ' '.join(sorted(os.listdir('/proc/self/fd'))).encode())"
     with (tmp_path / "out").open("wb") as out:
-        assert server.fork("child", "builtins:exec", (code,), descriptors={5: out.fileno()}).wait() == 0
+        assert code_of(server.fork("child", "builtins:exec", (code,), descriptors={5: out.fileno()})) == 0
     assert (tmp_path / "out").read_text() == "0 1 2 3 5"  # 3 is the listing's own
 
 
 def test_a_child_leads_a_session_under_its_title(server: ForkServer, tmp_path: Path) -> None:
     code = "import os; print(os.getsid(0) == os.getpid(), open('/proc/self/comm').read().strip())"
     with (tmp_path / "out").open("wb") as out:
-        server.fork("a_title_of_20_letters", "builtins:exec", (code,), descriptors={1: out.fileno()}).wait()
+        code_of(server.fork("a_title_of_20_letters", "builtins:exec", (code,), descriptors={1: out.fileno()}))
     assert (tmp_path / "out").read_text() == "True a_title_of_20_l\n"
 
 
 def test_what_is_imported_ahead_is_there_in_every_child(tmp_path: Path) -> None:
     code = "import sys; sys.exit('colorsys' in sys.modules)"
-    with ForkServer("colorsys") as server:
-        assert [server.fork("child", "builtins:exec", (code,), descriptors={}).wait() for _ in range(2)] == [
+    with closing(ForkServer("colorsys")) as server:
+        assert [
+            code_of(server.fork("child", "builtins:exec", (code,), descriptors={})) for _ in range(2)
+        ] == [
             1,
             1,
         ]
@@ -67,8 +75,8 @@ def test_what_is_imported_ahead_is_there_in_every_child(tmp_path: Path) -> None:
 def test_what_cannot_be_imported_ahead_is_said_and_children_start_all_the_same(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with ForkServer("a_module_that_is_not_there") as server:
-        assert server.fork("child", "builtins:print", descriptors={}).wait() == 0
+    with closing(ForkServer("a_module_that_is_not_there")) as server:
+        assert code_of(server.fork("child", "builtins:print", descriptors={})) == 0
     assert "a_module_that_is_not_there cannot be imported ahead" in capfd.readouterr().err
 
 
@@ -99,7 +107,7 @@ def test_a_closed_server_forks_nothing() -> None:
     child = server.fork("child", "time:sleep", (300,), descriptors={})
     server.close()
     server.close()
-    assert child.wait() == -signal.SIGTERM
+    assert code_of(child) == -signal.SIGTERM
     with pytest.raises(ForkServerGone):
         server.fork("child", "builtins:print", descriptors={})
 
@@ -115,13 +123,13 @@ def test_everything_ends_with_a_parent_that_is_killed(then: str) -> None:
 
 
 def test_a_warm_server_has_one_thread_so_that_it_can_fork() -> None:
-    with start_fork_server() as server:
-        assert server.fork("child", "builtins:print", descriptors={}).wait() == 0
+    with closing(start_fork_server()) as server:
+        assert code_of(server.fork("child", "builtins:print", descriptors={})) == 0
         assert len(os.listdir(f"/proc/{server.start()}/task")) == 1  # noqa: PTH208
 
 
 def test_a_server_that_has_forked_nothing_is_not_waited_for() -> None:
-    with start_fork_server() as server:
+    with closing(start_fork_server()) as server:
         pid = server.start()
     wait_until_gone(pid)
 

@@ -45,11 +45,13 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    waiting = [stopped.wait()] if lifeline is None else [stopped.wait(), until_parent_ends(lifeline)]
     async with engine:
         announce(engine)
+        if lifeline is not None:
+            watching = asyncio.create_task(until_parent_ends(lifeline))
+            watching.add_done_callback(lambda _: stopped.set())
         with collected_rarely():
-            await asyncio.wait(map(asyncio.ensure_future, waiting), return_when=asyncio.FIRST_COMPLETED)
+            await stopped.wait()
 
 
 def ready_line(engine: MockEngine) -> str:
