@@ -4,8 +4,8 @@ Importing the server stack costs over a second of CPU. A fork server imports it 
 the configuration; every child is then a fork that shares those pages.
 
 The standard library's fork server will not do: every child inherits the descriptor by whose closing that server
-notices the end of its parent, so neither ends when the parent is killed (Python 3.11 to 3.14). It also reaps a child
-without a word to its process group, and a process has one list of preloaded modules.
+notices the end of its parent, so both go on when the parent is killed (seen with Python 3.11 to 3.13). It also reaps
+a child without a word to its process group, and a process has one list of preloaded modules.
 
 This module is the first that a command imports, so it imports next to nothing itself.
 """
