@@ -28,10 +28,10 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Keys
 from nemo_gym.config import load
 from nemo_gym.launch.inline import InlineGym, inline
+from nemo_gym.processes import workers
+from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.testing.environment import read_rows
 from nemo_gym.transport.directory import Directory
-from nemo_gym.verify import workers
-from nemo_gym.verify.workers import WorkerPool
 from perf.answers import answer_to
 from perf.measure import Figures, family_of, in_fast_loop, medians
 

@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nemo_gym.launch.zygote_process import early_zygote
+from nemo_gym.launch.early_start import early_fork_server
 from nemo_gym.servers.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config import GlobalConfig
     from nemo_gym.launch.gym import Gym
-    from nemo_gym.launch.zygote_process import ZygoteProcess
+    from nemo_gym.processes.fork_server import ForkServer
     from nemo_gym.rollouts.dataset import DatasetFile
     from nemo_gym.rollouts.settings import CollectSettings
 
@@ -69,7 +69,9 @@ def command() -> ConfigCommand[Any]:
     )
 
 
-def collect_end_to_end(keys: Any, config: GlobalConfig, *, began: float, zygote: ZygoteProcess | None) -> int:
+def collect_end_to_end(
+    keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServer | None
+) -> int:
     """The exit code of the collection. Raises `ConfigError` before anything starts, `LaunchError` after."""
     from nemo_gym.cli.collect_rollouts import run_in_loop, settings_of
     from nemo_gym.cli.command import ExitCode
@@ -84,7 +86,9 @@ def collect_end_to_end(keys: Any, config: GlobalConfig, *, began: float, zygote:
 
     async def start_and_collect() -> int:
         is_inline = keys.placement == "inline"
-        async with running(config, reporter, began=began, zygote=zygote, is_inline=is_inline) as gym:
+        async with running(
+            config, reporter, began=began, fork_server=fork_server, is_inline=is_inline
+        ) as gym:
             with stop_signals() as stop:
                 if not await wait_ready_or(stop, gym, reporter, began):
                     return ExitCode.INTERRUPTED
@@ -158,8 +162,9 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
 def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
-    with early_zygote(arguments) as zygote, collected_rarely():
+    with early_fork_server(arguments) as fork_server, collected_rarely():
         code = command().run(
-            arguments, lambda keys, config: collect_end_to_end(keys, config, began=began, zygote=zygote)
+            arguments,
+            lambda keys, config: collect_end_to_end(keys, config, began=began, fork_server=fork_server),
         )
     sys.exit(code)

@@ -128,7 +128,7 @@ async def _reverify(
             seen = discovery.Gym(placed.config, placed.token, placed.transport)
             return await _verify_in(settings, stored, survey, seen)
     reporter = LineReporter(lambda: sys.stderr)
-    async with running(part, reporter, began=time.monotonic(), zygote=None) as gym:
+    async with running(part, reporter, began=time.monotonic(), fork_server=None) as gym:
         await gym.wait_ready()
         return await _verify_in(settings, stored, survey, discovery.Gym(gym.config, gym.token))
 

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from nemo_gym.launch.zygote_process import early_zygote
+from nemo_gym.launch.early_start import early_fork_server
 from nemo_gym.servers.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config import GlobalConfig
     from nemo_gym.launch.gym import Gym
-    from nemo_gym.launch.zygote_process import ZygoteProcess
+    from nemo_gym.processes.fork_server import ForkServer
 
 
 def __getattr__(name: str) -> Any:
@@ -53,7 +53,7 @@ def command() -> ConfigCommand[Any]:
 
 
 def run(
-    config: GlobalConfig, *, as_json: bool, is_inline: bool, began: float, zygote: ZygoteProcess | None
+    config: GlobalConfig, *, as_json: bool, is_inline: bool, began: float, fork_server: ForkServer | None
 ) -> int:
     """Serve until a signal comes; the exit code."""
     import asyncio
@@ -72,7 +72,13 @@ def run(
     async def serve_until_signalled() -> bool:
         with stop_signals() as stop:
             return await serve(
-                config, reporter, stop, began=began, zygote=zygote, while_up=while_up, is_inline=is_inline
+                config,
+                reporter,
+                stop,
+                began=began,
+                fork_server=fork_server,
+                while_up=while_up,
+                is_inline=is_inline,
             )
 
     if is_inline:  # what runs in the loop are the servers
@@ -96,7 +102,7 @@ async def _draw(gym: Gym) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
-    with early_zygote(arguments) as zygote, collected_rarely():
+    with early_fork_server(arguments) as fork_server, collected_rarely():
         code = command().run(
             arguments,
             lambda keys, config: run(
@@ -104,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 as_json=keys.as_json,
                 is_inline=keys.placement == "inline",
                 began=began,
-                zygote=zygote,
+                fork_server=fork_server,
             ),
         )
     sys.exit(code)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nemo_gym.launch import logs
 from nemo_gym.launch.addresses import Addresses, hold_addresses
+from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, StartableInstance, plan_servers
@@ -32,10 +33,10 @@ from nemo_gym.launch.records import (
     remove_discovery,
     write_discovery,
 )
-from nemo_gym.launch.spawners import Spawner, SubprocessSpawner, ZygoteSpawner
+from nemo_gym.launch.spawners import ProcessSpawner, Spawner
 from nemo_gym.launch.states import RestartPolicy
 from nemo_gym.launch.supervisor import STARTUP_TIMEOUT_S, ServerEvent, SupervisedServer, Supervisor
-from nemo_gym.launch.zygote_process import ZygoteProcess, is_supported
+from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from nemo_gym.transport import Transport
@@ -70,10 +71,10 @@ class LaunchOptions:
     registry: Registry = field(default_factory=Registry)
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     head_script: Path = HEAD_SCRIPT
-    zygote: ZygoteProcess | None = None
+    fork_server: ForkServer | None = None
     """One that was started ahead; the gym ends it."""
-    use_zygote: bool = field(default_factory=is_supported)
-    """Whether to fork servers from a warm process instead of starting each from nothing."""
+    forks: bool = FORKS_ARE_SAFE
+    """Whether servers are forks of a warm process; otherwise each loads everything anew."""
     is_inline: bool = False
     """Whether servers run in this process, in its event loop, instead of in processes of their own."""
 
@@ -225,6 +226,4 @@ def _spawner(options: LaunchOptions) -> Spawner:
         from nemo_gym.launch.inline_spawner import InlineSpawner
 
         return InlineSpawner()
-    if options.use_zygote:
-        return ZygoteSpawner(options.zygote or ZygoteProcess.start())
-    return SubprocessSpawner()
+    return ProcessSpawner(options.fork_server or start_fork_server(), forks=options.forks)

@@ -16,7 +16,7 @@ from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.gym import Gym, LaunchableConfig, LaunchOptions, launch
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.reporting import Reporter
-from nemo_gym.launch.zygote_process import ZygoteProcess
+from nemo_gym.processes.fork_server import ForkServer
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WAITING_NOTE_S = 10.0
@@ -33,7 +33,7 @@ async def serve(
     stop: asyncio.Event,
     *,
     began: float,
-    zygote: ZygoteProcess | None,
+    fork_server: ForkServer | None,
     while_up: WhileUp | None = None,
     is_inline: bool = False,
 ) -> bool:
@@ -42,7 +42,7 @@ async def serve(
     `began` is the `time.monotonic()` of the command's begin. Gives whether all servers were ready before the stop.
     Raises the `LaunchError` of a server that cannot be kept alive.
     """
-    async with running(config, reporter, began=began, zygote=zygote, is_inline=is_inline) as gym:
+    async with running(config, reporter, began=began, fork_server=fork_server, is_inline=is_inline) as gym:
         if not await wait_ready_or(stop, gym, reporter, began):
             return False
         await _stay_up(stop, gym, while_up)
@@ -72,14 +72,14 @@ async def running(
     reporter: Reporter,
     *,
     began: float,
-    zygote: ZygoteProcess | None,
+    fork_server: ForkServer | None,
     is_inline: bool = False,
 ) -> AsyncIterator[Gym]:
     """A gym whose every change is reported."""
     options = LaunchOptions(
         announce=reporter.announce,
         listeners=[lambda event: reporter.server_changed(event, time.monotonic() - began)],
-        zygote=zygote,
+        fork_server=fork_server,
         is_inline=is_inline,
     )
     async with launch(config, options) as gym:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import queue
-import subprocess
-import sys
-import threading
 import urllib.request
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import orjson
 
 from nemo_gym.failures import TransportError
 from nemo_gym.mock_engine.faults import read_faults
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
+from nemo_gym.processes import messages
+from nemo_gym.processes.program import Program
 
 START_WITHIN_S = 30.0
 STOP_WITHIN_S = 5.0
@@ -30,14 +28,14 @@ class EngineProcess:
         self.options = options or EngineOptions()
         self.base_url = ""
         self.root_url = ""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
 
     @property
     def pid(self) -> int:
         """Raises RuntimeError before the start."""
-        if self._process is None:
+        if self._program is None:
             raise RuntimeError("The engine's process is not running.")
-        return self._process.pid
+        return self._program.process.pid
 
     def start(self) -> None:
         """Returns when the engine can be reached.
@@ -47,36 +45,22 @@ class EngineProcess:
         """
         policy_of(self.options)
         read_faults(self.options.faults)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "nemo_gym.mock_engine.serving"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(_json_of(self.options) + b"\n")
-        self._process.stdin.flush()
-        line = _first_line(self._process.stdout, START_WITHIN_S)
-        if not line:
+        program = self._program = Program("nemo_gym.mock_engine.serving:main", grace_s=STOP_WITHIN_S)
+        program.channel.settimeout(START_WITHIN_S)
+        try:
+            program.send(self.options.model_dump(mode="json", exclude_none=True))
+            self.base_url, self.root_url = messages.receive(program.channel)
+        except (OSError, EOFError) as error:
             self.stop()
-            raise TransportError("The mock engine's process did not start.", code="engine_not_started")
-        ready = orjson.loads(line)
-        self.base_url, self.root_url = ready["base_url"], ready["root_url"]
+            raise TransportError(
+                "The mock engine's process did not start.", code="engine_not_started"
+            ) from error
 
     def stop(self) -> None:
         """Ends the process and waits for its end."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        program, self._program = self._program, None
+        if program is not None:
+            program.close()
 
     def stats(self) -> dict[str, Any]:
         """What the engine saw: the answer of `GET /stats`."""
@@ -95,17 +79,3 @@ class EngineProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _json_of(options: EngineOptions) -> bytes:
-    return orjson.dumps(options.model_dump(mode="json", exclude_none=True))
-
-
-def _first_line(stream: IO[bytes], within_s: float) -> bytes:
-    """The first line of a stream; nothing when it ends, or when the time is over, before there is one."""
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=lambda: lines.put(stream.readline()), daemon=True).start()
-    try:
-        return lines.get(timeout=within_s)
-    except queue.Empty:
-        return b""

@@ -1,4 +1,4 @@
-"""A mock engine as a program: it listens, says where, and serves until it is told to stop."""
+"""A mock engine as a program: it listens, says where, and serves until it has to stop."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import contextlib
 import os
 import resource
 import signal
-import sys
+import socket
 from collections.abc import Callable
-from typing import IO
 
 import orjson
 import uvloop
 
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.server import MockEngine
+from nemo_gym.processes import messages
+from nemo_gym.processes.program import until_parent_ends
 from nemo_gym.servers.garbage import collected_rarely
 
 
@@ -25,9 +26,9 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    lifeline: IO[bytes] | None = None,
+    lifeline: socket.socket | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or until `lifeline` (a pipe) is closed at its other end.
+    """Serves until SIGTERM or SIGINT, or until `lifeline`, the channel of a `Program`, is closed.
 
     `announce` is called once, when the engine can be reached. Raises ConfigError for options that can't be used,
     OSError for an address that can't be bound.
@@ -38,16 +39,17 @@ def serve(
 
 
 async def _serve(
-    engine: MockEngine, announce: Callable[[MockEngine], None], lifeline: IO[bytes] | None
+    engine: MockEngine, announce: Callable[[MockEngine], None], lifeline: socket.socket | None
 ) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    if lifeline is not None:
-        loop.add_reader(lifeline.fileno(), stopped.set)
     async with engine:
         announce(engine)
+        if lifeline is not None:
+            watching = asyncio.create_task(until_parent_ends(lifeline))
+            watching.add_done_callback(lambda _: stopped.set())
         with collected_rarely():
             await stopped.wait()
 
@@ -72,16 +74,9 @@ def _allow_many_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def main() -> None:
-    """Serves the options that come as one line of JSON on standard input, as long as that stays open."""
-    options = EngineOptions.model_validate_json(sys.stdin.buffer.readline())
-
-    def announce(engine: MockEngine) -> None:
-        sys.stdout.write(ready_line(engine) + "\n")
-        sys.stdout.flush()
-
-    serve(options, announce, lifeline=sys.stdin.buffer)
-
-
-if __name__ == "__main__":
-    main()
+def main(channel: socket.socket) -> None:
+    """Serves the options that come over the channel of a `Program`, as long as that stays open."""
+    options = EngineOptions.model_validate(messages.receive(channel))
+    serve(
+        options, lambda engine: messages.send(channel, (engine.base_url, engine.root_url)), lifeline=channel
+    )

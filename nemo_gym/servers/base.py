@@ -196,7 +196,7 @@ def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
 
 def _worker_stats() -> list[dict[str, Any]]:
     """How busy the worker processes are, in servers that have some."""
-    workers = sys.modules.get("nemo_gym.verify.workers")
+    workers = sys.modules.get("nemo_gym.processes.workers")
     return [asdict(stats) for stats in workers.shared_stats()] if workers is not None else []
 
 

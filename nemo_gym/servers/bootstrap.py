@@ -37,7 +37,7 @@ class Bootstrap:
     replica: int = 0
     """Which of the instance's `num_workers` processes this is, counted from 0."""
     parent_pid: int = 0
-    """The process to outlive by nothing: the launcher's, or the zygote's where a server was forked from one."""
+    """The process to outlive by nothing: the fork server's."""
 
     def write_to_fd(self) -> int:
         """A descriptor from which this bootstrap can be read once, by `read_from_fd`; the caller closes it."""

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest, BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.judge import judge_failsafe
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import AggregateMetricsMixin
 from nemo_gym.servers.base import BaseServer, SimpleServer
 from nemo_gym.servers.context import LEAVE_OUT_HEADER
@@ -34,7 +35,6 @@ from nemo_gym.servers.sessions import (
     sweep_abandoned,
 )
 from nemo_gym.servers.verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
-from nemo_gym.verify.workers import default_pool
 
 log = logging.getLogger(__name__)
 

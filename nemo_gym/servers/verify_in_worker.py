@@ -20,9 +20,9 @@ from pydantic import BaseModel
 
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.failures import ConfigError
+from nemo_gym.processes.worker_main import load_module
 from nemo_gym.servers.routes import dump_body, parse_body
 from nemo_gym.servers.server_client import ServerClient
-from nemo_gym.verify.worker_process import load_module
 
 if TYPE_CHECKING:
     from nemo_gym.servers.resources import SimpleResourcesServer

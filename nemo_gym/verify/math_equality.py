@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 
+from nemo_gym.processes.workers import WorkerPool, default_pool
 from nemo_gym.verify.answers import strip_math_marks
 from nemo_gym.verify.formulas import is_same_formula
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
-from nemo_gym.verify.workers import WorkerPool, default_pool
 
 TIMEOUT_S = 10.0
 IMPORTS = ("math_verify",)

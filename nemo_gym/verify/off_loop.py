@@ -43,7 +43,7 @@ class OffLoopFunction(Generic[P, R]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         # Imported on the first call, because workers import this module and need no event loop.
-        from nemo_gym.verify.workers import default_pool
+        from nemo_gym.processes.workers import default_pool
 
         return await default_pool().submit(
             self.off_loop_function, args, kwargs, timeout_s=self.timeout_s, imports=self._imports

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.verify.process_tree import kill, kill_all_of_user, resident_bytes, tree_of
+from nemo_gym.processes.process_tree import kill, kill_all_of_user, resident_bytes, tree_of
 from nemo_gym.verify.sandbox_isolation import IsolationKind, Launch, Limits
 
 _CHUNK_BYTES = 64 * 1024

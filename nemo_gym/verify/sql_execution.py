@@ -115,7 +115,7 @@ async def run_gold(
     Raises InputError where a context or the query doesn't run on SQLite within the limits. It names the field of the
     task that is at fault: `query_field`, or one of `context_fields`, which are in the order of the contexts.
     """
-    from nemo_gym.verify.workers import default_pool
+    from nemo_gym.processes.workers import default_pool
 
     limits = limits or SqlLimits()
     outcome = await default_pool().run(
@@ -147,7 +147,7 @@ async def compare_with_gold(
 
     `ignore_order` says whether rows count as a multiset; by default they do unless the gold query sorts them.
     """
-    from nemo_gym.verify.workers import default_pool
+    from nemo_gym.processes.workers import default_pool
 
     limits = limits or SqlLimits()
     is_ordered = not ignore_order if ignore_order is not None else gold.is_sorted

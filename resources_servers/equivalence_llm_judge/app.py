@@ -18,6 +18,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import InputError
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.responses.wire import read_field
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
@@ -30,7 +31,6 @@ from nemo_gym.verify.equivalence_judge import (
 )
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions, messages_of, read_template
 from nemo_gym.verify.patterns import last_capture
-from nemo_gym.verify.workers import default_pool
 
 FOLDER = Path(__file__).parent
 FIELDS = ("question", "expected_answer", "generated_answer")

@@ -15,10 +15,10 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.instructions.evaluation import evaluate, read_instructions
-from nemo_gym.verify.workers import default_pool
 
 
 class GradingMode(StrEnum):

@@ -13,6 +13,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import InputError
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.choices import (
@@ -24,7 +25,6 @@ from nemo_gym.verify.choices import (
     stated_choice,
 )
 from nemo_gym.verify.patterns import last_capture
-from nemo_gym.verify.workers import default_pool
 
 
 class MCQAResourcesServerConfig(BaseResourcesServerConfig):

@@ -15,9 +15,9 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text, last_boxed, last_tagged
-from nemo_gym.verify.workers import default_pool
 from resources_servers.reasoning_gym.scoring import LIBRARY, score_answer, task_of
 
 ANSWER_KEY = "extracted_answer"

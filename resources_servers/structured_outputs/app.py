@@ -16,11 +16,11 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.function_calls import calls_of
 from nemo_gym.verify.structured.documents import DocumentFormat
-from nemo_gym.verify.workers import default_pool
 from resources_servers.structured_outputs.checking import Extraction, Problem, Task, find_problem
 
 

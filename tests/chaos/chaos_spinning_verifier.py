@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import orjson
 
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.verify.workers import default_pool
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.chaos.faulty_gym import tell
 from tests.servers.computing import ComputingEnvironment

@@ -146,7 +146,7 @@ def test_the_command_declares_itself_for_help() -> None:
         _ = run.no_such_name
 
 
-def test_the_module_loads_nothing_that_the_zygote_would_wait_for() -> None:
+def test_the_module_loads_nothing_that_the_fork_server_would_wait_for() -> None:
     heavy = ["pydantic", "asyncio", "yaml", "aiohttp", "rich", "psutil", "nemo_gym.config"]
     program = f"import sys, nemo_gym.cli.run; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from nemo_gym.launch import probe
 from nemo_gym.launch.gym import LaunchOptions
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.states import RestartPolicy
-from nemo_gym.launch.zygote_process import ZygoteProcess
+from nemo_gym.processes.fork_server import ForkServer
 
 ECHO_SERVER = """
 import asyncio, json, os, signal, socket, sys
@@ -95,16 +95,15 @@ class Workbench:
         return Registry(self.folder / "registry")
 
     def options(self, **changes: Any) -> LaunchOptions:
-        """Options for a launch with a zygote that does not warm up; `zygote=None` starts none."""
+        """Options for a launch with a fork server that imports nothing ahead."""
         defaults: dict[str, Any] = {
             "announce": self.lines.append,
             "working_folder": self.folder,
             "registry": self.registry,
             "policy": RestartPolicy(first_delay_s=0.02),
             "head_script": write_server(self.folder / "head") / "app.py",
+            "fork_server": ForkServer(),
         }
-        if "zygote" not in changes:
-            changes["zygote"] = ZygoteProcess.start(warmth="")
         return LaunchOptions(**{**defaults, **changes})
 
 

@@ -1,8 +1,7 @@
-"""Whole gyms of tiny servers: real processes, real sockets, the real zygote."""
+"""Whole gyms of tiny servers: real processes, real sockets, the real fork server."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ from nemo_gym.launch.gym import launch
 from nemo_gym.launch.states import ServerState
 from nemo_gym.launch.supervisor import ServerEvent
 from nemo_gym.paths import DISCOVERY_FILE
+from nemo_gym.processes.fork_server import ForkServerGone
 from tests.launch.small_servers import (
     STUBBORN,
     WITH_DAEMON,
@@ -24,7 +24,7 @@ from tests.launch.small_servers import (
     config_of,
     facts_of,
 )
-from tests.patience import is_running, wait_until_gone
+from tests.patience import is_running, until, until_gone, wait_until_gone
 
 
 async def test_every_server_answers_and_knows_its_name(bench: Workbench) -> None:
@@ -58,13 +58,12 @@ async def test_workers_are_processes_with_sockets_of_their_own(bench: Workbench)
         assert len({each["pid"] for each in facts}) == 3
 
 
-@pytest.mark.parametrize("use_zygote", [True, False])
+@pytest.mark.parametrize("forks", [True, False])
 async def test_a_crashed_server_comes_back_on_its_socket_while_a_caller_waits(
-    bench: Workbench, use_zygote: bool
+    bench: Workbench, forks: bool
 ) -> None:
     events: list[ServerEvent] = []
-    zygote = {} if use_zygote else {"zygote": None}
-    options = bench.options(listeners=[events.append], use_zygote=use_zygote, **zygote)
+    options = bench.options(listeners=[events.append], forks=forks)
     async with launch(config_of(bench.instance("fragile")), options) as gym:
         await gym.wait_ready()
         url = gym.addresses["fragile"][0]
@@ -124,21 +123,26 @@ async def test_leaving_before_anything_is_ready_ends_everything(bench: Workbench
     async with launch(config_of(bench.instance("never_seen")), options) as gym:
         pass
     assert {server.state for server in gym.servers} == {ServerState.STOPPED}
-    assert options.zygote is not None
-    assert options.zygote.process.returncode is not None
+    assert options.fork_server is not None
+    with pytest.raises(ForkServerGone):
+        options.fork_server.start()
 
 
-async def test_the_death_of_the_zygote_is_reported(bench: Workbench) -> None:
+async def test_servers_come_back_when_the_process_that_they_were_forked_from_is_killed(
+    bench: Workbench,
+) -> None:
     options = bench.options()
     async with launch(config_of(bench.instance("child")), options) as gym:
         await gym.wait_ready()
-        pid = gym.servers[1].pid
-        assert options.zygote is not None
-        assert pid is not None
-        os.kill(options.zygote.process.pid, signal.SIGKILL)
-        async with asyncio.timeout(30):
-            assert "forked from is gone" in str(await gym.failure)
-        wait_until_gone(pid)
+        before = {server.pid for server in gym.servers}
+        assert options.fork_server is not None
+        os.kill(options.fork_server.start(), signal.SIGKILL)
+        await until(lambda: all(server.restarts for server in gym.servers))
+        after = (await facts_of(gym.addresses["child"][0]))["pid"]
+        assert after not in before
+        for pid in before:
+            assert pid is not None
+            await until_gone(pid)
 
 
 async def test_the_discovery_file_is_private_without_secrets_and_removed_at_the_end(bench: Workbench) -> None:
@@ -192,7 +196,7 @@ async def test_a_taken_port_is_named_with_its_holder_and_nothing_is_started(benc
         with pytest.raises(
             ConfigErrors, match=rf"port {port} of `wants_it` is taken by pid {os.getpid()} \("
         ):
-            async with launch(config, bench.options(zygote=None)):
+            async with launch(config, bench.options(fork_server=None)):
                 pytest.fail("the gym started")
 
 

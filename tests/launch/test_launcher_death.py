@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from tests.launch.small_servers import STUBBORN, WITH_DAEMON, Workbench, config_
 async def main():
     bench = Workbench(Path(sys.argv[1]))
     config = config_of(bench.instance("polite"), bench.instance("stubborn", STUBBORN + WITH_DAEMON))
-    options = bench.options(use_zygote=sys.argv[2] == "zygote", **({} if sys.argv[2] == "zygote" else {"zygote": None}))
+    options = bench.options(forks=sys.argv[2] == "forked")
     async with launch(config, options) as gym:
         await gym.wait_ready()
         if sys.argv[3] == "fork" and os.fork() == 0:
@@ -39,11 +38,11 @@ asyncio.run(main())
 
 
 def start_launcher(
-    folder: Path, spawner: str = "zygote", then: str = ""
+    folder: Path, how: str = "forked", then: str = ""
 ) -> tuple[subprocess.Popen[bytes], list[int]]:
     """A launcher whose two servers are up, and the pids of everything it is responsible for."""
     process = subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(folder), spawner, then], stdout=subprocess.PIPE, cwd=REPOSITORY
+        [sys.executable, "-c", LAUNCHER, str(folder), how, then], stdout=subprocess.PIPE, cwd=REPOSITORY
     )
     assert process.stdout is not None
     pids: list[int] = json.loads(process.stdout.readline())
@@ -51,8 +50,9 @@ def start_launcher(
     return process, pids
 
 
-def test_killing_the_launcher_ends_every_server_and_what_they_started(tmp_path: Path) -> None:
-    process, pids = start_launcher(tmp_path)
+@pytest.mark.parametrize("how", ["forked", "executed"])
+def test_killing_the_launcher_ends_every_server_and_what_they_started(how: str, tmp_path: Path) -> None:
+    process, pids = start_launcher(tmp_path, how)
     assert all(is_running(pid) for pid in pids)
     process.kill()
     process.wait()
@@ -66,15 +66,6 @@ def test_a_child_of_the_launcher_that_lives_on_does_not_keep_the_servers_alive(t
     process.wait()
     for pid in pids:
         wait_until_gone(pid)
-
-
-def test_servers_without_a_zygote_notice_the_death_of_the_launcher_too(tmp_path: Path) -> None:
-    process, (*servers, daemon) = start_launcher(tmp_path, spawner="subprocess")
-    process.kill()
-    process.wait()
-    for pid in servers:
-        wait_until_gone(pid)
-    os.kill(daemon, signal.SIGKILL)  # in a session of its own, it is nobody's without a zygote
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,11 +16,28 @@ from nemo_gym.global_config import (
     set_global_config_dict,
 )
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.host import SentConfig
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.run_helper import RunHelper
-from tests.launch.small_servers import SmallInstance, config_of, write_server
+from tests.launch.small_servers import write_server
 from tests.patience import wait_until_gone
+
+TRAINER = """
+import os, sys, time
+from nemo_gym.global_config import GlobalConfigDictParserConfig
+from nemo_gym.launch.records import Registry
+from nemo_gym.launch.run_helper import RunHelper
+
+initial = {"config_paths": ["gym.yaml"], "head_server": {"port": 0}}
+helper = RunHelper()
+helper.start(GlobalConfigDictParserConfig(initial_global_config_dict=initial, skip_load_from_cli=True))
+(record,) = Registry().running()
+fork = os.fork()
+if fork:
+    print(fork, record.run.pid, *(server.pid for server in record.servers), flush=True)
+else:
+    os.close(1)
+time.sleep(300)
+"""
 
 
 @pytest.fixture
@@ -106,11 +124,13 @@ def test_a_configuration_that_cannot_be_used_is_reported_as_such(project: Path) 
         )
 
 
-def test_a_configuration_crosses_the_pipe_whole() -> None:
-    config = config_of(SmallInstance("env", Path("/folder"), 2), head_server={"port": 5}, text="größer")
-    sent = SentConfig.from_json(SentConfig.of(config).to_json())
-    assert sent.data == config.data
-    assert sent.servers[0].directory == Path("/folder")
-    assert sent.servers[0].num_workers == 2
-    assert sent.is_given("head_server.port")
-    assert json.loads(sent.to_json()) == json.loads(SentConfig.of(config).to_json())
+def test_the_gym_ends_with_a_trainer_that_is_killed_although_a_fork_of_it_lives_on(project: Path) -> None:
+    script = project / "trainer.py"
+    script.write_text(TRAINER)
+    with subprocess.Popen([sys.executable, script], cwd=project, stdout=subprocess.PIPE) as trainer:
+        assert trainer.stdout is not None
+        fork, *pids = map(int, trainer.stdout.readline().split())
+        trainer.kill()
+    for pid in pids:
+        wait_until_gone(pid)
+    os.kill(fork, signal.SIGKILL)

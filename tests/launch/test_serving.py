@@ -71,7 +71,7 @@ async def test_a_server_that_fails_for_good_ends_the_serving(
             LineReporter(io.StringIO),
             asyncio.Event(),
             began=time.monotonic(),
-            zygote=options.zygote,
+            fork_server=options.fork_server,
             while_up=break_the_server,
         )
 

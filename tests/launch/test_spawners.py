@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -9,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.spawners import ServerProcess, Spawner, SubprocessSpawner, ZygoteSpawner
-from nemo_gym.launch.zygote_process import ZygoteProcess
+from nemo_gym.launch.spawners import ProcessSpawner, ServerProcess, Spawner
+from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.servers.bootstrap import Bootstrap
 
 
-@pytest.fixture(params=["zygote", "subprocess"])
+@pytest.fixture(params=["forked", "executed"])
 async def spawner(request: pytest.FixtureRequest) -> AsyncIterator[Spawner]:
-    made: Spawner = (
-        ZygoteSpawner(ZygoteProcess.start(warmth="")) if request.param == "zygote" else SubprocessSpawner()
-    )
+    made = ProcessSpawner(ForkServer(), forks=request.param == "forked")
     yield made
     await made.close()
 
@@ -118,7 +117,7 @@ async def test_a_process_can_be_signalled_until_it_is_gone(spawner: Spawner, tmp
 
 
 async def test_forks_do_not_share_their_random_numbers(tmp_path: Path) -> None:
-    spawner = ZygoteSpawner(ZygoteProcess.start(warmth=""))
+    spawner = ProcessSpawner(ForkServer())
     process = a_process(tmp_path, "import random, uuid; print(random.random(), uuid.uuid4())")
     await run(spawner, process)
     await run(spawner, process)
@@ -127,27 +126,30 @@ async def test_forks_do_not_share_their_random_numbers(tmp_path: Path) -> None:
     assert not set(first.split()) & set(second.split())
 
 
-async def test_a_zygote_that_cannot_warm_up_starts_servers_all_the_same(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_an_interpreter_that_is_not_there_fails_in_the_log_of_its_server(
+    spawner: Spawner, tmp_path: Path
 ) -> None:
-    spawner = ZygoteSpawner(ZygoteProcess.start(warmth="a_module_that_is_not_there"))
-    assert await run(spawner, a_process(tmp_path, "pass")) == 0
+    process = a_process(tmp_path, "pass", python="/nowhere/python")
+    assert await run(spawner, process) == 1
+    assert "FileNotFoundError" in process.log_path.read_text()
+
+
+async def test_servers_start_although_the_fork_server_was_killed(spawner: Spawner, tmp_path: Path) -> None:
+    assert isinstance(spawner, ProcessSpawner)
+    running = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(300)"))
+    os.kill(spawner.fork_server.start(), signal.SIGKILL)
+    assert await run(spawner, a_process(tmp_path, "raise SystemExit(5)")) == 5
+    assert await running.exited == -signal.SIGKILL
+
+
+async def test_after_its_end_a_spawner_starts_nothing(spawner: Spawner, tmp_path: Path) -> None:
     await spawner.close()
-    assert "a_module_that_is_not_there" in caplog.text
-
-
-async def test_without_a_zygote_nothing_can_be_started(tmp_path: Path) -> None:
-    zygote = ZygoteProcess.start(warmth="")
-    spawner = ZygoteSpawner(zygote)
-    zygote.process.kill()
     with pytest.raises(LaunchError, match="forked from is gone"):
         await spawner.spawn(a_process(tmp_path, "pass"))
-    await spawner.close()
 
 
-async def test_a_process_that_was_started_this_moment_is_ended_too(tmp_path: Path) -> None:
-    spawner = SubprocessSpawner()
+async def test_a_process_that_was_started_this_moment_is_ended_too(spawner: Spawner, tmp_path: Path) -> None:
     child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(300)"))
     async with asyncio.timeout(30):
         await spawner.close()
-    assert child.exited.result() == -signal.SIGKILL
+    assert child.exited.result() in (-signal.SIGTERM, -signal.SIGKILL)

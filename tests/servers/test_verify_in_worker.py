@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.verify.workers import default_pool
 from tests.servers.computing import ComputingEnvironment, StatefulEnvironment
 from tests.servers.test_middleware import VERIFY
 

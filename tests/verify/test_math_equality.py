@@ -4,8 +4,8 @@ from collections.abc import Iterator
 import pytest
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.verify.math_equality import MAX_ANSWER_DEPTH, compare_plainly, is_equal, is_prose
-from nemo_gym.verify.workers import WorkerPool
 
 PATIENCE_S = 60.0
 SURDS = r"\frac{(3-\sqrt{3})(2-\sqrt{3})^{2016}+(3+\sqrt{3})(2+\sqrt{3})^{2016}}{6}"

@@ -1,8 +1,8 @@
 import pytest
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.verify.patterns import last_capture
-from nemo_gym.verify.workers import WorkerPool
 
 
 @pytest.mark.parametrize(

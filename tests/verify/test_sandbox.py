@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.verify.process_tree import tree_of
+from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.verify.sandbox import Ending, Execution, IsolationKind, Limits, Sandbox, remove_workspace
 from nemo_gym.verify.sandbox_isolation import MIB, Isolation, Workspace, draw_user, isolations
 from tests.patience import is_running, until

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.verify.process_tree import tree_of
+from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.verify.sandbox import IsolationKind
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import fenced, make_server, verify

@@ -18,7 +18,7 @@ import pytest
 import uvloop
 
 from nemo_gym.failures import InputError, VerifierError
-from nemo_gym.verify.workers import RemoteTraceback, WorkerPool, default_pool
+from nemo_gym.processes.workers import RemoteTraceback, WorkerPool, default_pool
 from tests.patience import until_gone
 
 PATIENCE_S = 60.0
@@ -190,7 +190,7 @@ def test_a_script_can_run_its_own_functions_and_classes(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import asyncio, dataclasses\n"
-        "from nemo_gym.verify.workers import default_pool\n"
+        "from nemo_gym.processes.workers import default_pool\n"
         "@dataclasses.dataclass\n"
         "class Point:\n    x: int\n"
         "def move(point):\n    return Point(point.x + 1)\n"
@@ -296,7 +296,7 @@ async def test_workers_die_with_their_parent_even_while_busy(tmp_path: Path, las
     script = tmp_path / "parent.py"
     script.write_text(
         "import asyncio, os, re\n"
-        "from nemo_gym.verify.workers import WorkerPool\n"
+        "from nemo_gym.processes.workers import WorkerPool\n"
         "async def main():\n"
         "    pool = WorkerPool(1)\n"
         "    print(await pool.run(os.getpid, timeout_s=60), flush=True)\n"

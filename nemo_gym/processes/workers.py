@@ -13,6 +13,9 @@ what it started, and replaced. A worker that dies takes one job with it, never t
 
 A pool bounds time and memory. It is no sandbox: code that a model wrote belongs into one.
 
+No library does this: pebble's and the standard library's pools know neither which process runs a job nor when the
+job's own time begins, and one crash in the latter breaks the whole pool.
+
 How a job fails, always as a `VerifierError`:
     verifier_timeout      the deadline passed
     verifier_crashed      the worker died: a signal, `os._exit`, no memory left
@@ -31,15 +34,15 @@ import os
 import pickle
 import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 from nemo_gym.failures import VerifierError, error_of
-from nemo_gym.verify import worker_process
-from nemo_gym.verify.worker_handle import Worker, WorkerDied, WorkerOverdue, exit_reason
+from nemo_gym.processes import messages, worker_main
+from nemo_gym.processes.fork_server import ForkServer
+from nemo_gym.processes.worker import Worker, unavailable
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -48,23 +51,23 @@ MAX_QUEUED = 4096
 IMPORT_TIMEOUT_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PoolStats:
     """How busy a pool is and was. `peak_queued` well above zero says: more cores, or fewer jobs."""
 
     size: int
     """The most workers that the pool runs."""
-    workers: int
+    workers: int = 0
     """Processes that are up now."""
-    busy: int
-    queued: int
-    completed: int
+    busy: int = 0
+    queued: int = 0
+    completed: int = 0
     """Jobs that a worker answered, exceptions of the function included."""
-    killed: int
+    killed: int = 0
     """Workers killed for a deadline or because the caller went away."""
-    crashed: int
-    peak_busy: int
-    peak_queued: int
+    crashed: int = 0
+    peak_busy: int = 0
+    peak_queued: int = 0
 
 
 class RemoteTraceback(Exception):
@@ -96,33 +99,18 @@ class WorkerPool:
         self._slots = asyncio.Semaphore(self.size)
         self._idle: deque[Worker] = deque()
         self._workers: set[Worker] = set()
-        self._ending: list[Worker] = []
         self._imports: dict[str, None] = {}
-        self._is_closed = False
+        # The same hash seed everywhere: code that iterates over sets gives the same verdict in every worker.
+        self._server = ForkServer(worker_main.__name__, variables={"PYTHONHASHSEED": "0"})
         self._owner_pid = os.getpid()
-        self._busy = self._queued = self._completed = 0
-        self._killed = self._crashed = self._peak_busy = self._peak_queued = 0
+        self._stats = PoolStats(self.size)
+        self.is_closed = False
         # What a script's own functions give back is pickled under the name that the script has in a worker.
-        sys.modules.setdefault(worker_process.MAIN_ALIAS, sys.modules["__main__"])
-        self._finalizer = weakref.finalize(self, _end_workers, self._workers, self._ending, self._owner_pid)
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
+        sys.modules.setdefault(worker_main.MAIN_ALIAS, sys.modules["__main__"])
 
     @property
     def stats(self) -> PoolStats:
-        return PoolStats(
-            size=self.size,
-            workers=len(self._workers),
-            busy=self._busy,
-            queued=self._queued,
-            completed=self._completed,
-            killed=self._killed,
-            crashed=self._crashed,
-            peak_busy=self._peak_busy,
-            peak_queued=self._peak_queued,
-        )
+        return replace(self._stats)
 
     async def start(self, imports: Sequence[str] = ()) -> None:
         """Start every worker now, with the modules named in `imports` imported in each."""
@@ -154,24 +142,21 @@ class WorkerPool:
         self.attach(asyncio.get_running_loop())
         async with self._slot():
             kind, body = await self._call(self._take_worker(), job, timeout_s, function.__qualname__)
-        self._completed += 1
+        self._stats.completed += 1
         return cast(R, _result(kind, body, function.__qualname__))
 
     async def close(self) -> None:
         """End every worker. Jobs under way and waiting fail with `verifier_closed`. Closing twice is fine."""
-        self._is_closed = True
-        self._finalizer.detach()
-        ending = [*self._workers, *self._ending]
+        self.is_closed = True
         for worker in self._workers:
             worker.kill()
         while self._idle:
             self._discard(self._idle.pop())
-        for worker in ending:
-            await worker.reap()
+        await asyncio.to_thread(self._server.close)
 
     def is_free_for(self, loop: asyncio.AbstractEventLoop | None) -> bool:
         """Whether `loop` may use this pool: it is open, of this process, and no other running loop has it."""
-        is_ours = not self._is_closed and self._owner_pid == os.getpid()
+        is_ours = not self.is_closed and self._owner_pid == os.getpid()
         return is_ours and (self._loop is None or self._loop is loop or not self._loop.is_running())
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -185,32 +170,32 @@ class WorkerPool:
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
         """The right to use one worker, first come, first served."""
-        if self._queued >= self._max_queued:
+        if self._stats.queued >= self._max_queued:
             raise VerifierError(
-                f"All {self.size} verifier workers are busy and {self._queued} jobs wait already.",
+                f"All {self.size} verifier workers are busy and {self._stats.queued} jobs wait already.",
                 code="verifier_overloaded",
                 retryable=True,
                 status=503,
             )
         slots = self._slots
         must_wait = slots.locked()
-        self._queued += must_wait
-        self._peak_queued = max(self._peak_queued, self._queued)
+        self._stats.queued += must_wait
+        self._stats.peak_queued = max(self._stats.peak_queued, self._stats.queued)
         try:
             await slots.acquire()
         finally:
-            self._queued -= must_wait
-        self._busy += 1
-        self._peak_busy = max(self._peak_busy, self._busy)
+            self._stats.queued -= must_wait
+        self._stats.busy += 1
+        self._stats.peak_busy = max(self._stats.peak_busy, self._stats.busy)
         try:
             yield
         finally:
-            self._busy -= 1
+            self._stats.busy -= 1
             slots.release()
 
     def _take_worker(self) -> Worker:
         """An idle worker, the one used last first, or a new one."""
-        if self._is_closed:
+        if self.is_closed:
             raise _closed()
         while self._idle:
             worker = self._idle.pop()
@@ -221,50 +206,36 @@ class WorkerPool:
 
     def _start_worker(self) -> Worker:
         try:
-            worker = Worker((list(sys.path), self._memory_limit_bytes, tuple(self._imports)))
+            worker = Worker(self._server, (list(sys.path), self._memory_limit_bytes, tuple(self._imports)))
         except OSError as error:
-            raise VerifierError(
-                f"A verifier worker could not be started: {error}.",
-                code="verifier_unavailable",
-                retryable=True,
-            ) from error
+            raise unavailable(error) from error
         self._workers.add(worker)
+        self._stats.workers += 1
         return worker
 
     async def _call(self, worker: Worker, job: bytes, timeout_s: float, name: str) -> tuple[str, Any]:
+        limits = {"timeout_s": timeout_s, "import_timeout_s": self._import_timeout_s}
         try:
-            answer = await worker.call(job, timeout_s=timeout_s, import_timeout_s=self._import_timeout_s)
-        except WorkerOverdue as overdue:
-            self._replace(worker)
-            self._killed += 1
-            raise VerifierError(f"{name} {overdue}.", code="verifier_timeout") from overdue
-        except WorkerDied as died:
-            self._replace(worker)
-            if self._is_closed:
-                raise _closed() from died
-            self._crashed += 1
-            reason = exit_reason(await worker.reap())
-            raise VerifierError(
-                f"The worker that ran {name} died: {reason}.", code="verifier_crashed"
-            ) from died
-        except BaseException:
-            # The caller went away; nobody wants the answer any more.
-            self._replace(worker)
-            self._killed += 1
+            answer = await worker.call(job, name, **limits)
+        except BaseException as error:  # cancellation too: nobody waits for the answer any more
+            self._discard(worker)
+            code = error.failure.code if isinstance(error, VerifierError) else "cancelled"
+            if self.is_closed and code == "verifier_crashed":
+                raise _closed() from error
+            self._stats.crashed += code == "verifier_crashed"
+            self._stats.killed += code in ("verifier_timeout", "cancelled")
+            if not self.is_closed:
+                # The successor imports in the background what jobs have needed so far.
+                self._idle.appendleft(self._start_worker())
             raise
         self._idle.append(worker)
         return answer
 
-    def _replace(self, worker: Worker) -> None:
-        """Kill `worker` and have its successor import in the background what jobs have needed so far."""
-        self._discard(worker)
-        if not self._is_closed:
-            self._idle.appendleft(self._start_worker())
-
     def _discard(self, worker: Worker) -> None:
         worker.end()
-        self._workers.discard(worker)
-        self._ending[:] = [ending for ending in (*self._ending, worker) if not ending.is_reaped()]
+        if worker in self._workers:
+            self._workers.remove(worker)
+            self._stats.workers -= 1
 
 
 def available_cores() -> int:
@@ -323,13 +294,13 @@ def _encode_job(
             code="verifier_raised",
             remedy="Pass plain data.",
         ) from error
-    return worker_process.frame((module, qualname, file, tuple(imports), call))
+    return messages.frame((module, qualname, file, tuple(imports), call))
 
 
 def _result(kind: str, body: Any, name: str) -> object:
-    if kind == worker_process.RETURNED:
+    if kind == worker_main.RETURNED:
         return body
-    if kind == worker_process.FAILED:
+    if kind == worker_main.FAILED:
         raise error_of(body)
     last_line, whole_traceback = body
     raise VerifierError(f"{name} raised {last_line}", code="verifier_raised") from RemoteTraceback(
@@ -339,13 +310,3 @@ def _result(kind: str, body: Any, name: str) -> object:
 
 def _closed() -> VerifierError:
     return VerifierError("The verifier's worker pool was closed.", code="verifier_closed", retryable=True)
-
-
-def _end_workers(workers: set[Worker], ending: list[Worker], owner_pid: int) -> None:
-    """End what a pool left behind; in a fork of its process they are not ours to end."""
-    if os.getpid() != owner_pid:
-        return
-    for worker in workers:
-        worker.end()
-    for worker in (*workers, *ending):
-        worker.wait()

@@ -15,7 +15,7 @@ HEAVY = ("aiohttp", "httpx", "hydra", "jsonschema", "numpy", "omegaconf", "opena
 @pytest.mark.parametrize(
     "statement",
     [
-        "from nemo_gym.launch.warmth import warm_up; warm_up()",
+        "import nemo_gym.launch.preload",
         "import nemo_gym.launch.inline_spawner, nemo_gym.launch.serving",
         "import nemo_gym.rollouts.collect, nemo_gym.rollouts.discovery",
         "import nemo_gym.server_utils, nemo_gym.launch.inline",

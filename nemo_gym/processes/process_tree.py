@@ -9,8 +9,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 _PAGE_BYTES = resource.getpagesize()
 _SWEEPS = 20
 
@@ -48,6 +46,8 @@ def kill(pid: int) -> None:
 
 def kill_all_of_user(user: int) -> None:
     """Kill every process of a user that was drawn for one program, wherever in the tree it hides."""
+    import psutil  # heavy for the processes that only need the rest of this module
+
     for _ in range(_SWEEPS):
         found = [
             process

@@ -1,22 +1,18 @@
-"""What runs inside a worker process of `nemo_gym.verify.workers`.
+"""The inside of a worker of `nemo_gym.processes.workers`.
 
-The pool starts this file by its path and speaks to it over one socket in length-prefixed pickles. It imports
-the standard library alone, so that a worker costs a bare interpreter plus what its functions need.
+Jobs and answers are messages over one socket. A worker is forked with the standard library alone, so that it costs a
+bare interpreter plus what its functions need.
 
-    pool → worker   setup   (sys_path, memory_limit_bytes, imports)             once
-                    job     (module, qualname, file, imports, pickled call)     any number, one at a time
-    worker → pool   STARTED                          the function is imported; its own time starts now
+    pool → worker   job     (module, qualname, file, imports, pickled call)     any number, one at a time
+    worker → pool   STARTED pid                      the function is imported; its own time starts now
                     RETURNED value | RAISED (last line, whole traceback) | FAILED `nemo_gym.failures.Failure`
 
-A worker ends when the pool closes the socket, and is ended by the kernel when its parent dies, however busy
-it is: its standard input is a pipe that the parent holds open, and hanging that up raises SIGIO in the
-worker's process group, whose default action is to terminate.
+A worker ends when the pool closes the socket.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib
 import importlib.util
 import os
@@ -24,15 +20,17 @@ import pickle
 import resource
 import signal
 import socket
-import struct
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-LENGTH = struct.Struct("!Q")
-"""The prefix of every message: the bytes of the pickle that follows."""
+from nemo_gym.failures import GymError
+from nemo_gym.processes import messages
+
+CHANNEL_FD = 3
+"""The descriptor of the socket to the pool."""
 
 STARTED, RETURNED, RAISED, FAILED = "started", "returned", "raised", "failed"
 
@@ -45,49 +43,17 @@ MAIN_ALIAS = "__mp_main__"
 _TRACEBACK_LIMIT = 20_000
 
 
-def frame(message: object) -> bytes:
-    """`message` as it goes over the socket."""
-    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(body)) + body
-
-
-def main(channel_fd: int) -> None:
-    """Serve jobs from the socket `channel_fd` until the pool closes its end."""
-    _die_with_parent()
-    with socket.socket(fileno=channel_fd) as channel, contextlib.suppress(EOFError):
-        sys_path, memory_limit_bytes, imports = _receive(channel)
-        sys.path[:] = sys_path
-        if memory_limit_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
-        # Early imports only save time: a job that needs one repeats it, and that job reports its failure.
-        with contextlib.suppress(Exception):
-            _import_all(imports)
+def main(sys_path: Sequence[str], memory_limit_bytes: int | None, imports: Sequence[str]) -> None:
+    """Serve jobs until the pool closes its end of the socket."""
+    sys.path[:] = sys_path
+    if memory_limit_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
+    # Early imports only save time: a job that needs one repeats it, and that job reports its failure.
+    with contextlib.suppress(Exception):
+        _import_all(imports)
+    with socket.socket(fileno=CHANNEL_FD) as channel, contextlib.suppress(EOFError):
         while True:
-            _serve(channel, *_receive(channel))
-
-
-def _die_with_parent() -> None:
-    lifeline = os.dup(0)
-    with open(os.devnull) as nothing:  # noqa: PTH123 - pathlib is an import that most workers don't need
-        os.dup2(nothing.fileno(), 0)
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-
-
-def _receive(channel: socket.socket) -> Any:
-    (length,) = LENGTH.unpack(_receive_bytes(channel, LENGTH.size))
-    return pickle.loads(_receive_bytes(channel, length))
-
-
-def _receive_bytes(channel: socket.socket, count: int) -> bytearray:
-    buffer = bytearray(count)
-    view = memoryview(buffer)
-    while view:
-        received = channel.recv_into(view)
-        if not received:
-            raise EOFError("the pool closed the socket")
-        view = view[received:]
-    return buffer
+            _serve(channel, *messages.receive(channel))
 
 
 def _serve(
@@ -97,20 +63,19 @@ def _serve(
         _import_all(imports)
         function = _load_function(module, qualname, file)
         args, kwargs = pickle.loads(call)
-        channel.sendall(frame((STARTED, None)))
-        answer = frame((RETURNED, function(*args, **kwargs)))
+        messages.send(channel, (STARTED, os.getpid()))
+        answer = messages.frame((RETURNED, function(*args, **kwargs)))
     except MemoryError:
         os._exit(OUT_OF_MEMORY_STATUS)
     except BaseException as error:  # noqa: BLE001 - the boundary: whatever the function raised goes to the pool
-        answer = frame(_raised(error))
+        answer = messages.frame(_raised(error))
     # An alarm that the function left pending would go off in somebody else's job.
     signal.setitimer(signal.ITIMER_REAL, 0)
     channel.sendall(answer)
 
 
 def _raised(error: BaseException) -> tuple[str, object]:
-    failures = sys.modules.get("nemo_gym.failures")
-    if failures is not None and isinstance(error, failures.GymError):
+    if isinstance(error, GymError):
         return FAILED, error.failure
     last_line = traceback.format_exception_only(error)[-1].strip()
     return RAISED, (last_line, "".join(traceback.format_exception(error))[-_TRACEBACK_LIMIT:])
@@ -160,7 +125,3 @@ def _load_file(name: str, file: str) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -1,0 +1,24 @@
+"""Imports what every server imports, and builds a server that is thrown away.
+
+FastAPI and uvicorn import a good part of themselves when the first app is built. A fork server imports this module
+before it forks, so that each server finds all that done.
+"""
+
+from __future__ import annotations
+
+import uvicorn
+import uvicorn.lifespan.on
+import uvicorn.protocols.http.httptools_impl
+import uvloop
+
+import nemo_gym.base_resources_server
+import nemo_gym.base_responses_api_agent
+import nemo_gym.base_responses_api_model
+import nemo_gym.servers.engine_model
+from nemo_gym.servers.head import HeadServer
+
+__all__ = ["nemo_gym", "uvicorn", "uvloop"]
+
+uvicorn.Config(
+    HeadServer.standalone().setup_webserver(), loop="none", http="httptools", log_config=None
+).load()
