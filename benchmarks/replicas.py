@@ -22,8 +22,9 @@ from benchmarks import busy_counter
 from benchmarks.measure import Figures, in_fast_loop, medians
 from benchmarks.running_gym import running_gym
 from nemo_gym.cli.command import Keys
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.discovery import find_gym
-from nemo_gym.servers.context import SESSION_HEADER, TOKEN_HEADER
+from nemo_gym.servers.context import SESSION_HEADER
 from nemo_gym.transport import Caller
 
 NAME = "busy_counter"

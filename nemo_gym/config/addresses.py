@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.servers import ServerInstance
-
-HEAD_SERVER = "head_server"
+from nemo_gym.names import HEAD_SERVER
 
 
 class Address(NamedTuple):

@@ -28,8 +28,9 @@ from nemo_gym.metrics.estimators import (
     sample_standard_deviation,
 )
 from nemo_gym.metrics.families import Planned, TaskScores, score_families
-from nemo_gym.metrics.records import REWARD, TASK_INDEX, RolloutRecord, read_record
+from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.metrics.table import RecordTable, TaskPlaces
+from nemo_gym.names import REWARD_KEY, TASK_INDEX_KEY
 
 
 class AggregateResult(TypedDict):
@@ -49,7 +50,7 @@ class AgentMetrics:
     extracted answer; with it come majority@k metrics.
     """
 
-    def __init__(self, *, scores: Collection[str] = (REWARD,), answer_key: str | None = None) -> None:
+    def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
         self._scores = tuple(scores)
         self._answer_key = answer_key
         self._table = RecordTable()
@@ -115,7 +116,7 @@ class _TaskEntries:
         names = self._table.names
         for task in self._table.tasks():
             metrics: dict[str, Any] = {
-                TASK_INDEX: task.task,
+                TASK_INDEX_KEY: task.task,
                 "count/rollouts": len(task.places),
                 "count/scored": self._table.scored(task.places),
             }

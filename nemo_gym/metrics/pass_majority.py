@@ -20,7 +20,8 @@ from nemo_gym.metrics.families import (
     run_averages,
     score_families,
 )
-from nemo_gym.metrics.records import REWARD, canonical_answer, finite_number, is_failed
+from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed
+from nemo_gym.names import REWARD_KEY
 
 Row = dict[str, Any]
 ScoreFunction = Callable[[Row], Mapping[str, SupportsFloat | None]]
@@ -144,7 +145,7 @@ def highest_k_metrics(
 
 
 def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
-    return {"accuracy": row.get(REWARD)}
+    return {"accuracy": row.get(REWARD_KEY)}
 
 
 def _scores_of(row: Row, score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:

@@ -11,7 +11,6 @@ import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,7 +18,7 @@ from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from nemo_gym import PARENT_DIR, WORKING_DIR, sources
+from nemo_gym import WORKING_DIR, sources
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
@@ -149,12 +148,6 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _answer_notes(self) -> dict[str, int]:
         return dict(self._noted)
-
-
-def find_file(name: str) -> Path | None:
-    """`name` below the folder that the command was started in, or else beside the package; None when at neither."""
-    folders = (WORKING_DIR, PARENT_DIR)
-    return next((path for path in (folder / name for folder in folders) if path.is_file()), None)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from starlette.responses import Response
 
 from nemo_gym import sources
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.servers.context import (
     BOOT_HEADER,
     SESSION_HEADER,
-    TOKEN_HEADER,
     RequestContext,
     current_context,
 )

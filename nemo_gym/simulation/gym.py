@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 from typing import Any
 
+from nemo_gym.names import REPLICA_PORTS_KEY
 from nemo_gym.servers.base import SimpleServer
 from nemo_gym.servers.head import HeadServer
 from nemo_gym.servers.server_client import ServerClient
@@ -17,7 +18,7 @@ from nemo_gym.simulation.scenario import Scenario
 from nemo_gym.simulation.witness import Witness
 from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.transport import Transport
-from nemo_gym.transport.directory import REPLICA_PORTS_KEY, base_url
+from nemo_gym.transport.directory import base_url
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 

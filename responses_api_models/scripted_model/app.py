@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.servers.engine_model import find_file
+from nemo_gym.paths import find_file
 from nemo_gym.testing.engine import EngineOptions, MockEngine
 from nemo_gym.testing.engine.in_memory import mount
 from nemo_gym.transport import InMemoryTransport, Transport

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
+from nemo_gym.responses.logprobs import MISSING_LOGPROB
 from nemo_gym.testing.engine.conversation import Reply, ToolCall
 from nemo_gym.testing.engine.engine import Choice, Generation
 from nemo_gym.testing.engine.refusals import (
@@ -22,9 +23,6 @@ from nemo_gym.testing.engine.refusals import (
     ErrorAnswer,
 )
 from nemo_gym.testing.engine.request import Asked
-
-MISSING_LOGPROB = -9999.0
-"""What vLLM reports for a log probability that it doesn't have, and what it clamps at."""
 
 UNPARSED_CALL = '<tool_call>\n{"name": "lookup", "arguments": {"key": "value"}}\n</tool_call>'
 
