@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
 from typing import Any, TypedDict
 
 from nemo_gym.failures import InputError
@@ -23,8 +24,6 @@ from nemo_gym.metrics.estimators import (
     Clusters,
     clustered_standard_error,
     confidence_interval,
-    mean,
-    median,
     sample_standard_deviation,
 )
 from nemo_gym.metrics.families import Planned, TaskScores, score_families
@@ -141,7 +140,7 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     if not values:
         return {}
     return {
-        f"mean/{name}": mean(values),
+        f"mean/{name}": fmean(values),
         f"max/{name}": max(values),
         f"min/{name}": min(values),
         f"median/{name}": median(values),
@@ -192,5 +191,5 @@ def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
     error = clustered_standard_error(clusters)
     if error is None:
         return {}
-    interval = confidence_interval(mean(clusters.samples), error, len(clusters))
+    interval = confidence_interval(fmean(clusters.samples), error, len(clusters))
     return {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}

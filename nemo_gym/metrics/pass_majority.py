@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, SupportsFloat
 
-from nemo_gym.metrics.estimators import mean, sample_standard_deviation
+from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.families import (
     AVG_SAMPLE_STD_DEV,
     STATISTICS,
@@ -115,7 +116,7 @@ def add_avg_sample_std_dev(
                 if (spread := sample_standard_deviation(values[:k])) is not None
             ]
             if spreads:
-                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = mean(spreads)
+                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = fmean(spreads)
 
 
 def highest_k_metrics(
