@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.options import Inspect
 
 AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
 ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
@@ -102,8 +103,13 @@ class GlobalConfigDictParser:
             )
         )
 
-    def load(self, parse_config: GlobalConfigDictParserConfig | None = None) -> GlobalConfig:
-        """The configuration with its servers and their histories. Raises `ConfigErrors`."""
+    def load(
+        self, parse_config: GlobalConfigDictParserConfig | None = None, *, inspect: Inspect | None = None
+    ) -> GlobalConfig:
+        """The configuration with its servers and their histories; `inspect` as in `nemo_gym.config.load`.
+
+        Raises `ConfigErrors`.
+        """
         from nemo_gym.config import load
         from nemo_gym.config.loading import ENV_FILE
 
@@ -117,6 +123,7 @@ class GlobalConfigDictParser:
             env_path=env_path,
             initial=plain_dict(given.initial_global_config_dict or {}),
             makes_token=is_embedded,
+            inspect=inspect,
         )
 
 

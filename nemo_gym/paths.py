@@ -22,3 +22,8 @@ def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> tuple
 def find_file(name: str | Path, working_directory: Path = WORKING_DIR) -> Path | None:
     """The file that `name` means; None when it is in neither place."""
     return next((place for place in candidates(name, working_directory) if place.is_file()), None)
+
+
+def display_path(path: Path, working_directory: Path) -> str:
+    """`path` as a person in the working directory would write it."""
+    return str(path.relative_to(working_directory)) if path.is_relative_to(working_directory) else str(path)

@@ -30,7 +30,7 @@ from nemo_gym.config.nodes import (
 from nemo_gym.config.overrides import Action, Override
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.yaml_files import read_yaml
-from nemo_gym.paths import find_file
+from nemo_gym.paths import display_path, find_file
 
 CONFIG_PATHS = "config_paths"
 INITIAL = Location("initial configuration")
@@ -86,11 +86,6 @@ def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictN
     node = from_plain(initial or {}, INITIAL, problems)
     assert isinstance(node, DictNode)
     return node
-
-
-def display_path(path: Path, working_directory: Path) -> str:
-    """`path` as a person in the working directory would write it."""
-    return str(path.relative_to(working_directory)) if path.is_relative_to(working_directory) else str(path)
 
 
 @dataclass

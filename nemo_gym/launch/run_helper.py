@@ -104,8 +104,10 @@ class RunHelper:
         """Read the configuration, hand it to the process, and wait until its servers are ready."""
         from nemo_gym.global_config import GlobalConfigDictParser
         from nemo_gym.launch.host import SentConfig
+        from nemo_gym.launch.inspection import Inspector
 
-        config = GlobalConfigDictParser().load(parser_config)
+        with Inspector() as inspector:
+            config = GlobalConfigDictParser().load(parser_config, inspect=inspector.inspect)
         for warning in config.warnings:
             log.warning("%s", warning)
         process = self._process
