@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-ServerKind: TypeAlias = Literal["resources_servers", "responses_api_models", "responses_api_agents"]
-
-SERVER_KINDS: tuple[ServerKind, ...] = ("resources_servers", "responses_api_models", "responses_api_agents")
+from nemo_gym.names import SERVER_KINDS as SERVER_KINDS
+from nemo_gym.names import ServerKind as ServerKind
 
 Domain: TypeAlias = Literal[
     "math",

@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from nemo_gym import names
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.options import Inspect
 
-AGENT_REF_KEY_NAME = "agent_ref"
-ATTEMPT_INDEX_KEY_NAME = "_ng_attempt_index"
+AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
+ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
 CONFIG_PATHS_KEY_NAME = "config_paths"
-DEFAULT_HEAD_SERVER_PORT = 11000
 DEFAULT_HOST_KEY_NAME = "default_host"
 DISALLOWED_PORTS_KEY_NAME = "disallowed_ports"
 DRY_RUN_KEY_NAME = "dry_run"
 ENTRYPOINT_KEY_NAME = "entrypoint"
-HEAD_SERVER_KEY_NAME = "head_server"
+HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
 HF_TOKEN_KEY_NAME = "hf_token"
 POLICY_API_KEY_KEY_NAME = "policy_api_key"
 POLICY_BASE_URL_KEY_NAME = "policy_base_url"
@@ -37,12 +39,12 @@ POLICY_MODEL_KEY_NAME = "policy_model"
 POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
 PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
 PORT_RANGE_LOW_KEY_NAME = "port_range_low"
-RESPONSES_CREATE_PARAMS_KEY_NAME = "responses_create_params"
+RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
 RESPONSE_KEY_NAME = "response"
-REWARD_KEY_NAME = "reward"
-ROLLOUT_INDEX_KEY_NAME = "_ng_rollout_index"
+REWARD_KEY_NAME = names.REWARD_KEY
+ROLLOUT_INDEX_KEY_NAME = names.ROLLOUT_INDEX_KEY
 SKILLS_REF_KEY_NAME = "skills_ref"
-TASK_INDEX_KEY_NAME = "_ng_task_index"
+TASK_INDEX_KEY_NAME = names.TASK_INDEX_KEY
 
 _current: DictConfig | None = None
 _given: Mapping[str, Any] | None = None
@@ -101,8 +103,13 @@ class GlobalConfigDictParser:
             )
         )
 
-    def load(self, parse_config: GlobalConfigDictParserConfig | None = None) -> GlobalConfig:
-        """The configuration with its servers and their histories. Raises `ConfigErrors`."""
+    def load(
+        self, parse_config: GlobalConfigDictParserConfig | None = None, *, inspect: Inspect | None = None
+    ) -> GlobalConfig:
+        """The configuration with its servers and their histories; `inspect` as in `nemo_gym.config.load`.
+
+        Raises `ConfigErrors`.
+        """
         from nemo_gym.config import load
         from nemo_gym.config.loading import ENV_FILE
 
@@ -116,6 +123,7 @@ class GlobalConfigDictParser:
             env_path=env_path,
             initial=plain_dict(given.initial_global_config_dict or {}),
             makes_token=is_embedded,
+            inspect=inspect,
         )
 
 

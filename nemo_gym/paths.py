@@ -15,12 +15,17 @@ RUN_KEY = "_ng_run"
 """Where in that file the run's own facts are: its token, the process, the URL of its head server."""
 
 
-def candidates(name: str | Path) -> tuple[Path, ...]:
-    """The places that `name` may mean, best first; one of them when it is absolute."""
-    return tuple(dict.fromkeys(folder / Path(name).expanduser() for folder in (WORKING_DIR, *GYM_FOLDERS)))
+def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> tuple[Path, ...]:
+    """The places that `name` may mean, best first; a single one when it is absolute."""
+    folders = (working_directory, *GYM_FOLDERS)
+    return tuple(dict.fromkeys(folder / Path(name).expanduser() for folder in folders))
 
 
-def find_file(name: str | Path) -> Path:
-    """The first place where the file exists; where there is none, the first place, for the error to name."""
-    places = candidates(name)
-    return next((place for place in places if place.is_file()), places[0])
+def find_file(name: str | Path, working_directory: Path = WORKING_DIR) -> Path | None:
+    """The file that `name` means; None when it is in neither place."""
+    return next((place for place in candidates(name, working_directory) if place.is_file()), None)
+
+
+def display_path(path: Path, working_directory: Path) -> str:
+    """`path` as a person in the working directory would write it."""
+    return str(path.relative_to(working_directory)) if path.is_relative_to(working_directory) else str(path)

@@ -19,8 +19,9 @@ import orjson
 from pydantic import Field
 
 from nemo_gym.cli.command import Keys
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.discovery import find_gym
-from nemo_gym.servers.context import SESSION_HEADER, TOKEN_HEADER
+from nemo_gym.servers.context import SESSION_HEADER
 from nemo_gym.transport import Caller
 from perf import busy_counter
 from perf.measure import Figures, in_fast_loop, medians

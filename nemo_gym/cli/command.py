@@ -47,6 +47,7 @@ from nemo_gym.failures import ConfigError, GymError
 
 if TYPE_CHECKING:
     from nemo_gym.config import GlobalConfig
+    from nemo_gym.launch.inspection import Inspector
 
 
 class ExitCode(IntEnum):
@@ -179,11 +180,22 @@ class ConfigCommand(Command[KeysT]):
 
     def load(self, arguments: Sequence[str]) -> tuple[KeysT, GlobalConfig]:
         """The command's keys and the configuration. Raises `ConfigErrors`."""
+        from nemo_gym.launch.inspection import Inspector
+
+        with Inspector() as inspector:  # it warms up while the configuration is read
+            return self._load(arguments, inspector)
+
+    def _load(self, arguments: Sequence[str], inspector: Inspector) -> tuple[KeysT, GlobalConfig]:
         from nemo_gym.config import load
         from nemo_gym.global_config import set_global_config_dict
 
         others = [import_module(f"nemo_gym.cli.{module}").COMMAND for module in self.accepts_keys_of]
-        config = load(arguments, command_keys=self.keys, other_keys=[other.keys for other in others])
+        config = load(
+            arguments,
+            command_keys=self.keys,
+            other_keys=[other.keys for other in others],
+            inspect=inspector.inspect,
+        )
         set_global_config_dict(config.data)
         return cast(KeysT, config.command_keys), config
 

@@ -87,10 +87,11 @@ def _is_json_object(line: bytes) -> bool:
 
 def check_ports(config: GlobalConfig, problems: Problems) -> None:
     """Every fixed port is free; the head server's own default gives way to another when it is not."""
-    from nemo_gym.config.addresses import HEAD_SERVER, fixed_addresses
+    from nemo_gym.config.addresses import fixed_addresses
     from nemo_gym.config.nodes import nearest_location
     from nemo_gym.failures import ConfigError
     from nemo_gym.launch.sockets import hold
+    from nemo_gym.names import HEAD_SERVER
 
     for address in fixed_addresses(config.servers, config.data):
         try:

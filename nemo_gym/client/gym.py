@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from nemo_gym.client.connecting import Address, find_address
 from nemo_gym.client.rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
+from nemo_gym.names import TOKEN_HEADER
 
 CONNECT_TIMEOUT_S = 10.0
-TOKEN_HEADER = "x-ng-token"
 _PATH = "/rollouts"
 
 

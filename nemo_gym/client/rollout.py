@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nemo_gym.failures import Boundary, Failure, GymError, TransportError, error_of
+from nemo_gym.names import END_KEY
 
 if TYPE_CHECKING:
     from nemo_gym.tokens.segments import Segment
-
-END_KEY = "_ng_end"
 
 
 @dataclass(frozen=True, slots=True)

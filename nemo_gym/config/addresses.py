@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.servers import ServerInstance
-
-HEAD_SERVER = "head_server"
+from nemo_gym.names import HEAD_SERVER
 
 
 class Address(NamedTuple):
@@ -36,9 +35,8 @@ def is_loopback(host: str) -> bool:
 def check_addresses(
     servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
 ) -> None:
-    """Adds a problem for every open address without a `run_token`, wrong port and port given twice."""
+    """Adds a problem for every open address without a `run_token`, and every port given twice."""
     servers = tuple(servers)
-    _check_numbers(servers, root, problems)
     _check_ports(servers, data, root, problems)
     if data.get("run_token"):
         return
@@ -77,19 +75,6 @@ def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterat
     for server in servers:
         if isinstance(server.config.get("host"), str):
             yield (*server.path, "host"), server.config["host"]
-
-
-def _check_numbers(servers: tuple[ServerInstance, ...], root: DictNode, problems: Problems) -> None:
-    for server in servers:
-        for key, least, most in (("port", 0, 65535), ("num_workers", 1, 1024)):
-            value = server.config.get(key)
-            if value is not None and not (type(value) is int and least <= value <= most):
-                path = (*server.path, key)
-                problems.add(
-                    nearest_location(root, path),
-                    f"{render_path(path)} is {value!r}.",
-                    f"Give a whole number from {least} to {most}.",
-                )
 
 
 def _check_ports(

@@ -29,7 +29,7 @@ from nemo_gym.config.nodes import (
 from nemo_gym.config.overrides import Action, Override
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.yaml_files import read_yaml
-from nemo_gym.paths import GYM_FOLDERS
+from nemo_gym.paths import GYM_FOLDERS, display_path, find_file
 
 CONFIG_PATHS = "config_paths"
 INITIAL = Location("initial configuration")
@@ -85,17 +85,6 @@ def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictN
     node = from_plain(initial or {}, INITIAL, problems)
     assert isinstance(node, DictNode)
     return node
-
-
-def find_file(name: str, working_directory: Path) -> Path | None:
-    """`name` in the working directory, or else beside the package; None when it is in neither."""
-    candidates = [folder / Path(name).expanduser() for folder in (working_directory, *GYM_FOLDERS)]
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def display_path(path: Path, working_directory: Path) -> str:
-    """`path` as a person in the working directory would write it."""
-    return str(path.relative_to(working_directory)) if path.is_relative_to(working_directory) else str(path)
 
 
 @dataclass

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nemo_gym.config.compose import find_file
 from nemo_gym.config.nodes import DictNode, nearest_location, render_path
 from nemo_gym.config.nodes import Path as KeyPath
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.config_types import DatasetConfig
+from nemo_gym.paths import find_file
 
 
 class ServerDataset(NamedTuple):

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT
+
 DEFAULT_HOST = "127.0.0.1"
-DEFAULT_HEAD_SERVER_PORT = 11000
 
 
 def _pointless(reason: str) -> Any:

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from nemo_gym.config.addresses import check_addresses
-from nemo_gym.config.compose import Sources, compose, display_path, initial_node
+from nemo_gym.config.compose import Sources, compose, initial_node
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.directives import Directives
-from nemo_gym.config.implementation_keys import check_implementation_keys
 from nemo_gym.config.interpolation import report_missing, resolve
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.nodes import DictNode, node_at, split_path
+from nemo_gym.config.options import Inspect, check_options
 from nemo_gym.config.overrides import Override, parse_overrides
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.provenance import Explanation, Provenance
@@ -26,6 +26,7 @@ from nemo_gym.config.references import check_references
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers, search_roots
 from nemo_gym.config.top_level import fill_defaults, give_agents_their_defaults, report_unknown_keys
 from nemo_gym.config.yaml_files import read_yaml
+from nemo_gym.paths import display_path
 
 ENV_FILE = Path("env.yaml")
 
@@ -75,6 +76,7 @@ def load(
     other_keys: Sequence[type[BaseModel]] = (),
     working_directory: Path | None = None,
     makes_token: bool = False,
+    inspect: Inspect | None = None,
 ) -> GlobalConfig:
     """The configuration of a command line.
 
@@ -82,11 +84,12 @@ def load(
     stands between `env.yaml` and the command line. `command_keys` are top-level keys that a command takes for
     itself: they are validated with everything else and left out of `data`; `other_keys`, which other commands take,
     are left out unseen. With `makes_token` a configuration without a `run_token` gets a random one, for programs that
-    hold the gym in their own process. Raises `ConfigErrors` with everything that is
-    wrong.
+    hold the gym in their own process. `inspect` asks the implementations of servers about their options (an
+    `Inspector`'s); without it, only the keys that the gym itself reads are checked there. Raises `ConfigErrors` with
+    everything that is wrong.
     """
     loader = _Loader((working_directory or Path.cwd()).resolve(), command_keys, other_keys, makes_token)
-    config = loader.load(overrides or (), env_path, initial)
+    config = loader.load(overrides or (), env_path, initial, inspect)
     loader.problems.raise_if_any()
     assert config is not None
     return config
@@ -124,7 +127,11 @@ class _Loader:
         self._makes_token = makes_token
 
     def load(
-        self, arguments: Sequence[str], env_path: Path | None, initial: Mapping[str, Any] | None
+        self,
+        arguments: Sequence[str],
+        env_path: Path | None,
+        initial: Mapping[str, Any] | None,
+        inspect: Inspect | None,
     ) -> GlobalConfig | None:
         env = self._read_env(env_path)
         sources = Sources(
@@ -143,7 +150,6 @@ class _Loader:
         servers = find_servers(root, data, known, roots, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
         check_references(servers, root, taken_over, self.problems)
-        check_implementation_keys(servers, root, roots, self.problems)
         datasets = read_datasets(servers, root, self._working_directory, self.problems)
         if self._makes_token and not data.get("run_token"):
             data["run_token"] = token_urlsafe(24)
@@ -151,6 +157,7 @@ class _Loader:
         report_unknown_keys(
             root, composed.root, data, known | set(env.entries) | composed.named, self.problems
         )
+        check_options(servers, data, root, self.problems, self._working_directory, inspect)
         if self.problems.found:
             return None
         provenance = Provenance.of(root, data)

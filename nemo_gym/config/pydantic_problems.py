@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,6 +14,18 @@ from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.secrets import hide_secrets, is_secret_name
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with data, before anybody looks up where that was written."""
+
+    path: Path
+    """Keys and list indices from the root of the configuration."""
+    message: str
+    remedy: str | None = None
+    is_missing: bool = False
+    """Whether a key that must be given is not."""
 
 
 def validate(
@@ -22,11 +35,20 @@ def validate(
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        for path, details in _by_path(data, error).items():
-            message, remedy = _describe(details, (*at, *path), _known_beside(model, path))
-            is_absent_at_top = details[0]["type"] == "missing" and len((*at, *path)) == 1
-            problems.add(None if is_absent_at_top else nearest_location(root, (*at, *path)), message, remedy)
+        for fault in faults_of(error, model, data, at):
+            is_absent_at_top = fault.is_missing and len(fault.path) == 1
+            where = None if is_absent_at_top else nearest_location(root, fault.path)
+            problems.add(where, fault.message, fault.remedy)
         return None
+
+
+def faults_of(
+    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], at: Path
+) -> Iterator[Fault]:
+    """The faults of `data`, which stands at path `at`; one for each value, whatever the branches of its union."""
+    for path, details in _by_path(data, error).items():
+        message, remedy = _describe(details, (*at, *path), _known_beside(model, path))
+        yield Fault((*at, *path), message, remedy, details[0]["type"] == "missing")
 
 
 def keys_of(model: type[BaseModel]) -> dict[str, str]:
@@ -55,11 +77,16 @@ def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str
     wanted = [
         detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ") for detail in details
     ]
-    is_number_for_text = kind == "string_type" and isinstance(given, int | float) and is_shown
-    remedy = f"Quote it, so that it is text: '\"{given}\"'." if is_number_for_text else None
+    remedy = _remedy_for(kind, given, wanted[0]) if is_shown else None
     if all(detail["msg"].startswith("Input should be") for detail in details):
         return f"{key} must be {' or '.join(wanted)}{got}.", remedy
     return f"{key}: {'; '.join(wanted)}{got}.", remedy
+
+
+def _remedy_for(kind: str, given: str | int | float, wanted: str) -> str | None:
+    if kind == "string_type" and not isinstance(given, str):
+        return f"Quote it, so that it is text: '\"{given}\"'."
+    return did_you_mean(str(given), _QUOTED.findall(wanted)) if kind == "literal_error" else None
 
 
 def _path_in(data: Any, location: tuple[str | int, ...], is_missing: bool) -> Path:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nemo_gym.failures import ConfigError, GymError, TransportError
+from nemo_gym.rollouts.files import ENDINGS as JSONL_ENDINGS
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
-
-_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class Hub(Protocol):
@@ -86,7 +85,7 @@ class HuggingFaceHub:
 
 def _only_rows_of(files: list[str]) -> str:
     """The one of a repository's files that holds rows."""
-    rows = files if len(files) == 1 else [file for file in files if file.endswith(_ENDINGS)]
+    rows = files if len(files) == 1 else [file for file in files if file.endswith(JSONL_ENDINGS)]
     if len(rows) == 1:
         return rows[0]
     raise ConfigError(

@@ -18,7 +18,7 @@ from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.export.rollouts import Rollout
 from nemo_gym.failures import InputError
 from nemo_gym.responses import chat_request_of
-from nemo_gym.responses.dialects import BadArguments, Dialect, ReasoningHistory
+from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CARRIED_FIELDS, RECORD_FIELD
 from nemo_gym.tokens.rows import output_of
@@ -29,7 +29,6 @@ _REWRITTEN = frozenset({SegmentReason.COMPACTED, SegmentReason.EDITED, SegmentRe
 """After these, the items of a row in their order are no conversation that the policy saw."""
 LOSSES_OF_TEXT = (Loss.REASONING, Loss.UNSAMPLED_TURNS, Loss.TRAILING_OUTPUTS)
 """What messages may fail to say; the first where reasoning is dropped."""
-_REASONING_FIELDS = ("reasoning", "reasoning_content")
 _SAMPLED = "generation_token_ids"
 """A field that the conversion takes along from an item to its message: marks what the policy wrote."""
 
@@ -187,7 +186,7 @@ class _Tidying:
 
     def message(self, message: Message) -> Message:
         tidy: Message = {"role": message["role"], "content": self._content(message.get("content"))}
-        reasoning = next((message[name] for name in _REASONING_FIELDS if message.get(name)), None)
+        reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), None)
         if reasoning is not None:
             tidy["reasoning_content"] = reasoning
         if message.get("tool_calls"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from nemo_gym.export.formats import Format, Options, Row
 from nemo_gym.export.report import Loss
 from nemo_gym.export.rollouts import Group, Rollout
-from nemo_gym.export.writing import JSONL_ENDINGS
+from nemo_gym.rollouts.files import ENDINGS
 from nemo_gym.tokens.rows import with_contract_fields
 
 
@@ -24,7 +24,7 @@ class NemoRl(Format[Options]):
 
     @property
     def endings(self) -> tuple[str, ...]:
-        return JSONL_ENDINGS  # columns would give every item of an output, and every tool, the fields of all
+        return ENDINGS  # columns would give every item of an output, and every tool, the fields of all
 
     def rows(self, group: Group) -> Iterator[Row]:
         for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):

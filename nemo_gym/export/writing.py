@@ -16,9 +16,9 @@ import zstandard
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.files import ENDINGS as JSONL_ENDINGS
 from nemo_gym.rollouts.output import replacing
 
-JSONL_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 ENDINGS = (*JSONL_ENDINGS, ".parquet")
 _ROWS_AT_ONCE = 1000
 

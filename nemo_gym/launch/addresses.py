@@ -9,9 +9,7 @@ from typing import Any, Protocol
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
-
-HEAD_NAME = "head_server"
-REPLICA_PORTS_KEY = "_ng_replica_ports"
+from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY
 
 
 class Instance(Protocol):
@@ -57,7 +55,7 @@ def hold_addresses(
     stays bound.
     """
     holding = _Holding(config.get("default_host") or LOOPBACK, _port_range(config))
-    head_block = config.setdefault(HEAD_NAME, {})
+    head_block = config.setdefault(HEAD_SERVER, {})
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     # Fixed ports first: a free one chosen before might be somebody's fixed one.
     for name, block in blocks.items():
@@ -69,9 +67,9 @@ def hold_addresses(
         for _ in range(missing):
             holding.take_free(each.name, blocks[each.name])
     holding.raise_if_any_failed()
-    for name, block in {HEAD_NAME: head_block, **blocks}.items():
+    for name, block in {HEAD_SERVER: head_block, **blocks}.items():
         _publish(block, holding.taken[name])
-    (head,) = holding.taken.pop(HEAD_NAME)
+    (head,) = holding.taken.pop(HEAD_SERVER)
     return Addresses(head, holding.taken)
 
 
@@ -111,14 +109,14 @@ def _take_head(
     holding: _Holding, block: Mapping[str, Any], announce: Callable[[str], None], *, is_fixed: bool
 ) -> None:
     if not block.get("port"):
-        holding.take_free(HEAD_NAME, block)
+        holding.take_free(HEAD_SERVER, block)
         return
-    holding.take_fixed(HEAD_NAME, block)
-    if holding.taken[HEAD_NAME] or is_fixed:
+    holding.take_fixed(HEAD_SERVER, block)
+    if holding.taken[HEAD_SERVER] or is_fixed:
         return
     refusal = holding.failed.pop()
-    holding.take_free(HEAD_NAME, block)
-    for held in holding.taken[HEAD_NAME]:
+    holding.take_free(HEAD_SERVER, block)
+    for held in holding.taken[HEAD_SERVER]:
         announce(f"{refusal.failure.message}; it listens on port {held.port} instead")
 
 

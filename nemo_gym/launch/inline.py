@@ -26,8 +26,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import orjson
+from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.config.nodes import value_at
+from nemo_gym.config.options import option_faults
+from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.plan import RunKeys, StartableInstance
 from nemo_gym.servers import bootstrap
@@ -84,7 +88,7 @@ async def inline(config: InlineConfig) -> AsyncIterator[InlineGym]:
     bootstrap.set_current(Bootstrap(_HOST, data, keys.token, keys.cookie_key, []))
     try:
         async with contextlib.AsyncExitStack() as started:
-            for name, server_class in _classes(config.servers):
+            for name, server_class in _classes(config.servers, data):
                 server = server_class(config=server_class.config_of(name, data), server_client=gym.client())
                 gym.transport.apps[addresses[name]] = server.setup_webserver()
                 await started.enter_async_context(server.alive())
@@ -158,13 +162,20 @@ def _give_addresses(config: dict[str, Any], instances: Sequence[StartableInstanc
     return {name: base_url(block["host"], block["port"]) for name, block in blocks.items()}
 
 
-def _classes(instances: Sequence[StartableInstance]) -> Iterator[tuple[str, type[SimpleServer]]]:
+def _classes(
+    instances: Sequence[StartableInstance], data: Mapping[str, Any]
+) -> Iterator[tuple[str, type[SimpleServer]]]:
+    """Every server's name and class. Raises `ConfigErrors` for options that its class does not have."""
     yield HEAD_SERVER_KEY_NAME, HeadServer
     loaded: dict[Path, type[SimpleServer]] = {}
     for each in instances:
         script = each.directory / each.entrypoint
         if script not in loaded:
             loaded[script] = load_server_class(script)
+        path = (each.name, each.kind, each.implementation)
+        faults = option_faults(config_class_of(loaded[script]), value_at(data, path), path, _HOST)
+        if problems := [Problem(None, fault.message, fault.remedy) for fault in faults]:
+            raise ConfigErrors(problems)
         yield each.name, loaded[script]
 
 
@@ -182,6 +193,14 @@ def load_server_class(script: Path) -> type[SimpleServer]:
             remedy="Run it with a process a server: +placement=process.",
         )
     return found
+
+
+def config_class_of(server_class: type[SimpleServer]) -> type[BaseModel]:
+    """The class of a server's options."""
+    annotation = server_class.model_fields["config"].annotation
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    return annotation
 
 
 def _class_run_by(tree: ast.AST) -> str | None:

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.launch import logs
-from nemo_gym.launch.addresses import HEAD_NAME, Addresses, Instance
+from nemo_gym.launch.addresses import Addresses, Instance
 from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.launch.spawners import ServerProcess
 from nemo_gym.launch.supervisor import SupervisedServer
+from nemo_gym.names import HEAD_SERVER
 from nemo_gym.servers.bootstrap import Bootstrap
 
 HEAD_SCRIPT = PARENT_DIR / "nemo_gym" / "servers" / "head.py"
@@ -56,7 +57,7 @@ def plan_servers(
     """One `SupervisedServer` per process, the head server first. `config` holds the addresses already."""
     planner = _Planner(config, keys, log_folder)
     # The head's folder is inside our package: on the search path it would shadow other modules.
-    head = planner.server(HEAD_NAME, HEAD_NAME, HEAD_NAME, head_script, (), [addresses.head])
+    head = planner.server(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, (), [addresses.head])
     servers = [*head]
     for each in instances:
         directory = Path(each.directory).resolve()

@@ -96,8 +96,10 @@ def run_host(channel: socket.socket) -> None:
 def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | None) -> Ready:
     """Read the configuration, hand it to the process, and wait until its servers are ready."""
     from nemo_gym.global_config import GlobalConfigDictParser
+    from nemo_gym.launch.inspection import Inspector
 
-    config = GlobalConfigDictParser().load(parser_config)
+    with Inspector() as inspector:
+        config = GlobalConfigDictParser().load(parser_config, inspect=inspector.inspect)
     for warning in config.warnings:
         log.warning("%s", warning)
     with contextlib.suppress(BrokenPipeError):  # why it is gone is read below

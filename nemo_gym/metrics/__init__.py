@@ -11,8 +11,6 @@ from nemo_gym.metrics.estimators import (
     confidence_interval,
     expected_max_at_k,
     expected_max_curve,
-    mean,
-    median,
     pass_at_k,
     sample_standard_deviation,
 )
@@ -46,8 +44,6 @@ __all__ = [
     "is_scored",
     "majority_curve",
     "majority_score",
-    "mean",
-    "median",
     "pass_at_k",
     "read_measurements",
     "read_record",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
 from typing import Any, TypedDict
 
 from nemo_gym.failures import InputError
@@ -23,13 +24,12 @@ from nemo_gym.metrics.estimators import (
     Clusters,
     clustered_standard_error,
     confidence_interval,
-    mean,
-    median,
     sample_standard_deviation,
 )
 from nemo_gym.metrics.families import Planned, TaskScores, score_families
-from nemo_gym.metrics.records import REWARD, TASK_INDEX, RolloutRecord, read_record
+from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.metrics.table import RecordTable, TaskPlaces
+from nemo_gym.names import REWARD_KEY, TASK_INDEX_KEY
 
 
 class AggregateResult(TypedDict):
@@ -49,7 +49,7 @@ class AgentMetrics:
     extracted answer; with it come majority@k metrics.
     """
 
-    def __init__(self, *, scores: Collection[str] = (REWARD,), answer_key: str | None = None) -> None:
+    def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
         self._scores = tuple(scores)
         self._answer_key = answer_key
         self._table = RecordTable()
@@ -115,7 +115,7 @@ class _TaskEntries:
         names = self._table.names
         for task in self._table.tasks():
             metrics: dict[str, Any] = {
-                TASK_INDEX: task.task,
+                TASK_INDEX_KEY: task.task,
                 "count/rollouts": len(task.places),
                 "count/scored": self._table.scored(task.places),
             }
@@ -140,7 +140,7 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     if not values:
         return {}
     return {
-        f"mean/{name}": mean(values),
+        f"mean/{name}": fmean(values),
         f"max/{name}": max(values),
         f"min/{name}": min(values),
         f"median/{name}": median(values),
@@ -191,5 +191,5 @@ def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
     error = clustered_standard_error(clusters)
     if error is None:
         return {}
-    interval = confidence_interval(mean(clusters.samples), error, len(clusters))
+    interval = confidence_interval(fmean(clusters.samples), error, len(clusters))
     return {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}

@@ -1,7 +1,8 @@
 """The estimators that every metric is made of: functions of numbers, and what gathers numbers for them task by task;
 all independent of the order of their input.
 
-Sums are `math.fsum`, which rounds once, so that a shuffled or sharded run gives the same digits. Values that do
+Sums are `math.fsum`, and means `statistics.fmean`, which round once, so that a shuffled or sharded run gives the same
+digits. Values that do
 not exist (the spread of one sample over tasks, an interval over one task) are `None`, never a made-up zero.
 """
 
@@ -9,31 +10,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from statistics import fmean
 
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
-
-
-MOST_EXACT_SAMPLES = 64
-"""Up to so many samples of a task, what its whole-number scores give is told as a ratio of whole numbers."""
-
-
-class Ratio(NamedTuple):
-    """A number that isn't divided yet, so that a mean over many of them is rounded once."""
-
-    numerator: float | int
-    denominator: int
-
-    @property
-    def value(self) -> float:
-        return self.numerator / self.denominator
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,55 +27,11 @@ class Interval:
     high: float
 
 
-def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean of one or more values."""
-    if not values:
-        raise ValueError("the mean of no values is undefined")
-    return math.fsum(values) / len(values)
-
-
-class RatioMean:
-    """The mean of ratios, times 100, which are taken in one by one: of 1/3 and 2/3 it is 50, and not a digit less.
-
-    Whole numerators are added up exactly; of others eight bytes each are kept, and the sum is rounded once.
-    """
-
-    def __init__(self) -> None:
-        self._whole: defaultdict[int, int] = defaultdict(int)
-        """Denominator → the sum of whole numerators."""
-        self._others: defaultdict[int, array[float]] = defaultdict(_no_numbers)
-        """Denominator → numerators that are no whole numbers."""
-        self._percent = _no_numbers()
-
-    def __len__(self) -> int:
-        return len(self._percent)
-
-    def add(self, ratio: Ratio) -> None:
-        if isinstance(ratio.numerator, int):
-            self._whole[ratio.denominator] += ratio.numerator
-        else:
-            self._others[ratio.denominator].append(ratio.numerator)
-        self._percent.append(100.0 * ratio.value)
-
-    def in_percent(self) -> float:
-        """The mean of what was taken in, which is one ratio or more."""
-        sums = [
-            *(Fraction(total, denominator) for denominator, total in self._whole.items()),
-            *(Fraction(math.fsum(each)) / denominator for denominator, each in self._others.items()),
-        ]
-        return float(100 * sum(sums, Fraction()) / len(self))
-
-    def standard_error(self) -> float | None:
-        """Of the mean, each ratio being an observation; None for fewer than 2."""
-        spread = sample_standard_deviation(self._percent)
-        return None if spread is None else spread / math.sqrt(len(self))
-
-
 class Clusters:
     """The samples of each task that has any, packed: eight bytes a sample, and as many a task."""
 
     def __init__(self, clusters: Iterable[Sequence[float]]) -> None:
-        self.samples = _no_numbers()
+        self.samples = array("d")
         """Of all tasks together."""
         self._ends = array("q", [0])
         for cluster in clusters:
@@ -107,24 +46,14 @@ class Clusters:
         return (self.samples[start:end] for start, end in pairwise(self._ends))
 
 
-def _no_numbers() -> array[float]:
-    return array("d")
-
-
-def median(values: Iterable[float]) -> float:
-    """The middle value; of an even number of values, the mean of the middle two."""
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("the median of no values is undefined")
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def sample_standard_deviation(values: Sequence[float]) -> float | None:
-    """The square root of the unbiased sample variance, sum of (x - mean)^2 / (n - 1); None for fewer than 2 values."""
+    """The square root of the unbiased sample variance, sum of (x - mean)^2 / (n - 1); None for fewer than 2 values.
+
+    `statistics.stdev` adds up fractions, which takes three times as long for the columns of a large run.
+    """
     if len(values) < 2:
         return None
-    center = mean(values)
+    center = fmean(values)
     return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
@@ -172,33 +101,6 @@ def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
     return curve
 
 
-def expected_max_ratios(scores: Sequence[float], max_k: int) -> list[Ratio]:
-    """`expected_max_curve` before the division by C(n, k), where the scores are whole numbers and not too many."""
-    total = len(scores)
-    if total > MOST_EXACT_SAMPLES or not all(float(score).is_integer() for score in scores):
-        return [Ratio(value, 1) for value in expected_max_curve(scores, max_k)]
-    if max_k:
-        _require_draws(total, max_k)
-    distinct, at_or_below = _cumulative_counts(scores)
-    below = [0, *at_or_below[:-1]]
-    return [
-        Ratio(
-            sum(
-                int(score) * (_combinations(most)[k] - _combinations(least)[k])
-                for score, most, least in zip(distinct, at_or_below, below, strict=True)
-            ),
-            _combinations(total)[k],
-        )
-        for k in range(1, max_k + 1)
-    ]
-
-
-@cache
-def _combinations(members: int) -> tuple[int, ...]:
-    """C(members, k) for k = 0 .. `MOST_EXACT_SAMPLES`."""
-    return tuple(math.comb(members, k) for k in range(MOST_EXACT_SAMPLES + 1))
-
-
 def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:
     """The standard error of the mean over all samples, when samples of one task are alike; None below 2 tasks.
 
@@ -211,7 +113,7 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | Non
     groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
         return None
-    center = mean(groups.samples)
+    center = fmean(groups.samples)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
     return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples)
 

@@ -1,6 +1,6 @@
 """The metric families of one score: pass@k, pass@1[avg-of-k], majority@k, their errors, and what they cover.
 
-All values are times 100, except counts. `<score>` is the name of the score:
+All values are times 100, except counts, and rounded to 12 significant digits. `<score>` is the name of the score:
 
     pass@k/<score>             mean over tasks of the expected best of k rollouts
     pass@1[avg-of-k]/<score>   mean over tasks of the mean of their first k scores (of all, where there are fewer)
@@ -22,9 +22,9 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from statistics import fmean
 
-from nemo_gym.metrics.estimators import Ratio, RatioMean, expected_max_ratios, sample_standard_deviation
+from nemo_gym.metrics.estimators import expected_max_curve, sample_standard_deviation
 from nemo_gym.metrics.majority import majority_curve
 
 STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
@@ -87,25 +87,25 @@ def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
 class _Family:
     """The mean over tasks of what `curve_of` makes of each, for k = 1 .. max_k."""
 
-    def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[Ratio]], max_k: int) -> None:
+    def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[float]], max_k: int) -> None:
         self._pattern = pattern
         self._curve_of = curve_of
-        self._means = [RatioMean() for _ in range(max_k)]
+        self._values = [array("d") for _ in range(max_k)]
 
     def add(self, task: TaskScores) -> None:
-        for of_k, ratio in zip(self._means, self._curve_of(task, len(self._means)), strict=False):
-            of_k.add(ratio)
+        for of_k, value in zip(self._values, self._curve_of(task, len(self._values)), strict=False):
+            of_k.append(value)
 
     def metrics(self, name: str) -> dict[str, float]:
         metrics: dict[str, float] = {}
-        for k, of_k in enumerate(self._means, start=1):
-            if not len(of_k):
+        for k, of_k in enumerate(self._values, start=1):
+            if not of_k:
                 continue
             key = f"{self._pattern.format(k=k)}/{name}"
-            metrics[key] = of_k.in_percent()
-            error = of_k.standard_error()
-            if error is not None:
-                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = error
+            metrics[key] = in_percent(fmean(of_k))
+            spread = sample_standard_deviation(of_k)
+            if spread is not None:
+                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = in_percent(spread / math.sqrt(len(of_k)))
         return metrics
 
 
@@ -121,27 +121,28 @@ class _Runs:
 
     def averages(self) -> list[float]:
         """The mean of each, times 100, in the order of the runs."""
-        return [
-            float(100 * Fraction(math.fsum(scores)) / len(scores))
-            for _, scores in sorted(self._scores.items())
-        ]
+        return [in_percent(fmean(scores)) for _, scores in sorted(self._scores.items())]
 
 
-def _best_curve(task: TaskScores, max_k: int) -> list[Ratio]:
-    return expected_max_ratios(task.scores, min(max_k, len(task.scores)))
+def in_percent(value: float) -> float:
+    """`value` times 100, to 12 significant digits: a half reads 50.0, however its thirds were rounded before."""
+    return float(f"{100.0 * value:.12g}")
 
 
-def _vote_curve(task: TaskScores, max_k: int) -> list[Ratio]:
+def _best_curve(task: TaskScores, max_k: int) -> list[float]:
+    return expected_max_curve(task.scores, min(max_k, len(task.scores)))
+
+
+def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
     if task.answers is None:
         return []
-    votes = majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
-    return [Ratio(value, 1) for value in votes]
+    return majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
 
 
-def _average_curve(task: TaskScores, max_k: int) -> list[Ratio]:
+def _average_curve(task: TaskScores, max_k: int) -> list[float]:
     if not task.scores:
         return []
-    averages = [Ratio(math.fsum(task.scores[:k]), k) for k in range(1, len(task.scores) + 1)]
+    averages = [fmean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
     return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
 
 
@@ -161,7 +162,7 @@ def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int)
     metrics: dict[str, float] = {}
     if planned.rollouts:
         scored = sum(scores * tasks for scores, tasks in sizes.items())
-        metrics[f"coverage/{name}"] = 100.0 * scored / planned.rollouts
+        metrics[f"coverage/{name}"] = in_percent(scored / planned.rollouts)
     for k in range(1, max_k + 1):
         short = planned.tasks - sum(tasks for scores, tasks in sizes.items() if scores >= k)
         if short:

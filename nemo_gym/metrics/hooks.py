@@ -12,7 +12,8 @@ from typing import Any
 
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
 from nemo_gym.metrics.aggregate import AgentMetrics, select_key_metrics
-from nemo_gym.metrics.records import REWARD, ROLLOUT_INDEX, TASK_INDEX, is_scored
+from nemo_gym.metrics.records import is_scored
+from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 
 Row = dict[str, Any]
 ComputeMetrics = Callable[[list[list[Row]]], dict[str, Any]]
@@ -37,7 +38,7 @@ def compute_aggregate_metrics(
     rows = list(_numbered(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
     per_task = custom.pop(PER_TASK_METRICS, None) or []
-    metrics = AgentMetrics(scores=() if custom else (REWARD,))
+    metrics = AgentMetrics(scores=() if custom else (REWARD_KEY,))
     for row in rows:
         metrics.add(row)
     result = metrics.result()
@@ -56,8 +57,8 @@ def group_by_task(rows: Iterable[Row]) -> list[list[Row]]:
     by_task: defaultdict[int, list[Row]] = defaultdict(list)
     for row in rows:
         if is_scored(row):
-            by_task[row[TASK_INDEX]].append(row)
-    return [sorted(by_task[task], key=lambda row: int(row[ROLLOUT_INDEX])) for task in sorted(by_task)]
+            by_task[row[TASK_INDEX_KEY]].append(row)
+    return [sorted(by_task[task], key=lambda row: int(row[ROLLOUT_INDEX_KEY])) for task in sorted(by_task)]
 
 
 class AggregateMetricsMixin:
@@ -81,17 +82,17 @@ class AggregateMetricsMixin:
 def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
     seen: defaultdict[int, int] = defaultdict(int)
     for row in rows:
-        task = row.get(TASK_INDEX, 0)
-        yield {TASK_INDEX: task, ROLLOUT_INDEX: seen[task], **row}
+        task = row.get(TASK_INDEX_KEY, 0)
+        yield {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: seen[task], **row}
         seen[task] += 1
 
 
 def _merge_per_task(groups: Iterable[Row], per_task: Iterable[Mapping[str, Any]]) -> None:
-    by_task = {group[TASK_INDEX]: group for group in groups}
+    by_task = {group[TASK_INDEX_KEY]: group for group in groups}
     for metrics in per_task:
-        group = by_task.get(metrics[TASK_INDEX])
+        group = by_task.get(metrics[TASK_INDEX_KEY])
         if group is None:
             raise ValueError(
-                f"{PER_TASK_METRICS} has an entry for task {metrics[TASK_INDEX]!r}, which has no rows"
+                f"{PER_TASK_METRICS} has an entry for task {metrics[TASK_INDEX_KEY]!r}, which has no rows"
             )
         group.update(metrics)

@@ -14,8 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-
-from nemo_gym.metrics.estimators import mean
+from statistics import fmean
 
 MAX_EXACT_VOTERS = 256
 """The most rollouts of one task that all draws are taken over: some tenths of a second for the worst such task."""
@@ -40,14 +39,14 @@ def majority_score(answers: Sequence[str | None], scores: Sequence[float]) -> fl
     """The score of one vote in which every given rollout takes part."""
     by_answer, silent = _ballots(answers, scores)
     if not by_answer:
-        return mean(silent)
+        return fmean(silent)
     most = max(map(len, by_answer))
-    return mean([mean(ballot) for ballot in by_answer if len(ballot) == most])
+    return fmean([fmean(ballot) for ballot in by_answer if len(ballot) == most])
 
 
 def _block_estimate(answers: Sequence[str | None], scores: Sequence[float], k: int) -> float:
     starts = range(0, len(scores) - k + 1, k)
-    return mean([majority_score(answers[start : start + k], scores[start : start + k]) for start in starts])
+    return fmean([majority_score(answers[start : start + k], scores[start : start + k]) for start in starts])
 
 
 def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_k: int) -> list[float]:
@@ -56,10 +55,10 @@ def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_
     shares = _vote_shares(counts, len(silent))
     # The scores of answers with equally many votes weigh the same.
     score_of_votes: dict[int, float] = {
-        votes: math.fsum(mean(ballot) for ballot in by_answer if len(ballot) == votes)
+        votes: math.fsum(fmean(ballot) for ballot in by_answer if len(ballot) == votes)
         for votes in set(counts)
     }
-    silent_score = mean(silent) if silent else 0.0
+    silent_score = fmean(silent) if silent else 0.0
     curve = []
     for k in range(1, max_k + 1):
         nobody_votes = math.comb(len(silent), k) / math.comb(len(scores), k)

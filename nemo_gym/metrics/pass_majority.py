@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, SupportsFloat
 
-from nemo_gym.metrics.estimators import mean, sample_standard_deviation
+from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.families import (
     AVG_SAMPLE_STD_DEV,
     STATISTICS,
@@ -20,7 +21,8 @@ from nemo_gym.metrics.families import (
     run_averages,
     score_families,
 )
-from nemo_gym.metrics.records import REWARD, canonical_answer, finite_number, is_failed
+from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed
+from nemo_gym.names import REWARD_KEY
 
 Row = dict[str, Any]
 ScoreFunction = Callable[[Row], Mapping[str, SupportsFloat | None]]
@@ -114,7 +116,7 @@ def add_avg_sample_std_dev(
                 if (spread := sample_standard_deviation(values[:k])) is not None
             ]
             if spreads:
-                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = mean(spreads)
+                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = fmean(spreads)
 
 
 def highest_k_metrics(
@@ -144,7 +146,7 @@ def highest_k_metrics(
 
 
 def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
-    return {"accuracy": row.get(REWARD)}
+    return {"accuracy": row.get(REWARD_KEY)}
 
 
 def _scores_of(row: Row, score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:

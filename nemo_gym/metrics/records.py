@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_gym.failures import SCORED_OUTCOMES, InputError, Outcome
+from nemo_gym.names import (
+    ATTEMPT_INDEX_KEY,
+    FAILURE_CLASS_KEY,
+    MASKED_KEY,
+    OUTCOME_KEY,
+    RESERVED_PREFIX,
+    REWARD_KEY,
+    ROLLOUT_INDEX_KEY,
+    TASK_INDEX_KEY,
+)
 
-TASK_INDEX = "_ng_task_index"
-ROLLOUT_INDEX = "_ng_rollout_index"
-ATTEMPT_INDEX = "_ng_attempt_index"
-OUTCOME = "_ng_outcome"
-FAILURE_CLASS = "_ng_failure_class"
-MASKED_KEYS = ("_ng_masked", "mask_sample")
+MASKED_KEYS = (MASKED_KEY, "mask_sample")
 """Ours, and the ecosystem's word for the same."""
-BOOKKEEPING_PREFIX = "_ng_"
-
-REWARD = "reward"
 REWARD_COMPONENTS = "reward_components"
 
 
@@ -51,11 +53,11 @@ def read_record(row: Mapping[str, Any], *, answer_key: str | None = None) -> Rol
         InputError: the row lacks a whole-numbered `_ng_task_index` or `_ng_rollout_index`.
     """
     scored = is_scored(row)
-    failure = row.get(FAILURE_CLASS)
+    failure = row.get(FAILURE_CLASS_KEY)
     return RolloutRecord(
-        task=_read_index(row, TASK_INDEX),
-        rollout=_read_index(row, ROLLOUT_INDEX),
-        attempt=_read_index(row, ATTEMPT_INDEX, default=0),
+        task=_read_index(row, TASK_INDEX_KEY),
+        rollout=_read_index(row, ROLLOUT_INDEX_KEY),
+        attempt=_read_index(row, ATTEMPT_INDEX_KEY, default=0),
         outcome=outcome_of(row),
         failure=None if failure is None else str(failure),
         measurements=read_measurements(row) if scored else {},
@@ -72,7 +74,7 @@ def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
     for name, number in _numbers(row.get(REWARD_COMPONENTS)).items():
         measurements[f"{REWARD_COMPONENTS}/{name}"] = number
     for name, number in _numbers(row).items():
-        if not name.startswith(BOOKKEEPING_PREFIX):
+        if not name.startswith(RESERVED_PREFIX):
             measurements[name] = number
     return measurements
 
@@ -80,13 +82,14 @@ def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
 def is_failed(row: Mapping[str, Any]) -> bool:
     """Whether the row says that its attempt failed, so that no number of it is a score."""
     return (
-        row.get(FAILURE_CLASS) is not None or (row.get(OUTCOME) or Outcome.COMPLETED) not in SCORED_OUTCOMES
+        row.get(FAILURE_CLASS_KEY) is not None
+        or (row.get(OUTCOME_KEY) or Outcome.COMPLETED) not in SCORED_OUTCOMES
     )
 
 
 def is_scored(row: Mapping[str, Any]) -> bool:
     """Whether a verifier gave this row its reward."""
-    return not is_failed(row) and finite_number(row.get(REWARD)) is not None
+    return not is_failed(row) and finite_number(row.get(REWARD_KEY)) is not None
 
 
 def is_masked(row: Mapping[str, Any]) -> bool:
@@ -96,9 +99,9 @@ def is_masked(row: Mapping[str, Any]) -> bool:
 
 def outcome_of(row: Mapping[str, Any]) -> str:
     """How the attempt ended; a row that doesn't say so completed if it has a reward, and failed if not."""
-    if row.get(FAILURE_CLASS) is not None:
+    if row.get(FAILURE_CLASS_KEY) is not None:
         return Outcome.FAILED.value
-    outcome = row.get(OUTCOME)
+    outcome = row.get(OUTCOME_KEY)
     if outcome is None:
         return (Outcome.COMPLETED if is_scored(row) else Outcome.FAILED).value
     return str(outcome)

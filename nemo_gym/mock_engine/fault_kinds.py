@@ -22,9 +22,7 @@ from nemo_gym.mock_engine.refusals import (
     ErrorAnswer,
 )
 from nemo_gym.mock_engine.request import Asked
-
-MISSING_LOGPROB = -9999.0
-"""What vLLM reports for a log probability that it doesn't have, and what it clamps at."""
+from nemo_gym.responses.logprobs import MISSING_LOGPROB
 
 UNPARSED_CALL = '<tool_call>\n{"name": "lookup", "arguments": {"key": "value"}}\n</tool_call>'
 

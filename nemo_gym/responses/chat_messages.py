@@ -17,7 +17,7 @@ from typing import Any
 from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.content_parts import chat_parts_of, required_text
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
-from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
+from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
 from nemo_gym.responses.problems import Note, Problems
 from nemo_gym.responses.reasoning import inline_thinking
 
@@ -27,7 +27,6 @@ _CALL_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"})
 _OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output"})
 _REASONING_FIELDS = frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"})
 
-_INPUT_ROLES = ("user", "system", "developer")
 BETWEEN_REASONING_PARTS = "\n\n"
 
 
@@ -85,7 +84,7 @@ class Transcript:
             self._problems.add_unknown(item, _MESSAGE_FIELDS, f"{field}.")
         if role == "assistant":
             self._add_assistant_message(item, field)
-        elif role in _INPUT_ROLES:
+        elif role in INPUT_ROLES:
             self._add_input_message(role, item, field)
         else:
             self._problems.add(f"{field}.role", f"{role!r} is no role of a message")

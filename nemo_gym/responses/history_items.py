@@ -13,7 +13,7 @@ from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHisto
 from nemo_gym.responses.problems import Problems
 from nemo_gym.responses.reasoning import split_thinking
 
-_INPUT_ROLES = ("user", "system", "developer")
+INPUT_ROLES = ("user", "system", "developer")
 _INPUT_FIELDS = frozenset({"type", "role", "content", "name"})
 _TOOL_FIELDS = frozenset({"type", "role", "content", "tool_call_id", "name"})
 _CHAT_ONLY_FIELDS = frozenset({"tool_calls", "reasoning", "reasoning_content", "refusal"})
@@ -34,7 +34,7 @@ def items_of_message(
 ) -> list[dict[str, Any]]:
     """One chat message as items, in the order reasoning, message, calls."""
     role = message.get("role")
-    if role in _INPUT_ROLES:
+    if role in INPUT_ROLES:
         return [_input_item(message, field, problems)]
     if role == "assistant":
         return _assistant_items(message, field, problems, dialect)

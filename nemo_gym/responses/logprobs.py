@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 MISSING_LOGPROB = -9999.0
-"""What vLLM writes for a logprob that it doesn't have."""
+"""vLLM writes it for a logprob that it does not have, and clamps lower ones to it."""
 
 
 def is_entry(entry: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from nemo_gym.responses.dialects import Dialect
 from nemo_gym.responses.problems import Problems
 from nemo_gym.responses.request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS
 
-_EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
+EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
 _NOT_AN_EXTRA = frozenset({"messages", "tools", "tool_choice", "metadata", *STREAM_FIELDS})
 """Fields that the conversation itself makes: an `extra_body` that holds them would silently undo it."""
 
@@ -30,10 +30,10 @@ def put_metadata(metadata: object, body: dict[str, Any], dialect: Dialect, probl
     if not isinstance(metadata, dict):
         problems.add("metadata", "must be an object")
         return
-    if not dialect.merge_metadata_extras or not any(key in metadata for key in _EXTRAS_KEYS):
+    if not dialect.merge_metadata_extras or not any(key in metadata for key in EXTRAS_KEYS):
         body["metadata"] = metadata
         return
-    extra_body, template_kwargs = (_parsed_extra(metadata, key, problems) for key in _EXTRAS_KEYS)
+    extra_body, template_kwargs = (_parsed_extra(metadata, key, problems) for key in EXTRAS_KEYS)
     template_kwargs = {
         **_template_kwargs_of(body, "", problems),
         **_template_kwargs_of(extra_body, "metadata.extra_body.", problems),
@@ -42,7 +42,7 @@ def put_metadata(metadata: object, body: dict[str, Any], dialect: Dialect, probl
     _merge_extra_body(extra_body, body, dialect, problems)
     if template_kwargs:
         body["chat_template_kwargs"] = template_kwargs
-    rest = {key: value for key, value in metadata.items() if key not in _EXTRAS_KEYS}
+    rest = {key: value for key, value in metadata.items() if key not in EXTRAS_KEYS}
     if rest:
         body["metadata"] = rest
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 
 from nemo_gym.failures import Boundary, Failure, GymError
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.answer import Answer, AttemptResult
 from nemo_gym.rollouts.plan import PlannedAttempt
-from nemo_gym.servers.context import TOKEN_HEADER
 from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
 
 _QUOTED_CHARACTERS = 500

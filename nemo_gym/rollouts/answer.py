@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
+from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.identity import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
@@ -24,7 +25,7 @@ from nemo_gym.rollouts.identity import (
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.task_rows import AGENT_TYPE, kind_of
 
-NG_FAILURE_CLASS_KEY: Final = "_ng_failure_class"
+NG_FAILURE_CLASS_KEY: Final = FAILURE_CLASS_KEY
 """In an answer: this attempt failed, and how. In a failure row: by what failures are counted."""
 NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
 """In an answer: write nothing; the rollout counts as not attempted."""

@@ -11,12 +11,11 @@ import orjson
 import yaml
 
 from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER
 from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
 
-DEFAULT_HEAD_PORT = 11000
-_HEAD = "head_server"
 _HEAD_ANSWERS_S = 10.0
 
 
@@ -46,7 +45,7 @@ async def find_gym(
     local = _read_file(folder / DISCOVERY_FILE)
     if host is None and port is None and local is not None:
         return local
-    url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_PORT)
+    url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
     config = await ask_head(url)
     same = local is not None and _head_url(local.config) == url
     return Gym(config, token or (local.token if local is not None and same else None))
@@ -67,10 +66,12 @@ def _read_file(path: Path) -> Gym | None:
 
 async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str, Any]:
     """The configuration that the head server at `url` answers. Raises `ConfigError` when none does."""
-    caller = Caller(Directory({_HEAD: [url]}), transport or HttpTransport(), budget=RetryBudget(attempts=1))
+    caller = Caller(
+        Directory({HEAD_SERVER: [url]}), transport or HttpTransport(), budget=RetryBudget(attempts=1)
+    )
     try:
         reply = await caller.call(
-            _HEAD,
+            HEAD_SERVER,
             "GET",
             "/global_config_dict_yaml",
             deadline=Deadline.after(_HEAD_ANSWERS_S),
@@ -90,7 +91,7 @@ async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str,
 
 
 def _head_url(config: Mapping[str, Any]) -> str | None:
-    head = config.get(_HEAD)
+    head = config.get(HEAD_SERVER)
     if not isinstance(head, Mapping) or not head.get("port"):
         return None
     return base_url(str(head.get("host") or "127.0.0.1"), int(head["port"]))

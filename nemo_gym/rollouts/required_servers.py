@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
+from nemo_gym.names import SERVER_KINDS
 from nemo_gym.rollouts.task_rows import AGENT_TYPE
-from nemo_gym.transport.directory import SERVER_KINDS, server_block
+from nemo_gym.transport.directory import server_block
 
 MODEL_TYPE = "responses_api_models"
 

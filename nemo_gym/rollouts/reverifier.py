@@ -9,11 +9,12 @@ import orjson
 
 from nemo_gym import sources
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.answer import Answer, AttemptResult, outcome_of
 from nemo_gym.rollouts.identity import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, RolloutId
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.stored import StoredRun
-from nemo_gym.servers.context import SESSION_HEADER, TOKEN_HEADER
+from nemo_gym.servers.context import SESSION_HEADER
 from nemo_gym.servers.episode import EndReason, failure_of
 from nemo_gym.servers.rows import ReverifyMode
 from nemo_gym.servers.server_client import ServerReply

@@ -16,6 +16,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.answer import Failed, Scored
 from nemo_gym.rollouts.dataset import read_lines
 from nemo_gym.rollouts.identity import AGENT_REF_KEY
@@ -24,7 +25,6 @@ from nemo_gym.rollouts.output import write_atomically
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.stopping import Stop, first_of
 from nemo_gym.rollouts.task_rows import AGENT_TYPE
-from nemo_gym.servers.context import TOKEN_HEADER
 from nemo_gym.tokens.masking import MaskTally
 from nemo_gym.transport import Caller, Deadline
 

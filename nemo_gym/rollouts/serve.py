@@ -19,6 +19,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from nemo_gym.names import END_KEY
 from nemo_gym.rollouts.answer import Failed, Scored
 from nemo_gym.rollouts.collector import Attempter, Collector
 from nemo_gym.rollouts.counters import RunCounters
@@ -28,7 +29,6 @@ from nemo_gym.rollouts.stopping import Stop, StopRules
 
 log = logging.getLogger(__name__)
 
-END_KEY = "_ng_end"
 _MOST_WAITING_BYTES = 32 << 20
 _CHUNK_BYTES = 256 << 10
 """Bytes handed to the socket at once; more follow when the reader has taken most of them."""

@@ -13,8 +13,6 @@ from nemo_gym.transport.deadline import Deadline
 
 SESSION_HEADER = "x-ng-session"
 """The session: the id of the rollout attempt, minted by the episode driver."""
-TOKEN_HEADER = "x-ng-token"
-"""The run's token; control routes need it when the run has one."""
 BOOT_HEADER = "x-ng-boot"
 """Names one life of a server process. Answered by `seed_session`; sent along, it makes a restarted server say
 `session_lost` instead of playing on with a state that is gone."""

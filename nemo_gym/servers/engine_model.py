@@ -11,7 +11,6 @@ import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,7 +20,6 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, sources
 from nemo_gym.failures import InputError
-from nemo_gym.paths import GYM_FOLDERS
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.messages_api import message_of_response, sse_of_message
@@ -136,12 +134,6 @@ class EngineModel(SimpleResponsesAPIModel):
 
     async def _answer_notes(self) -> dict[str, int]:
         return dict(self._noted)
-
-
-def find_file(name: str) -> Path | None:
-    """`name` below the folder that the command was started in, or else beside the package; None when at neither."""
-    folders = (WORKING_DIR, *GYM_FOLDERS)
-    return next((path for path in (folder / name for folder in folders) if path.is_file()), None)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
+from nemo_gym.names import FAILURE_CLASS_KEY, MASKED_KEY
 from nemo_gym.servers.context import LEAVE_OUT_HEADER, RequestContext, current_context
 from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.tokens.rows import with_sequence_settled
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FAILURE_CLASS_KEY = "_ng_failure_class"
-MASKED_KEY = "_ng_masked"
-"""In a scored row: trainers should leave it out. `mask_sample` says the same in the ecosystem's words."""
 _NO_ECHO = {LEAVE_OUT_HEADER: "responses_create_params,response"}
 _CLOSE_TIMEOUT_S = 2.5
 _CLOSE_TRIES = 2

@@ -14,8 +14,9 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.config import hide_secrets
 from nemo_gym.config_types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
+from nemo_gym.names import SERVER_KINDS
 from nemo_gym.servers.base import HEAD_SERVER_KEY_NAME, SimpleServer
-from nemo_gym.transport.directory import SERVER_KINDS, Directory, base_url, server_block
+from nemo_gym.transport.directory import Directory, base_url, server_block
 
 
 class HeadServer(SimpleServer):

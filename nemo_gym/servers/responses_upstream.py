@@ -16,7 +16,7 @@ import orjson
 from nemo_gym.failures import EngineError
 from nemo_gym.responses import VLLM, Converted, Note
 from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
-from nemo_gym.responses.metadata_extras import put_metadata
+from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
 from nemo_gym.responses.problems import Problems
 from nemo_gym.responses.tools import needs_tools
 from nemo_gym.tokens.records import CARRIED_FIELDS
@@ -25,7 +25,6 @@ OUR_FIELDS = CARRIED_FIELDS
 """What a model server adds to the items and messages of an answer, and what goes to no engine."""
 
 _TARGET = "this upstream's Responses API"
-_EXTRAS = ("extra_body", "chat_template_kwargs")
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _MERGING = replace(VLLM, max_tokens_field="max_output_tokens")
 _TEXT_ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning"})
@@ -60,7 +59,7 @@ def responses_request_of(
 
 def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str, str]:
     """Metadata as OpenAI takes it: strings only, and no extras for other engines."""
-    for key in _EXTRAS:
+    for key in EXTRAS_KEYS:
         if metadata.get(key):
             notes.append(
                 Note("dropped_engine_extras", f"metadata.{key}", "left out: the upstream has no place for it")
@@ -68,7 +67,7 @@ def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str,
     return {
         key: value if isinstance(value, str) else orjson.dumps(value).decode()
         for key, value in metadata.items()
-        if key not in _EXTRAS and value is not None
+        if key not in EXTRAS_KEYS and value is not None
     }
 
 

@@ -23,11 +23,12 @@ from pydantic import BaseModel, ConfigDict
 from nemo_gym import sources
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
+from nemo_gym.names import HEAD_SERVER, TOKEN_HEADER
 from nemo_gym.servers import bootstrap
 from nemo_gym.servers.context import (
     BOOT_HEADER,
     SESSION_HEADER,
-    TOKEN_HEADER,
     RequestContext,
     current_context,
 )
@@ -40,8 +41,7 @@ from nemo_gym.transport.outages import outages_of
 if TYPE_CHECKING:
     import aiohttp
 
-HEAD_SERVER_KEY_NAME = "head_server"
-DEFAULT_HEAD_SERVER_PORT = 11000
+HEAD_SERVER_KEY_NAME = HEAD_SERVER
 
 _REPEATABLE_PATHS = frozenset(
     {

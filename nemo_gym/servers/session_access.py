@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from nemo_gym import sources
 from nemo_gym.failures import Boundary, GymError
-from nemo_gym.servers.context import BOOT_HEADER, SESSION_HEADER, TOKEN_HEADER, RequestContext
+from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.servers.context import BOOT_HEADER, SESSION_HEADER, RequestContext
 from nemo_gym.servers.control import CONTROL_ROUTES
 from nemo_gym.servers.sessions import SessionCookies, SessionRegistry
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nemo_gym.responses.logprobs import MISSING_LOGPROB
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.reasons import MaskReason
 
-MISSING_LOGPROB = -9998.0
-"""Engines clamp log-probabilities at -9999, which also stands for one that is missing."""
+LOWEST_LOGPROB = MISSING_LOGPROB + 1.0
+"""A value this low or lower is the stand-in for a missing one, however it was rounded on its way here."""
 _ABOVE_CERTAIN = 1e-3
 """How far rounding can lift the logarithm of a probability above 0."""
 _NAMED = "token_id:"
@@ -76,7 +77,7 @@ def fault_of_logprobs(logprobs: object, count: int) -> MaskReason | None:
         return MaskReason.SHORT_LOGPROBS
     if not set(map(type, logprobs)) <= {float, int}:
         return MaskReason.INVALID_LOGPROBS
-    if not math.isfinite(sum(logprobs)) or min(logprobs) <= MISSING_LOGPROB or max(logprobs) > _ABOVE_CERTAIN:
+    if not math.isfinite(sum(logprobs)) or min(logprobs) <= LOWEST_LOGPROB or max(logprobs) > _ABOVE_CERTAIN:
         return MaskReason.INVALID_LOGPROBS
     return None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from nemo_gym.tokens.capture import MISSING_LOGPROB, capture_chat
+from nemo_gym.tokens.capture import LOWEST_LOGPROB, capture_chat
 from nemo_gym.tokens.reasons import MaskReason
 
 _MESSAGES = [{"role": "user", "content": "Say something."}]
@@ -95,7 +95,7 @@ def _candidates_in(chat: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _is_told(logprob: float) -> bool:
-    return math.isfinite(logprob) and logprob > MISSING_LOGPROB
+    return math.isfinite(logprob) and logprob > LOWEST_LOGPROB
 
 
 def _reasoning_field(chat: Mapping[str, Any]) -> str | None:

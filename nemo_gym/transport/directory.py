@@ -9,9 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from nemo_gym.failures import ConfigError
-
-SERVER_KINDS = ("resources_servers", "responses_api_models", "responses_api_agents")
-REPLICA_PORTS_KEY = "_ng_replica_ports"
+from nemo_gym.names import REPLICA_PORTS_KEY, SERVER_KINDS
 
 
 def base_url(host: str, port: int) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.in_memory import mount
-from nemo_gym.servers.engine_model import find_file
+from nemo_gym.paths import find_file
 from nemo_gym.transport import InMemoryTransport, Transport
 from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.config.small_gym import APPS
 from tests.launch.small_servers import write_server
 from tests.patience import wait_until_gone
 
@@ -112,10 +113,27 @@ def test_a_server_that_does_not_start_is_reported_with_its_root_cause(project: P
     done = run_to_its_end(project, FREE_HEAD)
     assert done.returncode == 1
     complaint = done.stderr.splitlines()
-    assert complaint[0] == "ng_run: ModuleNotFoundError: No module named 'not_there'"
+    assert complaint[:2] == [
+        "ng_run: warning: the options of these servers are not checked: small_env (app.py does not end with "
+        "`MyServer.run_webserver()`)",
+        "ng_run: ModuleNotFoundError: No module named 'not_there'",
+    ]
     assert "`small_env` died 3 times in a row" in done.stderr
     assert str(project / ".nemo_gym" / "logs") in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_code_that_cannot_be_imported_is_reported_before_anything_starts(project: Path) -> None:
+    app = project / "resources_servers" / "small" / "app.py"
+    app.write_text(f"import not_there\n{APPS['resources_servers/weather']}")
+    done = run_to_its_end(project, FREE_HEAD)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "ng_run: 1 problem",
+        "resources_servers/small/app.py:1",
+        "The code fails: ModuleNotFoundError: No module named 'not_there'.",
+    ]
+    assert not (project / ".nemo_gym").exists()
 
 
 def test_a_taken_port_is_reported_before_anything_starts(project: Path) -> None:

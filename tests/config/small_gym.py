@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config import ConfigErrors, GlobalConfig, load
+from nemo_gym.config.options import Inspect
 from nemo_gym.config.problems import Problem
 
 APPS = {
@@ -98,8 +99,13 @@ def write_gym(folder: Path, **files: str) -> Path:
     return folder
 
 
-def load_in(folder: Path, *overrides: str, initial: Mapping[str, Any] | None = None) -> GlobalConfig:
-    return load(overrides, initial=initial, working_directory=folder)
+def load_in(
+    folder: Path,
+    *overrides: str,
+    initial: Mapping[str, Any] | None = None,
+    inspect: Inspect | None = None,
+) -> GlobalConfig:
+    return load(overrides, initial=initial, working_directory=folder, inspect=inspect)
 
 
 def load_text(folder: Path, text: str, *overrides: str) -> GlobalConfig:
@@ -108,10 +114,15 @@ def load_text(folder: Path, text: str, *overrides: str) -> GlobalConfig:
     return load_in(folder, "+config_paths=[main.yaml]", *overrides)
 
 
-def problems_in(folder: Path, *overrides: str, initial: Mapping[str, Any] | None = None) -> list[Problem]:
+def problems_in(
+    folder: Path,
+    *overrides: str,
+    initial: Mapping[str, Any] | None = None,
+    inspect: Inspect | None = None,
+) -> list[Problem]:
     """The problems that loading finds; it must find some."""
     with pytest.raises(ConfigErrors) as raised:
-        load_in(folder, *overrides, initial=initial)
+        load_in(folder, *overrides, initial=initial, inspect=inspect)
     return raised.value.problems
 
 

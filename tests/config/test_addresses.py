@@ -67,11 +67,17 @@ def test_a_port_given_twice_is_reported(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("port", "99999"), ("port", "x"), ("port", "true"), ("num_workers", "0")]
+    ("key", "value", "wanted"),
+    [
+        ("port", "99999", "less than or equal to 65535, not 99999."),
+        ("port", "x", "a valid integer, not 'x'."),
+        ("port", "true", "a valid integer, not True."),
+        ("num_workers", "0", "greater than or equal to 1, not 0."),
+    ],
 )
-def test_wrong_numbers_are_reported(folder: Path, key: str, value: str) -> None:
+def test_wrong_numbers_are_reported(folder: Path, key: str, value: str, wanted: str) -> None:
     (problem,) = problems_in(folder, *LINE, f"+{WEATHER}.{key}={value}")
-    assert problem.message.startswith(f"{WEATHER}.{key} is ")
+    assert problem.message == f"{WEATHER}.{key} must be {wanted}"
 
 
 def test_a_port_range_that_is_none_is_reported(folder: Path) -> None:

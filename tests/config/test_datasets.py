@@ -68,7 +68,7 @@ def test_a_file_that_nothing_makes_has_to_be_there(folder: Path) -> None:
         (
             "{name: d, type: exmaple, jsonl_fpath: rows.jsonl}",
             f"{AT}.type must be 'train', 'validation', 'example' or 'benchmark', not 'exmaple'.",
-            "",
+            "Did you mean 'example'?",
         ),
         (
             "{name: d, type: train, jsonl_fpath: rows.jsonl, num_repeat: 2}",

@@ -176,14 +176,9 @@ def test_an_implementation_is_exchanged_by_deleting_the_old_one(folder: Path) ->
     assert [server.implementation for server in load_text(folder, text).servers] == ["other_model"]
 
 
-def test_a_domain_that_nobody_knows_is_an_error(folder: Path) -> None:
-    assert only(problems_of(folder, f"{BLOCK}      domain: mathe\n")) == (
-        "main.yaml:5:7",
-        "weather.resources_servers.weather.domain: there is no domain 'mathe'.",
-        "Did you mean 'math'?",
-    )
-
-
-def test_a_server_cannot_be_given_another_name_than_its_own(folder: Path) -> None:
-    _, message, _ = only(problems_of(folder, f"{BLOCK}      name: other\n"))
-    assert message == "weather.resources_servers.weather.name: weather has no option 'name'."
+def test_an_unknown_domain_is_an_error(folder: Path) -> None:
+    where, message, remedy = only(problems_of(folder, f"{BLOCK}      domain: mathe\n"))
+    assert where == "main.yaml:5:7"
+    assert message.startswith("weather.resources_servers.weather.domain must be 'math', 'coding', ")
+    assert message.endswith(" or 'other', not 'mathe'.")
+    assert remedy == "Did you mean 'math'?"

@@ -1,6 +1,7 @@
 import itertools
 import math
 import random
+from statistics import fmean, stdev
 
 import pytest
 from hypothesis import given
@@ -8,47 +9,21 @@ from hypothesis import strategies as st
 
 from nemo_gym.metrics.estimators import (
     Clusters,
-    Ratio,
-    RatioMean,
     clustered_standard_error,
     confidence_interval,
     expected_max_at_k,
     expected_max_curve,
-    mean,
-    median,
     pass_at_k,
     sample_standard_deviation,
     student_t_975,
 )
 
-ratios = st.builds(Ratio, st.one_of(st.integers(0, 9), st.floats(0, 9)), st.integers(1, 9))
 score_lists = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=8)
 
 
 def best_of_all_subsets(scores: list[float], k: int) -> float:
     bests = [max(subset) for subset in itertools.combinations(scores, k)]
     return sum(bests) / len(bests)
-
-
-def mean_of(*taken: Ratio) -> RatioMean:
-    taken_in = RatioMean()
-    for ratio in taken:
-        taken_in.add(ratio)
-    return taken_in
-
-
-def test_a_mean_of_ratios_is_rounded_once() -> None:
-    thirds = mean_of(Ratio(1, 3), Ratio(2, 3), Ratio(0.5, 1))
-    assert thirds.in_percent() == 50.0
-    assert thirds.standard_error() == pytest.approx(100 / 6 / math.sqrt(3))
-    assert mean_of(Ratio(1, 3)).standard_error() is None
-
-
-@given(st.lists(ratios, min_size=1, max_size=6), st.randoms())
-def test_a_mean_of_ratios_does_not_depend_on_their_order(taken: list[Ratio], shuffler: random.Random) -> None:
-    shuffled = taken[:]
-    shuffler.shuffle(shuffled)
-    assert mean_of(*shuffled).in_percent() == mean_of(*taken).in_percent()
 
 
 def test_tasks_without_a_sample_are_no_clusters() -> None:
@@ -106,7 +81,7 @@ def test_expected_max_ignores_the_order_of_scores(scores: list[float], shuffler:
 @given(score_lists)
 def test_expected_max_grows_with_k_from_the_mean_to_the_maximum(scores: list[float]) -> None:
     curve = expected_max_curve(scores, len(scores))
-    assert curve[0] == pytest.approx(mean(scores), abs=1e-9)
+    assert curve[0] == pytest.approx(fmean(scores), abs=1e-9)
     assert curve[-1] == pytest.approx(max(scores), abs=1e-9)
     assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(curve))
 
@@ -128,23 +103,14 @@ def test_more_correct_than_samples_is_refused() -> None:
         pass_at_k(3, 4, 1)
 
 
-def test_mean_median_and_spread_of_known_values() -> None:
-    assert mean([1.0, 2.0, 6.0]) == 3.0
-    assert median([6.0, 1.0, 2.0]) == 2.0
-    assert median([6.0, 1.0, 2.0, 3.0]) == 2.5
+def test_spread_of_known_values() -> None:
     assert sample_standard_deviation([1.0, 2.0, 6.0]) == pytest.approx(math.sqrt(7))
     assert sample_standard_deviation([1.0]) is None
 
 
-def test_mean_and_median_of_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="undefined"):
-        mean([])
-    with pytest.raises(ValueError, match="undefined"):
-        median([])
-
-
-def test_mean_rounds_once_whatever_the_order() -> None:
-    assert mean([1e16, 1.0, -1e16]) == mean([1e16, -1e16, 1.0]) == 1 / 3
+@given(st.lists(st.floats(min_value=-5, max_value=5), min_size=2, max_size=8))
+def test_spread_is_that_of_the_standard_library(values: list[float]) -> None:
+    assert sample_standard_deviation(values) == pytest.approx(stdev(values), abs=1e-12)
 
 
 def test_clustered_error_of_one_sample_per_task_is_the_ordinary_one() -> None:
@@ -193,6 +159,8 @@ def test_interval_covers_the_truth_about_19_times_in_20() -> None:
         clusters = [[float(dice.random() < chance) for _ in range(k)] for chance, k in tasks]
         error = clustered_standard_error(clusters)
         assert error is not None
-        interval = confidence_interval(mean([v for cluster in clusters for v in cluster]), error, clusters=25)
+        interval = confidence_interval(
+            fmean([v for cluster in clusters for v in cluster]), error, clusters=25
+        )
         covered += interval.low <= 0.5 <= interval.high
     assert 0.92 <= covered / 400 <= 0.98

@@ -10,14 +10,13 @@ import orjson
 import pytest
 from fastapi.testclient import TestClient
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.openai_utils import (
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymResponseCreateParamsNonStreaming,
 )
-from nemo_gym.servers.engine_model import find_file, model_entry
+from nemo_gym.servers.engine_model import model_entry
 from nemo_gym.servers.recorder import Recorder
 from nemo_gym.servers.server_client import process_transport
 from nemo_gym.testing.serving import serving
@@ -149,12 +148,6 @@ def test_a_recording_that_cannot_be_written_is_found_at_the_start(tmp_path: Path
 
 
 # --- Small things -----------------------------------------------------------------------------------------------
-
-
-def test_files_are_found_beside_the_package() -> None:
-    assert find_file("nemo_gym/py.typed") or find_file("nemo_gym/__init__.py")
-    assert find_file("nemo_gym/__init__.py") == PARENT_DIR / "nemo_gym" / "__init__.py"
-    assert find_file("no/such/file") is None
 
 
 def test_a_model_s_entry_has_openai_s_fields_and_the_engine_s() -> None:

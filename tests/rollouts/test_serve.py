@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.names import END_KEY
 from nemo_gym.rollouts.plan import PlannedAttempt
 from nemo_gym.rollouts.requested import RolloutOptions, RolloutRequest
-from nemo_gym.rollouts.serve import END_KEY, RolloutStream, WaitingLines
+from nemo_gym.rollouts.serve import RolloutStream, WaitingLines
 from nemo_gym.rollouts.task_rows import TaskShaper
 from tests.rollouts.doubles import Agents, Behaviour, always, failure, run_virtually, scored, task_row
 

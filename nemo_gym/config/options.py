@@ -1,0 +1,183 @@
+"""The options in a server's block: every key and every type, checked by the config class of its implementation.
+
+That class is an author's code, and no command imports it into its own process: an `Inspect` asks it in another one
+(`nemo_gym.launch.inspection`), which answers with an `Inspection` for each server. The keys that the gym reads
+itself are checked here, whatever the implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from nemo_gym.config.nodes import DictNode, Path, Scalar, nearest_location, node_at, render_path, value_at
+from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.config.pydantic_problems import Fault, faults_of, validate
+from nemo_gym.config.secrets import hide_in_text, secret_values
+from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config_types import Domain
+from nemo_gym.paths import display_path
+
+
+class ServerKeys(BaseModel):
+    """The keys that every server's block may hold, whatever its implementation."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    entrypoint: str
+    host: str | None = None
+    port: int | None = Field(None, strict=True, ge=0, le=65535)
+    num_workers: int | None = Field(None, strict=True, ge=1, le=1024)
+    datasets: Any = None
+    domain: Domain | None = None
+    description: Any = None
+    value: Any = None
+    verified: Any = None
+    verified_url: Any = None
+    allowed_agents: Any = None
+    allowed_model_types: Any = None
+
+
+_OF_THE_LAUNCHER = frozenset({"host", "port", "num_workers"})
+"""A server gets them from the launcher, which knows them only when it starts the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What an implementation says about one server's block."""
+
+    faults: Sequence[Fault] = ()
+    code_fault: tuple[str, int | None, str] | None = None
+    """Where the code fails before it can be asked: file, line and message."""
+    unchecked: str | None = None
+    """Why it could not be asked, where that is no fault of its code."""
+
+
+Inspect = Callable[[Sequence[ServerInstance], Mapping[str, Any]], Mapping[str, Inspection]]
+"""Asks the implementations of servers; answers by the servers' names. The second argument is the whole data."""
+
+
+def check_options(
+    servers: Sequence[ServerInstance],
+    data: Mapping[str, Any],
+    root: DictNode,
+    problems: Problems,
+    working_directory: FilePath,
+    inspect: Inspect | None,
+) -> None:
+    """Adds a problem for every option that is unknown, missing or of the wrong type, and for code that fails.
+
+    Servers whose implementation could not be asked are named in one warning.
+    """
+    for server in servers:
+        validate(ServerKeys, server.config, root, problems, server.path)
+    if inspect is None or not servers:
+        return
+    secrets = secret_values(data)
+    unchecked: dict[str, list[str]] = {}
+    for name, inspection in inspect(servers, data).items():
+        for fault in inspection.faults:
+            _add(fault, data, root, problems, secrets)
+        if inspection.code_fault is not None:
+            file, line, message = inspection.code_fault
+            where = Location(display_path(FilePath(file), working_directory), line)
+            problems.add(where, hide_in_text(message, secrets))
+        if inspection.unchecked is not None:
+            unchecked.setdefault(inspection.unchecked, []).append(name)
+    if unchecked:
+        reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in unchecked.items())
+        problems.warn(f"the options of these servers are not checked: {reasons}")
+
+
+def option_faults(
+    model: type[BaseModel], block: Mapping[str, Any], path: Path, default_host: str
+) -> Iterator[Fault]:
+    """The faults of a server's `block`, which stands at `path`, as a `model`: its implementation's config class."""
+    name, _, implementation = path
+    given = {key: value for key, value in block.items() if key not in _OF_THE_LAUNCHER}
+    given |= {"name": name, "host": block.get("host") or default_host, "port": 0}
+    if type(block.get("num_workers")) is int:
+        given["num_workers"] = block["num_workers"]
+    known = _accepted_keys(model)
+    if known is not None:
+        # `name` is the instance's own, which is given to the server.
+        own = (known - {"name"}) | set(ServerKeys.model_fields)
+        yield from _unknown(block, own, path, str(implementation))
+    try:
+        config = model.model_validate(given)
+    except ValidationError as error:
+        yield from faults_of(error, model, given, path)
+        return
+    for key, value in block.items():
+        yield from _nested_faults(_field_value(config, key), value, (*path, key), str(implementation))
+
+
+def _add(
+    fault: Fault, data: Mapping[str, Any], root: DictNode, problems: Problems, secrets: Iterable[str]
+) -> None:
+    if problems.found and _is_unresolved(fault.path, data, root):
+        return  # what it refers to is missing, and reported already
+    add = problems.add_absence if fault.is_missing else problems.add
+    add(nearest_location(root, fault.path), hide_in_text(fault.message, secrets), fault.remedy)
+
+
+def _is_unresolved(path: Path, data: Mapping[str, Any], root: DictNode) -> bool:
+    """Whether the value at `path` is one that could not be found, such as `${missing}` or `???`."""
+    node = node_at(root, path)
+    try:
+        return value_at(data, path) is None and isinstance(node, Scalar) and node.value is not None
+    except KeyError:
+        return False
+
+
+def _unknown(block: Mapping[str, Any], known: set[str], path: Path, implementation: str) -> Iterator[Fault]:
+    for key in sorted(set(block) - known):
+        at = (*path, key)
+        options = ", ".join(sorted(known - set(ServerKeys.model_fields)))
+        remedy = did_you_mean(key, known) or f"Its options are {options}."
+        yield Fault(at, f"{render_path(at)}: {implementation} has no option {key!r}.", remedy)
+
+
+def _nested_faults(value: Any, data: Any, path: Path, implementation: str) -> Iterator[Fault]:
+    """Unknown keys of the models inside a config that is valid otherwise: pydantic passes over them."""
+    if isinstance(value, BaseModel) and isinstance(data, Mapping):
+        known = _accepted_keys(type(value))
+        if known is not None:
+            yield from _unknown(data, known, path, implementation)
+        for key, below in data.items():
+            yield from _nested_faults(_field_value(value, key), below, (*path, key), implementation)
+    elif isinstance(value, Mapping) and isinstance(data, Mapping):
+        for key, below in data.items():
+            yield from _nested_faults(value.get(key), below, (*path, key), implementation)
+    elif isinstance(value, list | tuple) and isinstance(data, list):
+        for index, (item, below) in enumerate(zip(value, data, strict=False)):
+            yield from _nested_faults(item, below, (*path, index), implementation)
+
+
+def _field_value(model: BaseModel, key: str) -> Any:
+    """The value that `key` became in `model`; None where it became no field."""
+    names = (name for name, field in type(model).model_fields.items() if key in (name, field.alias))
+    return getattr(model, next(names, ""), None)
+
+
+def _accepted_keys(model: type[BaseModel]) -> set[str] | None:
+    """The keys that `model` reads; None where it may read any, or a validator sees the keys first."""
+    decorators = model.__pydantic_decorators__.model_validators.values()
+    if model.model_config.get("extra") in ("allow", "forbid") or issubclass(model, RootModel):
+        return None  # pydantic itself reports what is forbidden
+    if any(decorator.info.mode != "after" for decorator in decorators):
+        return None
+    by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
+    keys: set[str] = set()
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias
+        if alias is None or by_name:
+            keys.add(name)
+        for choice in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+            if choice is not None:
+                keys.add(str(choice.path[0]) if isinstance(choice, AliasPath) else choice)
+    return keys
