@@ -6,7 +6,6 @@ import queue
 import subprocess
 import sys
 import threading
-import urllib.request
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -15,9 +14,11 @@ import orjson
 from nemo_gym.failures import TransportError
 from nemo_gym.testing.engine.faults import read_faults
 from nemo_gym.testing.engine.options import EngineOptions, policy_of
+from nemo_gym.transport import Call, Reply, call_once_blocking
 
 START_WITHIN_S = 30.0
 STOP_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 30.0
 
 
 class EngineProcess:
@@ -80,12 +81,14 @@ class EngineProcess:
 
     def stats(self) -> dict[str, Any]:
         """What the engine saw: the answer of `GET /stats`."""
-        with urllib.request.urlopen(f"{self.root_url}/stats") as answer:
-            counted: dict[str, Any] = orjson.loads(answer.read())
+        counted: dict[str, Any] = self._call(Call("GET", "/stats")).json()
         return counted
 
     def reset_stats(self) -> None:
-        urllib.request.urlopen(urllib.request.Request(f"{self.root_url}/stats/reset", method="POST")).close()
+        self._call(Call("POST", "/stats/reset"))
+
+    def _call(self, call: Call) -> Reply:
+        return call_once_blocking(self.root_url, call, timeout_s=ANSWER_WITHIN_S)
 
     def __enter__(self) -> Self:
         self.start()
