@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import http.client
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from nemo_gym.client.connecting import Address, find_address
 from nemo_gym.client.rollout import Rollout, broken_off, read_line, refusal
+from nemo_gym.event_loop_thread import EventLoopThread
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
+
+if TYPE_CHECKING:
+    import aiohttp
 
 CONNECT_TIMEOUT_S = 10.0
 _PATH = "/rollouts"
@@ -44,21 +47,17 @@ class RolloutOptions(TypedDict, total=False):
 class _Client:
     address: Address
 
-    def _headers(self) -> dict[str, str]:
-        token = {TOKEN_HEADER: self.address.token} if self.address.token else {}
-        return {"content-type": "application/json", **token}
-
-
-class Gym(_Client):
-    """A running gym."""
-
     @classmethod
-    def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Gym:
+    def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Self:
         """The gym whose head server listens at `url`, or else the one that was started in `folder`.
 
         Raises `ConfigError` where no gym was started.
         """
         return cls(Address(url, token) if url is not None else find_address(folder))
+
+
+class Gym(_Client):
+    """A running gym, for code that waits. Its calls are those of `AsyncGym`, in an event loop of their own."""
 
     def rollouts(
         self,
@@ -69,7 +68,7 @@ class Gym(_Client):
     ) -> Generator[Rollout, None, None]:
         """The rollouts of task rows, in the order in which they finish; failures are among them.
 
-        They are begun when the first is asked for. Whoever reads slowly slows them down, and whoever leaves ends them.
+        They begin when the first is asked for. A slow reader slows them down; leaving the loop ends them.
 
         Args:
             rows: task rows; a rollout's `task` is the place of its row.
@@ -81,11 +80,8 @@ class Gym(_Client):
             TransportError: the gym is out of reach, or broke off.
             GymError: the gym gave up, because rollout after rollout failed alike.
         """
-        connection = _connection(self.address.url)
-        try:
-            yield from self._stream(connection, _body_of(rows, num_repeats, options))
-        finally:
-            connection.close()
+        with EventLoopThread("rollouts") as loop:
+            yield from loop.iterate(AsyncGym(self.address).rollouts(rows, num_repeats=num_repeats, **options))
 
     def update_policy(
         self,
@@ -95,7 +91,7 @@ class Gym(_Client):
         drop_in_flight: bool = False,
         reload_weights: bool = False,
     ) -> None:
-        """Tell a model server, all processes of it, which version of the policy answers from now on.
+        """Set the version of the policy that a model server, all processes of it, answers with from now on.
 
         Args:
             version: stamped on every call, and in the rows.
@@ -107,61 +103,16 @@ class Gym(_Client):
             TransportError: the gym is out of reach.
             GymError: there is no such model server, or it refused.
         """
-        update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
-        instances = self._exchange(self.address.url, "GET", "/server_instances")
-        url = _url_of(server, instances, self.address.url)
-        self._exchange(url, "POST", "/policy_version", json.dumps(update).encode())
-
-    def _exchange(self, url: str, method: str, path: str, body: bytes | None = None) -> Any:
-        """The JSON of a whole answer."""
-        connection = _connection(url)
-        try:
-            _connect(connection)
-            connection.request(method, path, body=body, headers=self._headers())
-            answer = connection.getresponse()
-            content = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(url, error) from error
-        finally:
-            connection.close()
-        if answer.status != http.HTTPStatus.OK:
-            raise refusal(answer.status, content, url)
-        return json.loads(content)
-
-    def _stream(self, connection: http.client.HTTPConnection, body: bytes) -> Iterator[Rollout]:
-        url = self.address.url
-        try:
-            _connect(connection)
-            connection.request("POST", _PATH, body=body, headers=self._headers())
-            answer = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(url, error) from error
-        if answer.status != http.HTTPStatus.OK:
-            raise refusal(answer.status, answer.read(), url)
-        is_whole = False
-        for line in _read_lines(answer, url):
-            if not line.endswith(b"\n"):
-                raise broken_off(url)
-            rollout = read_line(line)
-            if rollout is None:
-                is_whole = (
-                    True  # and the end of the body is still to be read: leaving before it breaks it off
+        with EventLoopThread("policy update") as loop:
+            loop.run(
+                AsyncGym(self.address).update_policy(
+                    version, server=server, drop_in_flight=drop_in_flight, reload_weights=reload_weights
                 )
-            else:
-                yield rollout
-        if not is_whole:
-            raise broken_off(url)
+            )
 
 
 class AsyncGym(_Client):
-    """A running gym, for event loops. Needs aiohttp."""
-
-    @classmethod
-    def connect(
-        cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None
-    ) -> AsyncGym:
-        """As `Gym.connect`."""
-        return cls(Address(url, token) if url is not None else find_address(folder))
+    """A running gym, for event loops."""
 
     async def rollouts(
         self,
@@ -171,30 +122,21 @@ class AsyncGym(_Client):
         **options: Unpack[RolloutOptions],
     ) -> AsyncGenerator[Rollout, None]:
         """As `Gym.rollouts`. Close the iterator (`contextlib.aclosing`) where a loop may be left early."""
-        import aiohttp
-
         url = self.address.url
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        body = json.dumps({"rows": list(rows), "num_repeats": num_repeats, **options}).encode()
         is_whole = False
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=timeout, read_bufsize=1 << 22) as session,
-                session.post(
-                    url + _PATH, data=_body_of(rows, num_repeats, options), headers=self._headers()
-                ) as answer,
-            ):
-                if answer.status != http.HTTPStatus.OK:
+        with _errors_named(url):
+            async with self._session() as session, session.post(url + _PATH, data=body) as answer:
+                if answer.status != HTTPStatus.OK:
                     raise refusal(answer.status, await answer.read(), url)
                 async for line in _lines(answer.content):
                     rollout = read_line(line)
                     if rollout is None:
-                        is_whole = True
+                        is_whole = (
+                            True  # the body's end is read too: leaving before it would break the call off
+                        )
                     else:
                         yield rollout
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise _unreachable(url, error) from error
-        except aiohttp.ClientError as error:
-            raise broken_off(url, error) from error
         if not is_whole:
             raise broken_off(url)
 
@@ -207,25 +149,45 @@ class AsyncGym(_Client):
         reload_weights: bool = False,
     ) -> None:
         """As `Gym.update_policy`."""
-        await asyncio.to_thread(
-            Gym(self.address).update_policy,
-            version,
-            server=server,
-            drop_in_flight=drop_in_flight,
-            reload_weights=reload_weights,
-        )
+        update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
+        async with self._session() as session:
+            instances = await self._exchange(session, self.address.url, "GET", "/server_instances")
+            url = _url_of(server, instances, self.address.url)
+            await self._exchange(session, url, "POST", "/policy_version", json.dumps(update).encode())
+
+    async def _exchange(
+        self, session: aiohttp.ClientSession, url: str, method: str, path: str, body: bytes | None = None
+    ) -> Any:
+        """The JSON of a whole answer."""
+        with _errors_named(url):
+            async with session.request(method, url + path, data=body) as answer:
+                content = await answer.read()
+        if answer.status != HTTPStatus.OK:
+            raise refusal(answer.status, content, url)
+        return json.loads(content)
+
+    def _session(self) -> aiohttp.ClientSession:
+        """A client that carries the run's token. Only connecting is bounded in time."""
+        import aiohttp
+
+        headers = {"content-type": "application/json"}
+        if self.address.token:
+            headers[TOKEN_HEADER] = self.address.token
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        return aiohttp.ClientSession(headers=headers, timeout=timeout, read_bufsize=1 << 22)
 
 
-def _connection(url: str) -> http.client.HTTPConnection:
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(parts.hostname or "", parts.port, timeout=CONNECT_TIMEOUT_S)
+@contextmanager
+def _errors_named(url: str) -> Iterator[None]:
+    """Turn the errors of aiohttp into those of the gym."""
+    import aiohttp  # takes a tenth of a second, which importing this module is not to take
 
-
-def _connect(connection: http.client.HTTPConnection) -> None:
-    """Raises OSError. How long an answer may take is not the socket's to say: rollouts and weights take their time."""
-    connection.connect()
-    connection.sock.settimeout(None)
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise _unreachable(url, error) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise broken_off(url, error) from error
 
 
 def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> str:
@@ -241,13 +203,6 @@ def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> s
     return url
 
 
-def _read_lines(answer: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
-    try:
-        yield from iter(answer.readline, b"")
-    except (OSError, http.client.HTTPException) as error:
-        raise broken_off(url, error) from error
-
-
 async def _lines(content: Any) -> AsyncIterator[bytes]:
     """The lines of a body, however long they are."""
     begun: list[bytes] = []
@@ -257,10 +212,6 @@ async def _lines(content: Any) -> AsyncIterator[bytes]:
             yield b"".join([*begun, end])
             begun.clear()
         begun.append(rest)
-
-
-def _body_of(rows: Iterable[Mapping[str, Any]], num_repeats: int, options: Mapping[str, Any]) -> bytes:
-    return json.dumps({"rows": list(rows), "num_repeats": num_repeats, **options}).encode()
 
 
 def _unreachable(url: str, error: Exception) -> TransportError:

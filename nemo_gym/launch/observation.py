@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.launch import probe
-from nemo_gym.launch.probe import Figures
+from nemo_gym.failures import TransportError
 from nemo_gym.launch.records import GymRecord, ServerRecord
+from nemo_gym.transport import Call, call_once
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The counts of a server since its start."""
+
+    requests: int
+    errors: int
+    in_flight: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +53,36 @@ async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:
 
 
 async def _observe_server(server: ServerRecord, token: str, timeout_s: float) -> Observation:
-    figures = await probe.get_figures(server.url, token, timeout_s=timeout_s)
-    answers = figures is not None or await probe.answers(server.url, timeout_s=timeout_s)
-    return Observation(server, answers, figures, memory_bytes(server.pid))
+    figures = await get_figures(server.url, token, timeout_s=timeout_s)
+    is_up = figures is not None or await answers(server.url, timeout_s=timeout_s)
+    return Observation(server, is_up, figures, memory_bytes(server.pid))
+
+
+async def answers(url: str, *, timeout_s: float) -> bool:
+    """Whether the server at `url` answers, and not with a server error.
+
+    Any other status will do: a server of an author's own making may lack the route `/`.
+    """
+    try:
+        return (await call_once(url, Call("GET", "/"), timeout_s=timeout_s)).status < 500
+    except TransportError:
+        return False
+
+
+async def get_figures(url: str, token: str, *, timeout_s: float) -> Figures | None:
+    """The figures of the server at `url`, or None where it gives none."""
+    try:
+        call = Call("GET", "/_ng/stats", headers={"x-ng-token": token})
+        answer = await call_once(url, call, timeout_s=timeout_s)
+    except TransportError:
+        return None  # down or busy: the state says which
+    if answer.status != 200:
+        return None  # a server of an author's own making, without the route
+    try:
+        counts = json.loads(answer.body)
+        return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]))
+    except (ValueError, KeyError, TypeError):
+        return None  # its own route of the same path
 
 
 def memory_bytes(pid: int | None) -> int | None:

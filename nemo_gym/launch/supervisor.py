@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.launch import logs, probe
+from nemo_gym.launch import logs
 from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.observation import answers
 from nemo_gym.launch.spawners import Child, ServerProcess, Spawner
 from nemo_gym.launch.states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
 
@@ -253,6 +254,6 @@ async def _ask_until_answered(url: str) -> bool:
     The socket is open before the server is, so the first question usually waits in the backlog for its answer.
     """
     while True:
-        if await probe.answers(url, timeout_s=PROBE_TIMEOUT_S):
+        if await answers(url, timeout_s=PROBE_TIMEOUT_S):
             return True
         await asyncio.sleep(_PROBE_PAUSE_S)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from nemo_gym.launch.observation import Observation
-from nemo_gym.launch.probe import Figures
+from nemo_gym.launch.observation import Figures, Observation
 
 _STYLE_OF_STATE: Mapping[str, str] = {
     "preparing": "yellow",

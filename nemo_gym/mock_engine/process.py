@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import urllib.request
 from types import TracebackType
 from typing import Any, Self
-
-import orjson
 
 from nemo_gym.failures import TransportError
 from nemo_gym.mock_engine.faults import read_faults
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program
+from nemo_gym.transport import Call, Reply, call_once_blocking
 
 START_WITHIN_S = 30.0
 STOP_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 30.0
 
 
 class EngineProcess:
@@ -63,13 +62,15 @@ class EngineProcess:
             program.close()
 
     def stats(self) -> dict[str, Any]:
-        """What the engine saw: the answer of `GET /stats`."""
-        with urllib.request.urlopen(f"{self.root_url}/stats") as answer:
-            counted: dict[str, Any] = orjson.loads(answer.read())
+        """The engine's counters: the answer of `GET /stats`."""
+        counted: dict[str, Any] = self._call(Call("GET", "/stats")).json()
         return counted
 
     def reset_stats(self) -> None:
-        urllib.request.urlopen(urllib.request.Request(f"{self.root_url}/stats/reset", method="POST")).close()
+        self._call(Call("POST", "/stats/reset"))
+
+    def _call(self, call: Call) -> Reply:
+        return call_once_blocking(self.root_url, call, timeout_s=ANSWER_WITHIN_S)
 
     def __enter__(self) -> Self:
         self.start()

@@ -32,10 +32,15 @@ class AgentAttempter:
             self._headers[TOKEN_HEADER] = token
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
-        told = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
+        propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
         try:
             reply = await self._caller.call(
-                task.agent, "POST", "/run", body=task.body(), headers=dict(self._headers), told=told
+                task.agent,
+                "POST",
+                "/run",
+                body=task.body(),
+                headers=dict(self._headers),
+                propagated=propagated,
             )
         except GymError as error:
             return error.failure

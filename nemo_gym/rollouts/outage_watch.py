@@ -1,7 +1,8 @@
 """Says at once which engine a run is waiting for, instead of a progress line that stands still.
 
-Calls to an endpoint that is out wait inside the server that makes them (`nemo_gym.transport.outages`). While a run is
-under way its servers are asked twice a second what they can't reach, and how many of their calls were turned away.
+Calls to an endpoint that is out wait inside the server that makes them (`nemo_gym.transport.circuit_breaker`). While a
+run is under way its servers are asked twice a second what they can't reach, and how many of their calls were turned
+away.
 """
 
 from __future__ import annotations

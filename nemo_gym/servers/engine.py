@@ -32,7 +32,7 @@ from nemo_gym.servers.context import current_context
 from nemo_gym.servers.server_client import process_transport
 from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget, Transport
 from nemo_gym.transport.calls import UNDELIVERED_CODES
-from nemo_gym.transport.outages import Outages, outages_of
+from nemo_gym.transport.circuit_breaker import CircuitBreakers, breakers_of
 
 log = logging.getLogger(__name__)
 
@@ -141,11 +141,11 @@ class Engine:
         call = Call(method, path + self._query, body, self._headers)
         transport = self._transport or process_transport()
         if len(ranked) > 1:
-            outages = outages_of(transport)
-            for url in _reachable(ranked, outages):
+            breakers = breakers_of(transport)
+            for url in _reachable(ranked, breakers):
                 try:
                     firm = _FirmTransport(transport)
-                    return await self._send(url, call, firm, self._budget, deadline, outages)
+                    return await self._send(url, call, firm, self._budget, deadline, breakers)
                 except EngineError as error:
                     if error.failure.code not in UNDELIVERED_CODES:
                         raise
@@ -189,13 +189,13 @@ class Engine:
         transport: Transport,
         budget: RetryBudget,
         deadline: Deadline | None,
-        outages: Outages | None = None,
+        breakers: CircuitBreakers | None = None,
     ) -> EngineReply:
         context = current_context.get()
         caller = self._caller
         if caller is None or caller.transport is not transport or budget is not self._budget:
-            caller = Caller(self._directory, transport, budget=budget, outages=outages, rng=self._rng)
-            if outages is None and budget is self._budget:
+            caller = Caller(self._directory, transport, budget=budget, breakers=breakers, rng=self._rng)
+            if breakers is None and budget is self._budget:
                 self._caller = caller
         try:
             reply = await caller.call(
@@ -264,12 +264,12 @@ class _FirmTransport:
         await self._transport.close()
 
 
-def _reachable(urls: list[str], outages: Outages) -> list[str]:
+def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
     """Those of `urls` that are not known to be out."""
-    if not outages.by_url:
+    if not breakers.by_url:
         return urls
     now = sources.monotonic()
-    return [url for url in urls if not outages.is_out(url, now)]
+    return [url for url in urls if not breakers.is_out(url, now)]
 
 
 def root_of(url: str) -> str:

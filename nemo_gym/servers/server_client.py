@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
@@ -22,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import sources
 from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.names import HEAD_SERVER, TOKEN_HEADER
 from nemo_gym.servers import bootstrap
@@ -33,10 +31,10 @@ from nemo_gym.servers.context import (
     current_context,
 )
 from nemo_gym.servers.control import is_control_route
-from nemo_gym.transport import Caller, Directory, HttpTransport, Reply, Transport
+from nemo_gym.transport import Call, Caller, Directory, HttpTransport, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import cookie_header
+from nemo_gym.transport.circuit_breaker import breakers_of
 from nemo_gym.transport.directory import base_url
-from nemo_gym.transport.outages import outages_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -177,11 +175,13 @@ class ServerClient(BaseModel):
         from omegaconf import OmegaConf
 
         head = head_server_config or cls.load_head_server_config()
-        url = f"{base_url(head.host, head.port)}/global_config_dict_yaml"
+        url = base_url(head.host, head.port)
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                text = orjson.loads(answer.read())
-        except (urllib.error.URLError, OSError, ValueError) as error:
+            reply = call_once_blocking(url, Call("GET", "/global_config_dict_yaml"), timeout_s=10)
+            if not reply.ok:
+                raise ValueError(f"HTTP {reply.status}")
+            text = reply.json()
+        except (TransportError, ValueError) as error:
             raise ConfigError(
                 f"no head server answers at {url} ({error})",
                 code="head_unreachable",
@@ -291,7 +291,7 @@ class ServerClient(BaseModel):
             headers=call_headers,
             session=session,
             deadline=deadline,
-            told=deadline,
+            propagated=deadline,
             repeatable=repeatable,
         )
         if opens and context is not None:
@@ -370,13 +370,13 @@ def process_transport() -> HttpTransport:
 def process_outages() -> list[dict[str, Any]]:
     """The endpoints that calls of the running event loop can't reach."""
     transport = _transports.get(id(asyncio.get_running_loop()))
-    return outages_of(transport).to_wire(time.monotonic()) if transport is not None else []
+    return breakers_of(transport).to_wire(time.monotonic()) if transport is not None else []
 
 
 def process_refusals() -> int:
     """How many calls of the running event loop were turned away because an endpoint had too many."""
     transport = _transports.get(id(asyncio.get_running_loop()))
-    return outages_of(transport).refusals if transport is not None else 0
+    return breakers_of(transport).refusals if transport is not None else 0
 
 
 async def request(method: str, url: str, **options: Any) -> aiohttp.ClientResponse:

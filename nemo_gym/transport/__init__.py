@@ -1,4 +1,4 @@
-"""Whom to call and how: server names, deadlines, retries, replicas; HTTP and in-memory behind one seam."""
+"""Calls between servers: names, deadlines, retries, replicas; HTTP and memory behind one interface."""
 
 from nemo_gym.transport.caller import Caller, RetryBudget, failure_of_reply
 from nemo_gym.transport.calls import Call, Reply, Transport
@@ -6,6 +6,7 @@ from nemo_gym.transport.deadline import Deadline
 from nemo_gym.transport.directory import Directory
 from nemo_gym.transport.http import HttpTransport
 from nemo_gym.transport.memory import InMemoryTransport
+from nemo_gym.transport.single_call import call_once, call_once_blocking
 
 __all__ = [
     "Call",
@@ -17,5 +18,7 @@ __all__ = [
     "Reply",
     "RetryBudget",
     "Transport",
+    "call_once",
+    "call_once_blocking",
     "failure_of_reply",
 ]

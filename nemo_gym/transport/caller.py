@@ -2,12 +2,13 @@
 
 A call is sent again only when that is safe (design decision 6): nothing was delivered; or a proxy or engine
 answered 408, 429, 502, 503 or 504; or the connection broke and the callee is repeatable (a model call, a session
-opened by id, a pure verify). A call that may have side effects and whose connection broke has failed as
-`ambiguous_delivery`: nobody knows whether it was executed. An error envelope of ours is never retried here: the
-server that met the root cause has already tried.
+opened by id, a pure verify). A call that may have side effects and whose connection broke fails as
+`ambiguous_delivery`: it may have been executed. An error envelope of ours is never retried here: the server that met
+the root cause has already tried.
 
-The budget bounds attempts, and the seconds since the first failure; a long generation does not use it up. While an
-endpoint is out (`nemo_gym.transport.outages`), calls to it wait together, for as long as their budget has seconds.
+The budget bounds attempts, and the seconds since the first failure; a long generation does not use it up. While the
+circuit breaker of an endpoint is open (`nemo_gym.transport.circuit_breaker`), calls to it wait together, for as long
+as their budget has seconds.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ import orjson
 from nemo_gym import sources
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
 from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Reply, Transport
-from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
-from nemo_gym.transport.directory import Directory
-from nemo_gym.transport.outages import (
+from nemo_gym.transport.circuit_breaker import (
     UNREACHABLE_CODES,
     UNREACHABLE_STATUSES,
-    Outages,
-    outages_of,
+    CircuitBreakers,
+    breakers_of,
 )
+from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
+from nemo_gym.transport.directory import Directory
+from nemo_gym.transport.errors import DISCONNECTED, REDIRECTED, call_failed
 
 log = logging.getLogger(__name__)
 
 RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 AMBIGUOUS = "ambiguous_delivery"
 """The code of a call with side effects whose connection broke."""
 
@@ -63,16 +66,16 @@ class Caller:
         transport: Transport,
         *,
         budget: RetryBudget | None = None,
-        outages: Outages | None = None,
+        breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = sources.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """`outages`: what is known about endpoints; by default shared with all callers of `transport`."""
+        """`breakers`: by default those that all callers of `transport` share."""
         self.directory = directory
         self.transport = transport
-        self._outages = outages_of(transport) if outages is None else outages
-        self._out = self._outages.by_url
+        self._breakers = breakers_of(transport) if breakers is None else breakers
+        self._out = self._breakers.by_url
         self._budget = budget or RetryBudget()
         self._clock = clock
         self._sleep = sleep
@@ -88,24 +91,25 @@ class Caller:
         headers: dict[str, str] | None = None,
         session: str | None = None,
         deadline: Deadline | None = None,
-        told: Deadline | None = None,
+        propagated: Deadline | None = None,
         repeatable: bool = False,
     ) -> Reply:
-        """The peer's answer, whatever its status. Raises `TransportError`, `DeadlineError` or `ConfigError`.
+        """The peer's answer, whatever its status but a redirect.
 
-        `deadline` ends the wait. `told` is the deadline that the peer is to keep: each attempt says what is left.
+        `deadline` ends the wait. `propagated` is the peer's deadline: each attempt sends the seconds that are left.
+        Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
         call = Call(method, path, body, headers or {})
         url = self.directory.choose(server, session, self._is_out if self._out else None)
         if deadline is None:
-            return await self._try(server, url, call, session, told, repeatable)
+            return await self._try(server, url, call, session, propagated, repeatable)
         left = deadline.seconds_left(self._clock)
         try:
             async with asyncio.timeout(max(left, 0.0)):
-                return await self._try(server, url, call, session, told, repeatable)
+                return await self._try(server, url, call, session, propagated, repeatable)
         except TimeoutError as error:
-            outage = self._out.get(url)
-            cause = f" ({outage.cause})" if outage is not None else ""
+            breaker = self._out.get(url)
+            cause = f" ({breaker.cause})" if breaker is not None else ""
             raise DeadlineError(
                 f"the deadline passed while waiting for {method} {_shown(path)} of `{server}` ({url}){cause}",
                 code="rollout_deadline",
@@ -115,76 +119,82 @@ class Caller:
             ) from error
 
     async def _try(
-        self, server: str, url: str, call: Call, session: str | None, told: Deadline | None, repeatable: bool
+        self,
+        server: str,
+        url: str,
+        call: Call,
+        session: str | None,
+        propagated: Deadline | None,
+        repeatable: bool,
     ) -> Reply:
         attempt = 0
         failing_since: float | None = None
         while True:
             attempt += 1
-            if self._out and (given_up := await self._wait_while_out(url)) is not None:
-                return _returned_or_raised(given_up)
-            if told is not None:
-                call.headers[DEADLINE_HEADER] = f"{told.seconds_left(self._clock):.3f}"
+            if self._out and (given_up := await self._wait_while_open(url)) is not None:
+                return _returned_or_raised(given_up, url)
+            if propagated is not None:
+                call.headers[DEADLINE_HEADER] = f"{propagated.seconds_left(self._clock):.3f}"
             last: TransportError | Reply
             try:
                 last = await self.transport.send(url, call)
-                if last.status < 400 and not self._out:
+                if last.status < 300 and not self._out:
                     return last
             except TransportError as error:
                 last = error
             if _says_unreachable(last):
-                self._outages.note_failure(url, last, self._clock())
+                self._breakers.note_failure(url, last, self._clock())
             elif isinstance(last, Reply):
-                self._outages.note_answer(url, self._clock())
+                self._breakers.note_answer(url, self._clock())
             if isinstance(last, Reply) and last.status == 429 and not is_our_envelope(last):
-                self._outages.refusals += 1
+                self._breakers.refusals += 1
             if not _may_be_sent_again(last, repeatable):
-                return _returned_or_raised(last if repeatable else _ambiguous(last, call))
+                return _returned_or_raised(last if repeatable else _ambiguous(last, call), url)
             now = self._clock()
             failing_since = now if failing_since is None else failing_since
             wait = self._wait_before_next(url, last, attempt, now - failing_since)
             if wait is None:
-                return _returned_or_raised(last)
-            self._tell(server, url, call, session, last, now)
+                return _returned_or_raised(last, url)
+            self._log(server, url, call, session, last, now)
             await self._sleep(wait)
 
     def _wait_before_next(
         self, url: str, last: TransportError | Reply, attempt: int, spent_s: float
     ) -> float | None:
         """Seconds before the next attempt; None when the budget has none left."""
-        outage = self._out.get(url)
-        is_out = outage is not None and outage.is_open and isinstance(last, TransportError)
+        breaker = self._out.get(url)
+        is_out = breaker is not None and breaker.is_open and isinstance(last, TransportError)
         if is_out and self._budget.attempts > 1:
-            return 0.0  # where nobody listens it is the outage that sets the pace, and seconds alone count
+            return 0.0  # an open circuit breaker sets the pace, and seconds alone count
         wait = retry_after_s(last) if isinstance(last, Reply) else None
         if wait is None:
             wait = self._budget.wait(attempt, self._rng)
         is_over = attempt >= self._budget.attempts or spent_s + wait > self._budget.seconds
         return None if is_over else wait
 
-    # --- Outages ------------------------------------------------------------------------------------------------
+    # --- Circuit breakers ---------------------------------------------------------------------------------------
 
     def _is_out(self, url: str) -> bool:
-        return self._outages.is_out(url, self._clock())
+        return self._breakers.is_out(url, self._clock())
 
-    async def _wait_while_out(self, url: str) -> TransportError | Reply | None:
-        """Wait while `url` is out; what it fails with when that takes longer than the budget."""
-        while (outage := self._out.get(url)) is not None:
+    async def _wait_while_open(self, url: str) -> TransportError | Reply | None:
+        """Wait while the circuit breaker of `url` is open; its last failure when that outlasts the budget."""
+        while (breaker := self._out.get(url)) is not None:
             now = self._clock()
-            if outage.would_admit(now):
-                outage.admit(now)
+            if breaker.would_admit(now):
+                breaker.admit(now)
                 return None
-            left = self._budget.seconds - (now - outage.since)
+            left = self._budget.seconds - (now - breaker.since)
             if left <= 0:
-                return outage.given_up(now)
-            await self._sleep(min(left, outage.seconds_to_wait(now)))
+                return breaker.given_up(now)
+            await self._sleep(min(left, breaker.seconds_to_wait(now)))
         return None
 
-    def _tell(
+    def _log(
         self, server: str, url: str, call: Call, session: str | None, last: TransportError | Reply, now: float
     ) -> None:
         kind = f"HTTP {last.status}" if isinstance(last, Reply) else last.failure.code
-        if self._outages.tell_once(url, kind, now):
+        if self._breakers.should_log(url, kind, now):
             cause = kind if isinstance(last, Reply) else last.failure.message
             log.warning("%s %s of `%s` (%s) failed: %s; trying again [%s]",
                         call.method, _shown(call.path), server, url, cause, session or "no session")  # fmt: skip
@@ -211,20 +221,23 @@ def _says_unreachable(last: TransportError | Reply) -> bool:
 
 def _ambiguous(last: TransportError | Reply, call: Call) -> TransportError | Reply:
     """`last` as the end of a call with side effects: a broken connection leaves open whether they have happened."""
-    if isinstance(last, Reply) or last.failure.code != "disconnected":
+    if isinstance(last, Reply) or last.failure.code != DISCONNECTED:
         return last
     what = f"{call.method} {_shown(call.path)}"
-    message = f"{last.failure.message}; nobody knows whether {what} was executed, so it was not sent again"
+    message = f"{last.failure.message}; {what} may have been executed, so it was not sent again"
     ambiguous = error_of(replace(last.failure, code=AMBIGUOUS, message=message))
     ambiguous.__cause__ = last
     assert isinstance(ambiguous, TransportError)
     return ambiguous
 
 
-def _returned_or_raised(end: TransportError | Reply) -> Reply:
-    if isinstance(end, Reply):
-        return end
-    raise end
+def _returned_or_raised(end: TransportError | Reply, url: str) -> Reply:
+    if not isinstance(end, Reply):
+        raise end
+    if end.status in REDIRECTS:
+        target = _shown(end.headers.get("location", "nowhere"))
+        raise call_failed(REDIRECTED, url, f"HTTP {end.status} to {target}")
+    return end
 
 
 def is_our_envelope(reply: Reply) -> bool:

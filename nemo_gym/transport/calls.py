@@ -30,7 +30,7 @@ class Reply:
     __slots__ = ("_headers", "body", "status")
 
     def __init__(self, status: int, headers: Headers | Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-        """`headers` as they arrived are read when somebody asks for them, which is seldom."""
+        """`headers` as they arrived are decoded on first use: most callers read none."""
         self.status = status
         self.body = body
         self._headers = headers
@@ -39,7 +39,9 @@ class Reply:
     def headers(self) -> Headers:
         headers = self._headers
         if not isinstance(headers, CIMultiDict | CIMultiDictProxy):
-            decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+            decoded = [
+                (name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in headers
+            ]
             headers = self._headers = CIMultiDict(decoded)
         return headers
 
@@ -61,8 +63,7 @@ class Reply:
 class Transport(Protocol):
     """Carries one call to one address. Raises `TransportError`; never retries, never times out by itself.
 
-    A `TransportError` with code `connect_refused`, `connect_timeout` or `name_unresolved` was raised before
-    anything was delivered; with `disconnected` nobody knows whether the peer executed the call.
+    The codes of its errors are those of `nemo_gym.transport.errors`.
     """
 
     async def send(self, base_url: str, call: Call) -> Reply: ...
@@ -70,7 +71,16 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-UNDELIVERED_CODES = frozenset({"connect_refused", "connect_timeout", "name_unresolved", "too_many_files"})
+UNDELIVERED_CODES = frozenset(
+    {
+        "invalid_url",
+        "name_unresolved",
+        "connect_refused",
+        "connect_timeout",
+        "too_many_files",
+        "unasked_answer",
+    }
+)
 """Codes of transport errors after which the peer has certainly not seen the call."""
 
 

@@ -11,18 +11,12 @@ from typing import Any
 import aiohttp
 
 from nemo_gym.transport.calls import Call, Reply
-from nemo_gym.transport.plain_http import (
-    CONNECT_TIMEOUT_S,
-    IDLE_S,
-    ConnectTimeout,
-    InvalidCall,
-    NotConnected,
-    probe_when_silent,
-)
+from nemo_gym.transport.errors import DISCONNECTED, MALFORMED_ANSWER, call_failed
+from nemo_gym.transport.plain_http import CONNECT_TIMEOUT_S, IDLE_S, connecting_failed, probe_when_silent
 
 
 class FullHttp:
-    """Sends calls as `PlainHttp` does, with its errors."""
+    """A `Transport` for any URL."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -42,22 +36,23 @@ class FullHttp:
         return self._session
 
     async def send(self, base_url: str, call: Call) -> Reply:
-        """Raises `InvalidCall`, `NotConnected` or `OSError`."""
         try:
             async with self.session().request(
                 call.method, base_url + call.path, data=call.body, headers=call.headers, allow_redirects=False
             ) as answer:
                 return Reply(answer.status, answer.headers, await answer.read())
         except aiohttp.InvalidURL as error:
-            raise InvalidCall(str(error)) from error
+            raise call_failed("invalid_url", base_url, error) from error
         except aiohttp.ClientConnectorDNSError as error:
-            raise socket.gaierror(str(error)) from error
+            raise call_failed("name_unresolved", base_url, error) from error
         except (aiohttp.ConnectionTimeoutError, aiohttp.ServerTimeoutError) as error:
-            raise ConnectTimeout(str(error)) from error
+            raise call_failed("connect_timeout", base_url, error) from error
         except aiohttp.ClientConnectorError as error:
-            raise NotConnected(error.os_error) from error
-        except aiohttp.ClientError as error:
-            raise ConnectionError(str(error) or type(error).__name__) from error
+            raise connecting_failed(base_url, error.os_error) from error
+        except aiohttp.ClientResponseError as error:
+            raise call_failed(MALFORMED_ANSWER, base_url, error) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise call_failed(DISCONNECTED, base_url, error) from error
 
     async def close(self) -> None:
         if self._session is not None:

@@ -4,24 +4,20 @@ Three clocks (design decision 5): connecting is bounded in seconds; silent socke
 how long an answer may take is the caller's deadline alone, because a universal read timeout would cut off the
 longest trajectories and bias training.
 
-The pool itself has no bound. Above it stands an admission: so many calls are in flight as the limit of open files
-allows, and the others wait for their turn.
+Calls in flight are capped at half of the limit of open files; further calls wait in the order in which they came.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import resource
-import socket
 from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
-from nemo_gym.transport.plain_http import ConnectTimeout, InvalidCall, NotConnected, PlainHttp
+from nemo_gym.transport.plain_http import PlainHttp
 
 if TYPE_CHECKING:
     import aiohttp
@@ -62,12 +58,12 @@ class HttpTransport:
         """`in_flight`: the most calls at once; by default what the limit of open files allows."""
         self._given_bound = in_flight
         self._most_in_flight = 0
-        """As many as may be; 0 until the first call asks what the limit of open files allows."""
+        """0 until the first call reads the limit of open files."""
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._plain = PlainHttp()
         self._full: FullHttp | None = None
-        self._has_told = False
+        self._has_logged = False
 
     def session(self) -> aiohttp.ClientSession:
         """aiohttp's pooled client. Calls made through it directly pass no admission."""
@@ -91,17 +87,6 @@ class HttpTransport:
             if self._full is None:
                 await asyncio.to_thread(import_module, "nemo_gym.transport.full_http")  # holds no event loop
             return await self._full_http().send(base_url, call)
-        except InvalidCall as error:
-            raise _failure("invalid_url", base_url, error, retryable=False) from error
-        except socket.gaierror as error:
-            raise _failure("name_unresolved", base_url, error, retryable=False) from error
-        except ConnectTimeout as error:
-            raise _failure("connect_timeout", base_url, error) from error
-        except NotConnected as error:
-            code = "too_many_files" if error.cause.errno == errno.EMFILE else "connect_refused"
-            raise _failure(code, base_url, error) from error
-        except OSError as error:
-            raise _failure("disconnected", base_url, error) from error
         finally:
             self._leave()
 
@@ -114,7 +99,7 @@ class HttpTransport:
         if self._in_flight < self._most_in_flight:
             self._in_flight += 1
             return
-        self._tell_once(base_url)
+        self._log_once(base_url)
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -125,7 +110,7 @@ class HttpTransport:
             raise
 
     def _leave(self) -> None:
-        """Give a place up, to who has waited longest."""
+        """Give a place up, to the call that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -133,9 +118,9 @@ class HttpTransport:
                 return
         self._in_flight -= 1
 
-    def _tell_once(self, base_url: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+    def _log_once(self, base_url: str) -> None:
+        if not self._has_logged:
+            self._has_logged = True
             files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             log.warning(
                 "%d calls are in flight, as many as may be where a process may open %d files; a call to %s waits. "
@@ -148,30 +133,3 @@ class HttpTransport:
         self._plain, self._most_in_flight = PlainHttp(), 0
         if self._full is not None:
             await self._full.close()
-
-
-_MESSAGES = {
-    "name_unresolved": "the name of {peer} does not resolve",
-    "connect_refused": "{peer} refuses the connection",
-    "too_many_files": "no file descriptor is left to connect to {peer}",
-    "connect_timeout": "{peer} did not accept the connection in time",
-    "invalid_url": "{peer} is not a valid URL",
-    "disconnected": "{peer} broke the connection off before its answer was whole",
-}
-_REMEDIES = {
-    "name_unresolved": "Check the host in the URL.",
-    "connect_refused": "Check that it runs and that host and port are right.",
-    "too_many_files": "Raise `ulimit -n` or lower the number of rollouts in parallel.",
-    "invalid_url": "A base URL looks like http://host:port/v1.",
-}
-
-
-def _failure(code: str, peer: str, error: BaseException, *, retryable: bool = True) -> TransportError:
-    detail = str(error) or type(error).__name__
-    return TransportError(
-        f"{_MESSAGES[code].format(peer=peer)} ({detail})",
-        code=code,
-        retryable=retryable,
-        remedy=_REMEDIES.get(code),
-        peer=peer,
-    )

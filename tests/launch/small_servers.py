@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.launch import probe
 from nemo_gym.launch.gym import LaunchOptions
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.states import RestartPolicy
 from nemo_gym.processes.fork_server import ForkServer
+from nemo_gym.transport import Call, call_once
 
 ECHO_SERVER = """
 import asyncio, json, os, signal, socket, sys
@@ -110,6 +110,6 @@ class Workbench:
 async def facts_of(url: str, path: str = "/") -> dict[str, Any]:
     import json
 
-    answer = await probe.get(url, path, timeout_s=30)
+    answer = await call_once(url, Call("GET", path), timeout_s=30)
     facts: dict[str, Any] = json.loads(answer.body)
     return facts

@@ -1,23 +1,40 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from nemo_gym.launch.observation import Observation, memory_bytes, observe
-from nemo_gym.launch.probe import Figures
+from nemo_gym.launch.observation import Figures, Observation, answers, get_figures, memory_bytes, observe
 from nemo_gym.launch.records import GymRecord, RunRecord, ServerRecord
 from nemo_gym.launch.sockets import hold
 from nemo_gym.launch.table import server_table
-from tests.launch.test_probe import answering
 
 RUN = RunRecord(os.getpid(), "token", "2026-01-01T00:00:00+00:00", "http://127.0.0.1:1")
 
 
 def a_server(url: str, state: str = "ready") -> ServerRecord:
     return ServerRecord("env", "resources_servers", "env", 0, url, state, os.getpid(), 0, "env.log")
+
+
+@asynccontextmanager
+async def answering(raw: bytes, seen: list[bytes] | None = None) -> AsyncIterator[str]:
+    """The URL of a server that answers everything with `raw` and hangs up."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if seen is not None:
+            seen.append(head)
+        writer.write(raw)
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 async def test_servers_with_figures_without_and_without_an_answer() -> None:
@@ -56,3 +73,38 @@ def test_the_table_has_a_row_per_replica_with_what_is_known() -> None:
     assert " ".join(lines[1].split()) == "env #0 resources http://127.0.0.1:1 ready 1,234 2 3 30 MB 0"
     assert " ".join(lines[2].split()) == "env #1 resources http://127.0.0.1:1 silent - - - - 1"
     assert lines[3].startswith("30 MB in all servers")
+
+
+async def test_figures_are_asked_for_with_the_token() -> None:
+    seen: list[bytes] = []
+    body = b'{"requests": 7, "errors": 1, "in_flight": 2, "more": 0}'
+    async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body, seen) as url:
+        assert await get_figures(url, "secret", timeout_s=30) == Figures(7, 1, 2)
+    assert seen[0].startswith(b"GET /_ng/stats HTTP/1.1\r\n")
+    assert b"\r\nx-ng-token: secret\r\n" in seen[0]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"HTTP/1.1 404 Not Found\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n\r\n[1]", b"nonsense"]
+)
+async def test_a_server_without_figures_has_none(raw: bytes) -> None:
+    async with answering(raw) as url:
+        assert await get_figures(url, "secret", timeout_s=30) is None
+
+
+@pytest.mark.parametrize("status", ["200 OK", "307 Temporary Redirect", "404 Not Found"])
+async def test_a_server_is_up_whatever_it_answers(status: str) -> None:
+    async with answering(f"HTTP/1.1 {status}\r\n\r\n".encode()) as url:
+        assert await answers(url, timeout_s=30)
+
+
+@pytest.mark.parametrize("raw", [b"HTTP/1.1 503 Busy\r\n\r\n", b"", b"nonsense\r\n"])
+async def test_a_server_that_fails_is_not(raw: bytes) -> None:
+    async with answering(raw) as url:
+        assert not await answers(url, timeout_s=30)
+
+
+async def test_nor_is_one_that_is_silent() -> None:
+    held = hold("127.0.0.1", 0, holder_of="nobody")
+    assert not await answers(held.url, timeout_s=0.05)
+    held.close()

@@ -143,7 +143,7 @@ def deadline_dropped() -> AbstractContextManager[Any]:
     call = Caller.call
 
     async def call_without(self: Caller, *args: Any, **options: Any) -> Any:
-        return await call(self, *args, **{**options, "deadline": None, "told": None})
+        return await call(self, *args, **{**options, "deadline": None, "propagated": None})
 
     return patch.object(Caller, "call", call_without)
 

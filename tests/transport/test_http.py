@@ -108,7 +108,7 @@ async def test_a_body_shorter_than_announced_is_ambiguous(transport: HttpTranspo
     assert caught.value.failure.code == "disconnected"
 
 
-async def test_an_answer_that_is_not_http_is_ambiguous(transport: HttpTransport) -> None:
+async def test_an_answer_that_is_not_http_is_named(transport: HttpTransport) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"hello\r\n\r\n")
@@ -117,7 +117,7 @@ async def test_an_answer_that_is_not_http_is_ambiguous(transport: HttpTransport)
     async with serve(handle) as url:
         with pytest.raises(TransportError) as caught:
             await transport.send(url, Call("GET", "/"))
-    assert caught.value.failure.code == "disconnected"
+    assert caught.value.failure.code == "malformed_answer"
 
 
 async def test_a_url_that_is_none_is_not_tried_again(transport: HttpTransport) -> None:

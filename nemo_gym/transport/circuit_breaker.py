@@ -1,4 +1,4 @@
-"""Endpoints that nobody can reach: found out once, not by every call.
+"""Circuit breakers: an endpoint that is out of reach is found out once, not by every call.
 
 A circuit breaker per base URL, shared by all callers of a transport. An endpoint that works has no entry, so that a
 call to it costs nothing here. One that fails several times in a row is *open*: calls to it wait instead of trying,
@@ -8,8 +8,8 @@ but for one probe every few seconds. The first answer closes it again.
                                      ▲                             │
                                      └────────(the probe failed)───┘
 
-A probe that has connected and waits for its answer says that somebody listens, so a half-open circuit also closes
-when its probe has not failed for longer than connecting may take.
+A probe that has connected and waits for its answer shows that the endpoint listens, so a half-open circuit also
+closes when its probe has not failed for longer than connecting may take.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ LOOK_AGAIN_S = 0.25
 UNREACHABLE_CODES = frozenset({"connect_refused", "connect_timeout"})
 UNREACHABLE_STATUSES = frozenset({502, 503})
 """What a proxy answers for an engine that is gone. A 504 may be about one request alone, a 429 is no outage."""
-TOLD_AGAIN_AFTER_S = 30.0
+LOG_AGAIN_AFTER_S = 30.0
 
 
-class Circuit(StrEnum):
+class CircuitState(StrEnum):
     """How an endpoint that failed is treated."""
 
     CLOSED = "closed"
@@ -50,15 +50,15 @@ class Circuit(StrEnum):
     """It has a probe, and gets nothing else."""
 
 
-CIRCUIT_TRANSITIONS: Mapping[Circuit, frozenset[Circuit]] = {
-    Circuit.CLOSED: frozenset({Circuit.OPEN}),
-    Circuit.OPEN: frozenset({Circuit.HALF_OPEN, Circuit.CLOSED}),
-    Circuit.HALF_OPEN: frozenset({Circuit.OPEN, Circuit.CLOSED}),
+CIRCUIT_TRANSITIONS: Mapping[CircuitState, frozenset[CircuitState]] = {
+    CircuitState.CLOSED: frozenset({CircuitState.OPEN}),
+    CircuitState.OPEN: frozenset({CircuitState.HALF_OPEN, CircuitState.CLOSED}),
+    CircuitState.HALF_OPEN: frozenset({CircuitState.OPEN, CircuitState.CLOSED}),
 }
 
 
 @dataclass(slots=True)
-class Outage:
+class CircuitBreaker:
     """An endpoint's failures since its last answer."""
 
     url: str
@@ -66,7 +66,7 @@ class Outage:
     last: TransportError | Reply
     """What it failed with last."""
     failures: int = 0
-    circuit: Circuit = Circuit.CLOSED
+    state: CircuitState = CircuitState.CLOSED
     waits_s: float = FIRST_PROBE_AFTER_S
     """From a failed probe to the next."""
     changed_at: float = 0.0
@@ -80,33 +80,35 @@ class Outage:
 
     @property
     def is_open(self) -> bool:
-        return self.circuit is not Circuit.CLOSED
+        return self.state is not CircuitState.CLOSED
 
     def would_admit(self, now: float) -> bool:
         """Whether a call may be sent to the endpoint now."""
-        if self.circuit is Circuit.OPEN:
+        if self.state is CircuitState.OPEN:
             return now - self.changed_at >= self.waits_s
-        return self.circuit is Circuit.CLOSED or now - self.changed_at >= PROBE_CONNECTS_WITHIN_S
+        return self.state is CircuitState.CLOSED or now - self.changed_at >= PROBE_CONNECTS_WITHIN_S
 
     def admit(self, now: float) -> None:
         """Note that a call is sent: it becomes the probe of an open circuit, and proof that a probe has connected."""
         if self.is_open:
-            self._become(Circuit.HALF_OPEN if self.circuit is Circuit.OPEN else Circuit.CLOSED, now)
+            self._become(
+                CircuitState.HALF_OPEN if self.state is CircuitState.OPEN else CircuitState.CLOSED, now
+            )
 
     def seconds_to_wait(self, now: float) -> float:
         """From now to when a waiting call should look again."""
-        if self.circuit is Circuit.OPEN:
+        if self.state is CircuitState.OPEN:
             return max(0.0, self.waits_s - (now - self.changed_at))
         return LOOK_AGAIN_S
 
     def note_failure(self, last: TransportError | Reply, now: float) -> None:
         self.last = last
         self.failures += 1
-        if self.circuit is Circuit.HALF_OPEN:
+        if self.state is CircuitState.HALF_OPEN:
             self.waits_s = min(LONGEST_BETWEEN_PROBES_S, 2.0 * self.waits_s)
-            self._become(Circuit.OPEN, now)
-        elif self.circuit is Circuit.CLOSED and self.failures >= FAILURES_TO_OPEN:
-            self._become(Circuit.OPEN, now)
+            self._become(CircuitState.OPEN, now)
+        elif self.state is CircuitState.CLOSED and self.failures >= FAILURES_TO_OPEN:
+            self._become(CircuitState.OPEN, now)
 
     def given_up(self, now: float) -> TransportError | Reply:
         """What a call comes to that will not wait any longer.
@@ -122,69 +124,69 @@ class Outage:
         assert isinstance(error, TransportError)
         return error
 
-    def _become(self, circuit: Circuit, now: float) -> None:
-        assert circuit in CIRCUIT_TRANSITIONS[self.circuit], (self.circuit, circuit)
-        self.circuit, self.changed_at = circuit, now
+    def _become(self, state: CircuitState, now: float) -> None:
+        assert state in CIRCUIT_TRANSITIONS[self.state], (self.state, state)
+        self.state, self.changed_at = state, now
 
 
-class Outages:
+class CircuitBreakers:
     """The endpoints of a transport that fail."""
 
     def __init__(self) -> None:
-        self.by_url: dict[str, Outage] = {}
+        self.by_url: dict[str, CircuitBreaker] = {}
         """Empty while everybody answers: what the hot path looks at."""
         self.refusals = 0
         """Calls that an endpoint turned away because it had too many (HTTP 429)."""
-        self._told_at: dict[tuple[str, str], float] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
 
     def is_out(self, url: str, now: float) -> bool:
         """Whether a call to `url` would have to wait."""
-        outage = self.by_url.get(url)
-        return outage is not None and not outage.would_admit(now)
+        breaker = self.by_url.get(url)
+        return breaker is not None and not breaker.would_admit(now)
 
     def note_failure(self, url: str, last: TransportError | Reply, now: float) -> None:
         """Note a failure by which the endpoint may be out."""
-        outage = self.by_url.get(url)
-        if outage is None:
-            outage = self.by_url[url] = Outage(url, now, last)
-        was_open = outage.is_open
-        outage.note_failure(last, now)
-        if outage.is_open and not was_open:
-            log.warning("%s; calls to it wait until it answers again", outage.cause)
+        breaker = self.by_url.get(url)
+        if breaker is None:
+            breaker = self.by_url[url] = CircuitBreaker(url, now, last)
+        was_open = breaker.is_open
+        breaker.note_failure(last, now)
+        if breaker.is_open and not was_open:
+            log.warning("%s; calls to it wait until it answers again", breaker.cause)
 
     def note_answer(self, url: str, now: float) -> None:
-        """Note that the endpoint answered. Only worth calling while there are outages."""
-        outage = self.by_url.pop(url, None)
-        if outage is not None and outage.is_open:
-            log.warning("%s answers again after %.1f s", url, now - outage.since)
+        """Note that the endpoint answered. Only worth calling while there is a breaker."""
+        breaker = self.by_url.pop(url, None)
+        if breaker is not None and breaker.is_open:
+            log.warning("%s answers again after %.1f s", url, now - breaker.since)
 
-    def tell_once(self, url: str, kind: str, now: float) -> bool:
+    def should_log(self, url: str, kind: str, now: float) -> bool:
         """Whether to log a failure of this kind: the first, and then one every half a minute."""
-        told_at = self._told_at.get((url, kind))
-        if told_at is not None and now - told_at < TOLD_AGAIN_AFTER_S:
+        logged_at = self._logged_at.get((url, kind))
+        if logged_at is not None and now - logged_at < LOG_AGAIN_AFTER_S:
             return False
-        self._told_at[url, kind] = now
+        self._logged_at[url, kind] = now
         return True
 
     def to_wire(self, now: float) -> list[dict[str, Any]]:
         """The endpoints that are out, for `GET /_ng/stats`."""
         return [
             {
-                "peer": outage.url,
-                "cause": outage.cause,
-                "seconds": round(now - outage.since, 1),
-                "failures": outage.failures,
+                "peer": breaker.url,
+                "cause": breaker.cause,
+                "seconds": round(now - breaker.since, 1),
+                "failures": breaker.failures,
             }
-            for outage in self.by_url.values()
+            for breaker in self.by_url.values()
         ]
 
 
-_of_transport: weakref.WeakKeyDictionary[Transport, Outages] = weakref.WeakKeyDictionary()
+_of_transport: weakref.WeakKeyDictionary[Transport, CircuitBreakers] = weakref.WeakKeyDictionary()
 
 
-def outages_of(transport: Transport) -> Outages:
+def breakers_of(transport: Transport) -> CircuitBreakers:
     """What is known about the endpoints behind `transport`, whoever called them."""
-    outages = _of_transport.get(transport)
-    if outages is None:
-        outages = _of_transport[transport] = Outages()
-    return outages
+    breakers = _of_transport.get(transport)
+    if breakers is None:
+        breakers = _of_transport[transport] = CircuitBreakers()
+    return breakers

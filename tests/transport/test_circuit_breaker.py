@@ -10,14 +10,14 @@ import pytest
 
 from nemo_gym.failures import DeadlineError, TransportError
 from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget
-from nemo_gym.transport.outages import (
+from nemo_gym.transport.circuit_breaker import (
     CIRCUIT_TRANSITIONS,
     FAILURES_TO_OPEN,
     LONGEST_BETWEEN_PROBES_S,
     PROBE_CONNECTS_WITHIN_S,
-    Circuit,
-    Outages,
-    outages_of,
+    CircuitBreakers,
+    CircuitState,
+    breakers_of,
 )
 from tests.transport.doubles import Clock, Peer, broken, reply
 
@@ -58,7 +58,7 @@ async def test_a_call_outlasts_an_outage_that_is_shorter_than_its_budget() -> No
     answer = await caller(peer, clock, attempts=5, seconds=60).call("engine", "POST", "/x")
     assert answer.status == 200
     assert 20.0 <= clock.now <= 20.0 + LONGEST_BETWEEN_PROBES_S
-    assert not outages_of(peer).by_url
+    assert not breakers_of(peer).by_url
 
 
 async def test_a_call_gives_up_when_the_outage_has_lasted_for_its_budget_and_is_final() -> None:
@@ -106,11 +106,11 @@ async def test_a_gateway_s_answer_opens_the_circuit_and_is_what_calls_come_to() 
     clock, peer = Clock(), Peer(reply(502, b"<html>"))
     first = await caller(peer, clock, attempts=5, seconds=30).call("engine", "GET", "/", repeatable=True)
     assert first.status == 502
-    outage = outages_of(peer).by_url.get(URL)
-    assert outage is not None
-    assert outage.circuit is Circuit.OPEN
+    breaker = breakers_of(peer).by_url.get(URL)
+    assert breaker is not None
+    assert breaker.state is CircuitState.OPEN
     clock.now += 30.0
-    outage.admit(clock.now)  # somebody else's probe
+    breaker.admit(clock.now)  # somebody else's probe
     later = await caller(peer, clock, attempts=5, seconds=30).call("engine", "GET", "/", repeatable=True)
     assert later.status == 502
 
@@ -123,7 +123,7 @@ async def test_what_is_about_one_call_opens_no_circuit(play: Any) -> None:
             caller(peer, Clock(), attempts=3).call("engine", "GET", "/", repeatable=True),
             return_exceptions=True,
         )
-    assert not outages_of(peer).by_url
+    assert not breakers_of(peer).by_url
 
 
 async def test_our_own_servers_envelopes_open_no_circuit() -> None:
@@ -131,7 +131,7 @@ async def test_our_own_servers_envelopes_open_no_circuit() -> None:
     peer = Peer(reply(503, wire))
     for _ in range(5):
         await caller(peer, Clock()).call("engine", "GET", "/", repeatable=True)
-    assert not outages_of(peer).by_url
+    assert not breakers_of(peer).by_url
 
 
 async def test_a_passed_deadline_names_what_the_endpoint_fails_with() -> None:
@@ -164,49 +164,49 @@ def _session_at(url: str) -> str:
 
 
 def test_a_half_open_circuit_admits_one_probe_and_closes_when_that_has_connected() -> None:
-    outages = Outages()
+    breakers = CircuitBreakers()
     for _ in range(FAILURES_TO_OPEN):
-        outages.note_failure(URL, broken("connect_timeout"), 0.0)
-    outage = outages.by_url.get(URL)
-    assert outage is not None
-    assert not outage.would_admit(0.1)
-    assert outage.would_admit(1.0)
-    outage.admit(1.0)
-    assert outage.circuit is Circuit.HALF_OPEN
-    assert outages.is_out(URL, 1.5)
-    assert outage.would_admit(1.0 + PROBE_CONNECTS_WITHIN_S)
-    outage.admit(1.0 + PROBE_CONNECTS_WITHIN_S)
-    assert not outage.is_open
+        breakers.note_failure(URL, broken("connect_timeout"), 0.0)
+    breaker = breakers.by_url.get(URL)
+    assert breaker is not None
+    assert not breaker.would_admit(0.1)
+    assert breaker.would_admit(1.0)
+    breaker.admit(1.0)
+    assert breaker.state is CircuitState.HALF_OPEN
+    assert breakers.is_out(URL, 1.5)
+    assert breaker.would_admit(1.0 + PROBE_CONNECTS_WITHIN_S)
+    breaker.admit(1.0 + PROBE_CONNECTS_WITHIN_S)
+    assert not breaker.is_open
 
 
 def test_probes_become_rarer_up_to_a_bound() -> None:
-    outages, now, waits = Outages(), 0.0, []
+    breakers, now, waits = CircuitBreakers(), 0.0, []
     for _ in range(FAILURES_TO_OPEN):
-        outages.note_failure(URL, broken("connect_refused"), now)
-    outage = outages.by_url.get(URL)
-    assert outage is not None
+        breakers.note_failure(URL, broken("connect_refused"), now)
+    breaker = breakers.by_url.get(URL)
+    assert breaker is not None
     for _ in range(8):
-        waits.append(outage.seconds_to_wait(now))
+        waits.append(breaker.seconds_to_wait(now))
         now += waits[-1]
-        outage.admit(now)
-        outages.note_failure(URL, broken("connect_refused"), now)
+        breaker.admit(now)
+        breakers.note_failure(URL, broken("connect_refused"), now)
     assert waits == sorted(waits)
     assert waits[-1] == LONGEST_BETWEEN_PROBES_S
 
 
 def test_every_circuit_can_close() -> None:
     for circuit, onward in CIRCUIT_TRANSITIONS.items():
-        assert circuit is Circuit.CLOSED or Circuit.CLOSED in onward
+        assert circuit is CircuitState.CLOSED or CircuitState.CLOSED in onward
         assert circuit not in onward
 
 
 def test_what_is_out_can_be_shown() -> None:
-    outages = Outages()
-    outages.note_failure(URL, broken("connect_refused"), 1.0)
-    outages.note_failure("http://b", reply(502), 1.0)
-    assert outages.to_wire(3.5) == [
+    breakers = CircuitBreakers()
+    breakers.note_failure(URL, broken("connect_refused"), 1.0)
+    breakers.note_failure("http://b", reply(502), 1.0)
+    assert breakers.to_wire(3.5) == [
         {"peer": URL, "cause": "connect_refused happened", "seconds": 2.5, "failures": 1},
         {"peer": "http://b", "cause": "http://b answers HTTP 502", "seconds": 2.5, "failures": 1},
     ]
-    outages.note_answer(URL, 4.0)
-    assert [shown["peer"] for shown in outages.to_wire(4.0)] == ["http://b"]
+    breakers.note_answer(URL, 4.0)
+    assert [shown["peer"] for shown in breakers.to_wire(4.0)] == ["http://b"]

@@ -1,0 +1,72 @@
+"""An event loop in a thread of its own, for code that waits: it works in a notebook's running event loop too."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast
+
+_T = TypeVar("_T")
+
+
+class EventLoopThread:
+    """`with EventLoopThread("name") as loop: loop.run(work())`. The thread ends with the block."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The result of `work`. An exception in the waiting thread, such as KeyboardInterrupt, cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, stream: AsyncGenerator[_T, None]) -> Generator[_T, None, None]:
+        """The items of `stream`, each asked for when the one before is done with. Leaving closes `stream`."""
+        try:
+            while (item := self.run(_next_of(stream))) is not _END:
+                yield cast(_T, item)
+        finally:
+            if not sys.is_finalizing():
+                self.run(_close(stream))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if sys.is_finalizing():  # daemon threads stand still, and waiting for one would never end
+            return
+        self.run(_end_other_tasks())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+_END: Final = object()
+
+
+async def _next_of(stream: AsyncGenerator[_T, None]) -> _T | object:
+    return await anext(stream, _END)
+
+
+async def _close(stream: AsyncGenerator[Any, None]) -> None:
+    await _end_other_tasks()  # such as an interrupted `_next_of`, which still runs in the stream
+    await stream.aclose()
+
+
+async def _end_other_tasks() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        if not task.cancelling():  # a second cancellation would cut its cleaning up short
+            task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
