@@ -87,8 +87,8 @@ class CollectOptions(Keys):
     @classmethod
     def _refuse_collector_processes(cls, _: object) -> None:
         raise ValueError(
-            "the key was removed. One collector writes over 10,000 rows a second and core; split a larger run by "
-            "datasets or commands, and merge the outputs with ng_aggregate_rollouts"
+            "the key was removed. Split a large run by datasets or commands, and merge the outputs with "
+            "ng_aggregate_rollouts. A collector, which writes over 10,000 rows a second and core, is one process"
         )
 
 

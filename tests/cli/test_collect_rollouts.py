@@ -126,7 +126,7 @@ def test_a_second_run_needs_to_be_told_what_to_do_with_the_first(
         ("+num_repeat=3", "num_repeats"),
         ("+num_repeats=0", "num_repeats"),
         ("+prompt_config=missing.yaml", "missing.yaml"),
-        ("+collector_processes=4", "merge the outputs with ng_aggregate_rollouts"),
+        ("+collector_processes=4", "merge the outputs with ng_aggregate_rollouts. A collector"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_and_leaves_no_output(
