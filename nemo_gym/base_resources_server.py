@@ -1,9 +1,9 @@
 """The ecosystem's import path for resources servers."""
 
-from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
+from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.servers.resources import BaseResourcesServer, BaseResourcesServerConfig, SimpleResourcesServer
-from nemo_gym.servers.rows import (
+from nemo_gym.resources.server import BaseResourcesServer, BaseResourcesServerConfig, SimpleResourcesServer
+from nemo_gym.serving.rows import (
     BaseMultiRewardVerifyResponse,
     BaseRunRequest,
     BaseSeedSessionRequest,

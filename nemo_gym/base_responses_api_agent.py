@@ -2,12 +2,12 @@
 
 from fastapi import Body
 
-from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.servers.agent import (
+from nemo_gym.agents.agent import (
     BaseResponsesAPIAgent,
     BaseResponsesAPIAgentConfig,
     SimpleResponsesAPIAgent,
 )
+from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
 
 __all__ = [
     "AggregateMetrics",

@@ -2,6 +2,6 @@
 
 from fastapi import Body
 
-from nemo_gym.servers.model import BaseResponsesAPIModel, BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
+from nemo_gym.engines.model import BaseResponsesAPIModel, BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 
 __all__ = ["BaseResponsesAPIModel", "BaseResponsesAPIModelConfig", "Body", "SimpleResponsesAPIModel"]

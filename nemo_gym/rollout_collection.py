@@ -1,7 +1,7 @@
 """The ecosystem's import path for rollout collection. It lives in `nemo_gym.rollouts`."""
 
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY, NG_NO_PERSIST_KEY, NG_TERMINAL_KEY
-from nemo_gym.rollouts.examples import RolloutCollectionConfig, RolloutCollectionHelper
+from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, NG_NO_PERSIST_KEY, NG_TERMINAL_KEY
+from nemo_gym.rollouts.run.examples import RolloutCollectionConfig, RolloutCollectionHelper
 
 __all__ = [
     "NG_FAILURE_CLASS_KEY",

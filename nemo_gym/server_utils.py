@@ -2,10 +2,11 @@
 
 from nemo_gym.config_types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.global_config import get_first_server_config_dict, get_global_config_dict
-from nemo_gym.servers.base import BaseServer, SimpleServer
-from nemo_gym.servers.head import HeadServer
-from nemo_gym.servers.rollout_paths import apply_rollout_prefix, rollout_path_prefix
-from nemo_gym.servers.server_client import (
+from nemo_gym.head.server import HeadServer
+from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.rollout_paths import apply_rollout_prefix, rollout_path_prefix
+from nemo_gym.serving.sessions import SESSION_ID_KEY
+from nemo_gym.transport.server_client import (
     DEFAULT_HEAD_SERVER_PORT,
     HEAD_SERVER_KEY_NAME,
     ServerClient,
@@ -16,7 +17,6 @@ from nemo_gym.servers.server_client import (
     raise_for_status,
     request,
 )
-from nemo_gym.servers.sessions import SESSION_ID_KEY
 
 __all__ = [
     "DEFAULT_HEAD_SERVER_PORT",

@@ -32,12 +32,12 @@ from multidict import CIMultiDict
 from pydantic import Field
 
 from nemo_gym.cli.command import Keys
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.journal import Existing
-from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, HttpTransport, Reply, Transport
 from perf.floor import answer, body_of, served
 from perf.measure import Figures, cpu_s, medians

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 
-from nemo_gym.servers.base import SimpleServer
+from nemo_gym.serving.base import SimpleServer
 from perf.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
 from perf.measure import Figures, medians
 from responses_api_models.vllm_model.app import VLLMModel

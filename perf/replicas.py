@@ -20,9 +20,9 @@ from pydantic import Field
 
 from nemo_gym.cli.command import Keys
 from nemo_gym.names import TOKEN_HEADER
-from nemo_gym.rollouts.discovery import find_gym
-from nemo_gym.servers.context import SESSION_HEADER
+from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.transport import Caller
+from nemo_gym.transport.context import SESSION_HEADER
 from perf import busy_counter
 from perf.measure import Figures, in_fast_loop, medians
 from perf.running_gym import running_gym

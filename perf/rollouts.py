@@ -29,7 +29,7 @@ from nemo_gym.cli.command import Keys
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.discovery import find_gym
+from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.transport import Call
 from nemo_gym.transport.directory import Directory
 from perf.episodes import EPISODES, Episode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nemo_gym.rollouts.collector import Limits
+from nemo_gym.rollouts.run.collector import Limits
 from simulation.events import AttemptId, Event, Kind, Sent
 from simulation.faults import AGENT, ASK, ENGINE, GENERATE, RUN, VERIFY
 from simulation.scenario import Scenario

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
-from nemo_gym.sources import Sources
+from nemo_gym.clock import Sources
 
 _BOOTED_AT = 1_000.0
 _BEGAN_AT = 1_800_000_000.0

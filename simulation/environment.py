@@ -18,14 +18,14 @@ from pydantic import BaseModel, PrivateAttr
 
 from nemo_gym.mock_engine import Reply, ToolCall
 from nemo_gym.mock_engine.conversation import Message, Tool, last_user_text, since_last_user
-from nemo_gym.servers.resources import BaseResourcesServerConfig, SimpleResourcesServer
-from nemo_gym.servers.rows import (
+from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
+from nemo_gym.serving.rows import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,
     BaseVerifyResponse,
 )
-from nemo_gym.servers.sessions import SESSION_ID_KEY
+from nemo_gym.serving.sessions import SESSION_ID_KEY
 from simulation.events import Kind, ToolRun, Verdict
 from simulation.faults import AGENT, ENVIRONMENT
 from simulation.processes import attempt_at_work, require_alive

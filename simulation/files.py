@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import orjson
 
-from nemo_gym.rollouts.compression import DAMAGE, holds_text, open_content
-from nemo_gym.rollouts.files import RunFiles, ending_of
-from nemo_gym.rollouts.identity import identity_in
+from nemo_gym.rollouts.output.files import RunFiles, ending_of
+from nemo_gym.rollouts.plan.compression import DAMAGE, holds_text, open_content
+from nemo_gym.rollouts.plan.identity import identity_in
 from simulation.mortal_disk import MortalDisk
 
 

@@ -6,13 +6,13 @@ import asyncio
 from random import Random
 from typing import Any
 
+from nemo_gym.head.server import HeadServer
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.names import REPLICA_PORTS_KEY
-from nemo_gym.servers.base import SimpleServer
-from nemo_gym.servers.head import HeadServer
-from nemo_gym.servers.server_client import ServerClient
+from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport import Transport
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.server_client import ServerClient
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from simulation.environment import AddingPolicy, SimulatedEnvironment

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from nemo_gym.rollouts.disk import Disk
+from nemo_gym.rollouts.output.disk import Disk
 from simulation.events import Kind
 from simulation.faults import Blow, CollectorFault, Fault
 from simulation.processes import Process, ProcessEnded

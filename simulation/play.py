@@ -11,21 +11,21 @@ from typing import Any
 
 import orjson
 
-from nemo_gym import sources
+from nemo_gym import clock as sources
 from nemo_gym.failures import GymError
-from nemo_gym.rollouts import disk as disks
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.counters import RunCounters
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym, ask_head
-from nemo_gym.rollouts.files import RunFiles
-from nemo_gym.rollouts.journal import Existing
-from nemo_gym.rollouts.progress import NoDisplay, Pace
-from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.stopping import Stop
-from nemo_gym.rollouts.summary import CollectSummary, counts_of
-from nemo_gym.servers.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
+from nemo_gym.rollouts.output import disk as disks
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.discovery import Gym, ask_head
+from nemo_gym.rollouts.run.progress import NoDisplay, Pace
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.stopping import Stop
+from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
+from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
 from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
 from simulation.determinism import SeededSources, errors_told_to
 from simulation.environment import draw_task

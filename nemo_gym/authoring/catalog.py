@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
+from nemo_gym.authoring._verification import verification_patterns
 from nemo_gym.authoring.implementations import ENTRYPOINT, Implementation, find_implementations
-from nemo_gym.authoring.verification import verification_patterns
-from nemo_gym.config_types import ServerKind
+from nemo_gym.config.types import ServerKind
 
 _ENVIRONMENTS: ServerKind = "resources_servers"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.servers import search_roots
-from nemo_gym.config_types import SERVER_KINDS, ServerKind
+from nemo_gym.config.types import SERVER_KINDS, ServerKind
 from nemo_gym.failures import ConfigError
 
 ENTRYPOINT = "app.py"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nemo_gym.authoring import templates
+from nemo_gym.authoring import _templates as templates
 from nemo_gym.failures import ConfigError
 
 KIND = "resources_servers"

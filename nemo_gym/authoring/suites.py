@@ -19,8 +19,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.authoring._warm_pytest import run_forked
 from nemo_gym.authoring.implementations import Implementation
-from nemo_gym.authoring.warm_pytest import run_forked
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from nemo_gym.cli.moved import MOVED, say_where
 
 if TYPE_CHECKING:
-    from nemo_gym.global_config import GlobalConfigDictParserConfig
+    from nemo_gym.config.current import GlobalConfigDictParserConfig
     from nemo_gym.launch.run_helper import RunHelper
 
 __all__ = ["GlobalConfigDictParserConfig", "RunHelper", "main", "verbs"]
 
 _EMBEDDED = {
-    "GlobalConfigDictParserConfig": "nemo_gym.global_config",
+    "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
 _MAIN = "\ndef main("

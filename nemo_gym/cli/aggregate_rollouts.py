@@ -16,7 +16,7 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
-    from nemo_gym.rollouts.merging import Merged
+    from nemo_gym.rollouts.lookback.merging import Merged
 
 
 class AggregateKeys(Keys):
@@ -45,7 +45,7 @@ _COMPANION = re.compile(r"(_failures(\.\d+)?|_materialized_inputs|_torn_\d+)\.js
 
 
 def aggregate(keys: AggregateKeys) -> int:
-    from nemo_gym.rollouts.merging import merge_shards
+    from nemo_gym.rollouts.lookback.merging import merge_shards
 
     named = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
     output = Path(keys.output_jsonl_fpath)
@@ -65,7 +65,7 @@ def _matching(name: str, output: Path) -> list[Path]:
     """
     if not glob.has_magic(name):
         return [Path(name)]
-    from nemo_gym.rollouts.files import ending_of
+    from nemo_gym.rollouts.output.files import ending_of
 
     base = Path(Path(name).anchor)
     found = sorted(

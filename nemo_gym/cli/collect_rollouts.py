@@ -14,11 +14,11 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
-    from nemo_gym.rollouts.dataset import DatasetFile
-    from nemo_gym.rollouts.discovery import Gym
-    from nemo_gym.rollouts.journal import Existing
-    from nemo_gym.rollouts.settings import CollectSettings
-    from nemo_gym.rollouts.summary import CollectSummary
+    from nemo_gym.rollouts.output.journal import Existing
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
+    from nemo_gym.rollouts.run.discovery import Gym
+    from nemo_gym.rollouts.run.settings import CollectSettings
+    from nemo_gym.rollouts.run.summary import CollectSummary
 
 ResultT = TypeVar("ResultT")
 
@@ -132,7 +132,7 @@ COMMAND = Command(
 
 def collect_rollouts(keys: CollectKeys) -> int:
     async def run() -> int:
-        from nemo_gym.rollouts.discovery import find_gym
+        from nemo_gym.rollouts.run.discovery import find_gym
 
         gym = await find_gym(
             Path.cwd(), host=keys.head_server.host, port=keys.head_server.port, token=keys.run_token
@@ -152,9 +152,9 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 async def run_collection(settings: CollectSettings, gym: Gym, *, as_json: bool = False) -> int:
     """Collect from a running gym with progress, signals and summary as commands show them; the exit code."""
-    from nemo_gym.rollouts.collect import collect
-    from nemo_gym.rollouts.progress import display_for
-    from nemo_gym.rollouts.stopping import Stop, stop_on_signals
+    from nemo_gym.rollouts.run.collect import collect
+    from nemo_gym.rollouts.run.progress import display_for
+    from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 
     caller, stop = gym.caller(), Stop()
     try:
@@ -174,15 +174,15 @@ def show(summary: CollectSummary, *, as_json: bool) -> None:
 
         print(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
         return
-    from nemo_gym.rollouts.summary import print_summary
+    from nemo_gym.rollouts.run.summary import print_summary
 
     print_summary(summary, sys.stdout)
 
 
 def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> CollectSettings:
     """The settings that a command's keys ask for."""
-    from nemo_gym.rollouts.collector import Limits
-    from nemo_gym.rollouts.settings import CollectSettings
+    from nemo_gym.rollouts.run.collector import Limits
+    from nemo_gym.rollouts.run.settings import CollectSettings
 
     return CollectSettings(
         datasets=tuple(datasets),
@@ -208,7 +208,7 @@ def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> Collec
 
 def datasets_of(keys: CollectKeys) -> list[DatasetFile]:
     """The files named on the command line."""
-    from nemo_gym.rollouts.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     named = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
     prompt = Path(keys.prompt_config) if keys.prompt_config else None
@@ -217,7 +217,7 @@ def datasets_of(keys: CollectKeys) -> list[DatasetFile]:
 
 def existing_of(resume: bool, overwrite: bool) -> Existing:
     """What to do about an earlier run in the output. Raises `ConfigError` for both at once."""
-    from nemo_gym.rollouts.journal import Existing
+    from nemo_gym.rollouts.output.journal import Existing
 
     if resume and overwrite:
         raise ConfigError(

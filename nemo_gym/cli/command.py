@@ -187,7 +187,7 @@ class ConfigCommand(Command[KeysT]):
 
     def _load(self, arguments: Sequence[str], inspector: Inspector) -> tuple[KeysT, GlobalConfig]:
         from nemo_gym.config import load
-        from nemo_gym.global_config import set_global_config_dict
+        from nemo_gym.config.current import set_global_config_dict
 
         others = [import_module(f"nemo_gym.cli.{module}").COMMAND for module in self.accepts_keys_of]
         config = load(

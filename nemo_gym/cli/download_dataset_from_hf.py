@@ -34,7 +34,7 @@ COMMAND = Command(
 
 def download(keys: DownloadKeys) -> int:
     from nemo_gym.datasets.hub import HuggingFaceHub
-    from nemo_gym.rollouts.dataset import read_lines
+    from nemo_gym.rollouts.plan.dataset import read_lines
 
     hub = HuggingFaceHub(keys.hf_token)
     path = hub.fetch(keys.repo_id, keys.artifact_fpath, Path(keys.output_fpath), revision=keys.revision)

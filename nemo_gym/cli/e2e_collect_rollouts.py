@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.early_start import early_fork_server
-from nemo_gym.servers.garbage import collected_rarely
+from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config import GlobalConfig
     from nemo_gym.launch.gym import Gym
     from nemo_gym.processes.fork_server import ForkServer
-    from nemo_gym.rollouts.dataset import DatasetFile
-    from nemo_gym.rollouts.settings import CollectSettings
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
+    from nemo_gym.rollouts.run.settings import CollectSettings
 
 
 def __getattr__(name: str) -> Any:
@@ -38,7 +38,7 @@ def command() -> ConfigCommand[Any]:
     from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
     from nemo_gym.cli.collect_rollouts import CollectOptions
     from nemo_gym.cli.command import ConfigCommand
-    from nemo_gym.config_types import DatasetType
+    from nemo_gym.config.types import DatasetType
 
     class EndToEndKeys(CollectOptions):
         input_jsonl_fpath: str | list[str] | None = Field(
@@ -102,7 +102,7 @@ async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: boo
     import asyncio
 
     from nemo_gym.cli.collect_rollouts import run_collection
-    from nemo_gym.rollouts import discovery
+    from nemo_gym.rollouts.run import discovery
 
     seen = discovery.Gym(gym.config, gym.token, gym.transport)
     collecting = asyncio.create_task(run_collection(settings, seen, as_json=as_json))
@@ -119,7 +119,7 @@ async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: boo
 
 def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
     """The files named on the command line, or those that the configuration declares of the wanted type."""
-    from nemo_gym.rollouts.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     if keys.input_jsonl_fpath is not None:
         named = (
@@ -133,7 +133,7 @@ def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
 def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
     from nemo_gym.datasets.declared import declared_datasets
     from nemo_gym.failures import ConfigError
-    from nemo_gym.rollouts.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     wanted = [(each, agent) for each, agent in declared_datasets(config) if each.dataset.type == keys.split]
     wanted = [(each, agent) for each, agent in wanted if keys.agent_name in (None, agent)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
-from nemo_gym.config_types import Domain, ServerKind
+from nemo_gym.config.types import Domain, ServerKind
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.catalog import CatalogEntry

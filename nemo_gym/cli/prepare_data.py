@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
-from nemo_gym.config_types import DatasetType
+from nemo_gym.config.types import DatasetType
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def prepare_data(keys: PrepareKeys, config: GlobalConfig) -> int:
 
 def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
     from nemo_gym.datasets.preparation import SourceFile
-    from nemo_gym.rollouts.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     if keys.input_jsonl_fpath is None:
         yield from _declared_sources(keys, config)
@@ -102,7 +102,7 @@ def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[Sourc
     from nemo_gym.datasets.fetching import available_file
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.datasets.preparation import SourceFile
-    from nemo_gym.rollouts.dataset import DatasetFile
+    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     types = _TYPES_OF_MODE.get(keys.mode or "")
     wanted = [

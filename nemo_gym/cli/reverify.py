@@ -16,10 +16,10 @@ from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 
 if TYPE_CHECKING:
     from nemo_gym.config import GlobalConfig, ServerInstance
-    from nemo_gym.rollouts.discovery import Gym
-    from nemo_gym.rollouts.reverify import ReverifySettings, Survey
-    from nemo_gym.rollouts.stored import StoredRun
-    from nemo_gym.rollouts.summary import CollectSummary
+    from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
+    from nemo_gym.rollouts.lookback.stored import StoredRun
+    from nemo_gym.rollouts.run.discovery import Gym
+    from nemo_gym.rollouts.run.summary import CollectSummary
 
 
 class ReverifyKeys(Keys):
@@ -84,10 +84,10 @@ class PartOfConfig:
 
 def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     from nemo_gym.cli.collect_rollouts import existing_of, run_in_loop, show
-    from nemo_gym.rollouts.collector import Limits
-    from nemo_gym.rollouts.required_servers import require_agents
-    from nemo_gym.rollouts.reverify import ReverifySettings, Survey, servers_for
-    from nemo_gym.rollouts.stored import StoredRun
+    from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, servers_for
+    from nemo_gym.rollouts.lookback.stored import StoredRun
+    from nemo_gym.rollouts.run.collector import Limits
+    from nemo_gym.rollouts.run.required_servers import require_agents
 
     settings = ReverifySettings(
         output=Path(keys.output_jsonl_fpath),
@@ -119,7 +119,7 @@ async def _reverify(
     """Start the servers, verify, stop them."""
     from nemo_gym.launch.reporting import LineReporter
     from nemo_gym.launch.serving import running
-    from nemo_gym.rollouts import discovery
+    from nemo_gym.rollouts.run import discovery
 
     if inline:
         from nemo_gym.launch.inline import inline as placed_inline
@@ -136,9 +136,9 @@ async def _reverify(
 async def _verify_in(
     settings: ReverifySettings, stored: StoredRun, survey: Survey, gym: Gym
 ) -> CollectSummary:
-    from nemo_gym.rollouts.progress import display_for
-    from nemo_gym.rollouts.reverify import reverify
-    from nemo_gym.rollouts.stopping import Stop, stop_on_signals
+    from nemo_gym.rollouts.lookback.reverify import reverify
+    from nemo_gym.rollouts.run.progress import display_for
+    from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 
     caller, stop = gym.caller(), Stop()
     try:

@@ -36,8 +36,8 @@ COMMAND = Command(
 
 
 def profile(keys: ProfileKeys) -> int:
-    from nemo_gym.rollouts.reward_profile import PassRates, write_profile
-    from nemo_gym.rollouts.stored import StoredRun
+    from nemo_gym.rollouts.lookback.reward_profile import PassRates, write_profile
+    from nemo_gym.rollouts.lookback.stored import StoredRun
 
     run = StoredRun(Path(keys.input_jsonl_fpath))
     output = Path(keys.output_jsonl_fpath)

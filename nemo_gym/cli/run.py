@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.early_start import early_fork_server
-from nemo_gym.servers.garbage import collected_rarely
+from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand

@@ -35,7 +35,7 @@ COMMAND = Command(
 def upload(keys: UploadKeys) -> int:
     from nemo_gym.datasets.checking import require_objects
     from nemo_gym.datasets.hub import HuggingFaceHub
-    from nemo_gym.rollouts.dataset import locate
+    from nemo_gym.rollouts.plan.dataset import locate
 
     path = locate(Path(keys.input_jsonl_fpath))
     rows = require_objects(path)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nemo_gym.client.rollout import Rollout
+from nemo_gym.client._rollout import Rollout
 from nemo_gym.failures import ConfigError
 
 REWARD_COLUMN = "gym_rewards"

@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nemo_gym.config._provenance import Explanation
     from nemo_gym.config.loading import GlobalConfig, load, load_keys
     from nemo_gym.config.problems import ConfigErrors, Location, Problem
-    from nemo_gym.config.provenance import Explanation
     from nemo_gym.config.secrets import hide_secrets, secret_values
     from nemo_gym.config.servers import ServerInstance
 
@@ -36,7 +36,7 @@ __all__ = [
 
 _MODULE_OF = {
     "ConfigErrors": "problems",
-    "Explanation": "provenance",
+    "Explanation": "_provenance",
     "GlobalConfig": "loading",
     "Location": "problems",
     "Problem": "problems",

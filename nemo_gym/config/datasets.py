@@ -11,7 +11,7 @@ from nemo_gym.config.nodes import Path as KeyPath
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config_types import DatasetConfig
+from nemo_gym.config.types import DatasetConfig
 from nemo_gym.paths import find_file
 
 

@@ -10,22 +10,22 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from nemo_gym.config._compose import Sources, compose, initial_node
+from nemo_gym.config._directives import Directives
+from nemo_gym.config._interpolation import report_missing, resolve
+from nemo_gym.config._overrides import Override, parse_overrides
+from nemo_gym.config._provenance import Explanation, Provenance
+from nemo_gym.config._references import check_references
+from nemo_gym.config._top_level import fill_defaults, give_agents_their_defaults, report_unknown_keys
+from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.addresses import check_addresses
-from nemo_gym.config.compose import Sources, compose, initial_node
 from nemo_gym.config.datasets import ServerDataset, read_datasets
-from nemo_gym.config.directives import Directives
-from nemo_gym.config.interpolation import report_missing, resolve
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.nodes import DictNode, node_at, split_path
 from nemo_gym.config.options import Inspect, check_options
-from nemo_gym.config.overrides import Override, parse_overrides
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.provenance import Explanation, Provenance
 from nemo_gym.config.pydantic_problems import keys_of, validate
-from nemo_gym.config.references import check_references
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers, search_roots
-from nemo_gym.config.top_level import fill_defaults, give_agents_their_defaults, report_unknown_keys
-from nemo_gym.config.yaml_files import read_yaml
 from nemo_gym.paths import display_path
 
 ENV_FILE = Path("env.yaml")

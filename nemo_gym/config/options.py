@@ -19,7 +19,7 @@ from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import Fault, faults_of, validate
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config_types import Domain
+from nemo_gym.config.types import Domain
 from nemo_gym.paths import display_path
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config_types import SERVER_KINDS, ServerKind
+from nemo_gym.config.types import SERVER_KINDS, ServerKind
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"
 """Stands for a model in configurations that are read without one (`NO_MODEL_GLOBAL_CONFIG_DICT`); never started."""

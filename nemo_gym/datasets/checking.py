@@ -1,6 +1,6 @@
 """Whether a line of a dataset is a task that every server will accept.
 
-What a run asks of a row (`nemo_gym.rollouts.task_rows`) is asked here too; beyond it, the parameters are held
+What a run asks of a row (`nemo_gym.rollouts.plan.task_rows`) is asked here too; beyond it, the parameters are held
 against the schema of the Responses API, which in a run only the first typed server would do.
 """
 
@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.responses.schemas import ResponseCreateParams
-from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.identity import PARAMS_KEY
-from nemo_gym.rollouts.task_rows import Fault, FaultyRowError, Task, TaskShaper, parse_row
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import PARAMS_KEY
+from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, Task, TaskShaper, parse_row
 
 _MOST_FAULTS = 5
 """Of one row; a message that fits no kind of item has a fault for each of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_gym.config.datasets import ServerDataset
-from nemo_gym.config_types import DatasetConfig, HuggingFaceIdentifier, HuggingFaceSource
+from nemo_gym.config.types import DatasetConfig, HuggingFaceIdentifier, HuggingFaceSource
 from nemo_gym.datasets.hub import Hub
 from nemo_gym.failures import ConfigError
 

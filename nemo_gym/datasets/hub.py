@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nemo_gym.failures import ConfigError, GymError, TransportError
-from nemo_gym.rollouts.files import ENDINGS as JSONL_ENDINGS
+from nemo_gym.rollouts.output.files import ENDINGS as JSONL_ENDINGS
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -15,16 +15,16 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.config_types import DatasetType
+from nemo_gym.config.types import DatasetType
+from nemo_gym.datasets._sightings import Place, Repetition, SplitSightings
+from nemo_gym.datasets._statistics import DatasetStatistics
 from nemo_gym.datasets.checking import check_line
-from nemo_gym.datasets.sightings import Place, Repetition, SplitSightings
-from nemo_gym.datasets.statistics import DatasetStatistics
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.inspection import SHOWN_FAULTS, RowFault
-from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.plan import PlanSettings, shaper_of
-from nemo_gym.rollouts.task_rows import FaultyRowError, Task
+from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
+from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
+from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task
 
 TRAIN: DatasetType = "train"
 HELD_OUT: tuple[DatasetType, ...] = ("validation", "benchmark")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import orjson
 
+from nemo_gym.config.prompts import apply_prompt_to_row, load_prompt_config
 from nemo_gym.failures import ConfigError
-from nemo_gym.prompt import apply_prompt_to_row, load_prompt_config
-from nemo_gym.rollouts.dataset import locate, read_lines
-from nemo_gym.rollouts.inspection import SHOWN_FAULTS, RowFault
-from nemo_gym.rollouts.output import replacing
-from nemo_gym.rollouts.task_rows import Fault, FaultyRowError, parse_row
+from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.plan.dataset import locate, read_lines
+from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
+from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, parse_row
 
 
 def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export.conversation import Conversation, TextOptions, conversation_of
-from nemo_gym.export.formats import Format, Row
+from nemo_gym.export._conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._rollouts import Group, Rollout, RolloutFiles
 from nemo_gym.export.report import LeftOut, Loss
-from nemo_gym.export.rollouts import Group, Rollout, RolloutFiles
 from nemo_gym.tokens.segments import Segment
 
 ANSWER_KEYS = ("expected_answer", "answer", "ground_truth", "target")

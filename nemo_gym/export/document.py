@@ -14,9 +14,9 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from nemo_gym.config.document import describe_default, describe_type
-from nemo_gym.export.formats import NAMES, Format, find_format
+from nemo_gym.export._formats import NAMES, Format, find_format
+from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export.report import LOSSES, SENTENCES, Report
-from nemo_gym.export.rollouts import RolloutFiles
 
 _INTRODUCTION = """\
 # Exports

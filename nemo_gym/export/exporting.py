@@ -13,12 +13,12 @@ import orjson
 from pydantic import ValidationError
 
 from nemo_gym.config.problems import ConfigErrors, Problem
-from nemo_gym.export.formats import Format, Options, find_format
+from nemo_gym.export._formats import Format, Options, find_format
+from nemo_gym.export._rollouts import RolloutFiles
+from nemo_gym.export._selection import Selection
+from nemo_gym.export._splits import SplitBy, Splits
+from nemo_gym.export._writing import RowFile, ending_of, open_row_file, path_of_split
 from nemo_gym.export.report import Report
-from nemo_gym.export.rollouts import RolloutFiles
-from nemo_gym.export.selection import Selection
-from nemo_gym.export.splits import SplitBy, Splits
-from nemo_gym.export.writing import RowFile, ending_of, open_row_file, path_of_split
 from nemo_gym.failures import ConfigError, Outcome
 
 _DIGEST_BYTES = 12

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export.formats import Format, Options, Row
+from nemo_gym.export._formats import Format, Options, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import LeftOut, Loss
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.tokens.segments import Segment
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
-from nemo_gym.export.formats import Format, Row
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
+from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import LeftOut, Unsuitable
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nemo_gym.export.formats import Format, Options, Row
+from nemo_gym.export._formats import Format, Options, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import Loss
-from nemo_gym.export.rollouts import Group, Rollout
-from nemo_gym.rollouts.files import ENDINGS
+from nemo_gym.rollouts.output.files import ENDINGS
 from nemo_gym.tokens.rows import with_contract_fields
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_gym.export.conversation import Conversation, Message, TextOptions, conversation_of
-from nemo_gym.export.formats import FINISHED, Format, Options, Row
+from nemo_gym.export._conversation import Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._formats import FINISHED, Format, Options, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
 
 MOST_TOOLS = 128

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
-from nemo_gym.export.formats import FINISHED, Format, Row
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._formats import FINISHED, Format, Row
+from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._writing import ENDINGS
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.export.rollouts import Group, Rollout
-from nemo_gym.export.writing import ENDINGS
 from nemo_gym.failures import SCORED_OUTCOMES, Outcome
 from nemo_gym.responses.finish import FinishKind
 from nemo_gym.tokens.records import CallRecord

@@ -16,10 +16,10 @@ from typing import Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export.conversation import LOSSES_OF_TEXT, TextOptions, conversation_of
-from nemo_gym.export.formats import FINISHED, Format, Row
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextOptions, conversation_of
+from nemo_gym.export._formats import FINISHED, Format, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import Loss
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
 from nemo_gym.tokens.segments import Segment
 

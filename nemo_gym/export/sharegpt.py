@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export.conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
-from nemo_gym.export.formats import FINISHED, Format, Row
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._formats import FINISHED, Format, Row
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
 
 _ASKING = frozenset({"human", "observation"})

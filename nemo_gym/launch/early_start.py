@@ -20,7 +20,7 @@ _STARTS_NOTHING = ("help", "dry_run=true", "placement=inline")
 
 def start_fork_server() -> ForkServer:
     """A fork server that loads what servers have in common while the caller goes on."""
-    server = ForkServer("nemo_gym.launch.preload" if FORKS_ARE_SAFE else "")
+    server = ForkServer("nemo_gym.launch._preload" if FORKS_ARE_SAFE else "")
     server.start()
     return server
 

@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_gym import CACHE_DIR, PARENT_DIR
-from nemo_gym.launch import logs
+from nemo_gym.launch import _logs as logs
+from nemo_gym.launch._requirements import Requirements, find_unsatisfied, own_requirements, read_requirements
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.requirements import Requirements, find_unsatisfied, own_requirements, read_requirements
 
 LINKED_PACKAGES = (
     "nemo_gym",
@@ -33,7 +33,7 @@ LINKED_PACKAGES = (
 )
 """Our packages, linked into every environment instead of installed: they are always those of this run."""
 _READY_MARKER = "nemo_gym_ready"
-_PROBE = "import nemo_gym.servers.base"
+_PROBE = "import nemo_gym.serving.base"
 
 RunInstaller = Callable[[Sequence[str], Path, Path], None]
 """Runs a command in a folder, its output appended to a log. Raises `LaunchError` when it fails."""

@@ -19,8 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nemo_gym.launch import logs
-from nemo_gym.launch.addresses import Addresses, hold_addresses
+from nemo_gym.launch import _logs as logs
+from nemo_gym.launch._addresses import Addresses, hold_addresses
+from nemo_gym.launch._spawners import ProcessSpawner, Spawner
+from nemo_gym.launch._states import RestartPolicy
+from nemo_gym.launch._supervisor import STARTUP_TIMEOUT_S, ServerEvent, SupervisedServer, Supervisor
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
@@ -33,9 +36,6 @@ from nemo_gym.launch.records import (
     remove_discovery,
     write_discovery,
 )
-from nemo_gym.launch.spawners import ProcessSpawner, Spawner
-from nemo_gym.launch.states import RestartPolicy
-from nemo_gym.launch.supervisor import STARTUP_TIMEOUT_S, ServerEvent, SupervisedServer, Supervisor
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
 def _spawner(options: LaunchOptions) -> Spawner:
     if options.is_inline:
         # Imported here: processes of their own don't need the launcher to know servers.
-        from nemo_gym.launch.inline_spawner import InlineSpawner
+        from nemo_gym.launch._inline_spawner import InlineSpawner
 
         return InlineSpawner()
     return ProcessSpawner(options.fork_server or start_fork_server(), forks=options.forks)

@@ -29,19 +29,19 @@ import orjson
 from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.config import bootstrap
+from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.nodes import value_at
 from nemo_gym.config.options import option_faults
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import ConfigError
+from nemo_gym.head.server import HeadServer
 from nemo_gym.launch.plan import RunKeys, StartableInstance
-from nemo_gym.servers import bootstrap
-from nemo_gym.servers.base import SimpleServer
-from nemo_gym.servers.bootstrap import Bootstrap
-from nemo_gym.servers.garbage import collected_rarely
-from nemo_gym.servers.head import HeadServer
-from nemo_gym.servers.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
+from nemo_gym.serving.base import SimpleServer
+from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
 
 _HOST = "inline"
 """The host in the addresses of inline servers; nothing listens there."""

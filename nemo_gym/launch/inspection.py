@@ -23,7 +23,7 @@ from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch.errors import LaunchError
 
 _PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from nemo_gym.launch.inspection_process import main; main()"
+    "import sys; sys.path.append(sys.argv[1]); from nemo_gym.launch._inspection_process import main; main()"
 )
 
 

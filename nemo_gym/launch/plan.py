@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.launch import logs
-from nemo_gym.launch.addresses import Addresses, Instance
+from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.launch import _logs as logs
+from nemo_gym.launch._addresses import Addresses, Instance
+from nemo_gym.launch._spawners import ServerProcess
+from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.sockets import HeldSocket
-from nemo_gym.launch.spawners import ServerProcess
-from nemo_gym.launch.supervisor import SupervisedServer
 from nemo_gym.names import HEAD_SERVER
-from nemo_gym.servers.bootstrap import Bootstrap
 
-HEAD_SCRIPT = PARENT_DIR / "nemo_gym" / "servers" / "head.py"
+HEAD_SCRIPT = PARENT_DIR / "nemo_gym" / "head" / "server.py"
 REQUIREMENTS_FILE = "requirements.txt"
 
 

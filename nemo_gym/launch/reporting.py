@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Protocol, TextIO
 
+from nemo_gym.launch._states import ServerState
+from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.gym import Gym
-from nemo_gym.launch.states import ServerState
-from nemo_gym.launch.supervisor import ServerEvent
 
 
 class Reporter(Protocol):

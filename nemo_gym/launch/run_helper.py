@@ -22,8 +22,8 @@ from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program
 
 if TYPE_CHECKING:
-    from nemo_gym.global_config import GlobalConfigDictParserConfig
-    from nemo_gym.launch.host import Ready
+    from nemo_gym.config.current import GlobalConfigDictParserConfig
+    from nemo_gym.launch._host import Ready
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class RunHelper:
         except BaseException:
             self.shutdown()
             raise
-        from nemo_gym.global_config import set_global_config_dict
+        from nemo_gym.config.current import set_global_config_dict
 
         self.head_url = ready.head_url
         set_global_config_dict({**ready.config, "run_token": ready.token})
@@ -88,14 +88,14 @@ class RunHelper:
 def run_host(channel: socket.socket) -> None:
     """In the process of its own: start to warm up before anything else is imported, then host a gym."""
     with contextlib.closing(start_fork_server()) as fork_server:
-        from nemo_gym.launch.host import main
+        from nemo_gym.launch._host import main
 
         main(channel, fork_server)
 
 
 def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | None) -> Ready:
     """Read the configuration, hand it to the process, and wait until its servers are ready."""
-    from nemo_gym.global_config import GlobalConfigDictParser
+    from nemo_gym.config.current import GlobalConfigDictParser
     from nemo_gym.launch.inspection import Inspector
 
     with Inspector() as inspector:

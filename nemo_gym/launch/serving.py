@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
-from nemo_gym.launch.addresses import hold_addresses
+from nemo_gym.launch._addresses import hold_addresses
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.gym import Gym, LaunchableConfig, LaunchOptions, launch
 from nemo_gym.launch.plan import REQUIREMENTS_FILE

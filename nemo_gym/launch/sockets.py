@@ -11,7 +11,9 @@ import errno
 import socket
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from nemo_gym.config.current import maybe_get_global_config_dict
 from nemo_gym.failures import ConfigError
 
 LOOPBACK = "127.0.0.1"
@@ -146,3 +148,20 @@ def _listen(host: str, port: int) -> HeldSocket:
         listener.close()
         raise
     return HeldSocket(listener, host, int(listener.getsockname()[1]))
+
+
+def find_open_port(disallowed_ports: list[int] | None = None, max_retries: int = 50) -> int:
+    """A port that is free right now, within the configured range.
+
+    It is not held: something else may take it. Servers of the gym get sockets that are held for them instead.
+    `max_retries` has no effect, for every port of the range is tried.
+    """
+    config: Any = maybe_get_global_config_dict() or {}
+    disallowed = (*(config.get("disallowed_ports") or ()), *(disallowed_ports or ()))
+    ports = PortRange(config.get("port_range_low"), config.get("port_range_high"), disallowed)
+    host = config.get("default_host") or "127.0.0.1"
+    held = hold_free(host, ports, holder_of="find_open_port")
+    try:
+        return held.port
+    finally:
+        held.close()

@@ -4,7 +4,15 @@ The rules that every metric keeps: a failed attempt is counted, never scored; a 
 counted beside it, never dropped in silence; errors and intervals treat the rollouts of a task as alike.
 """
 
-from nemo_gym.metrics.aggregate import AgentMetrics, AggregateResult, aggregate
+from nemo_gym.metrics._aggregate import AgentMetrics, AggregateResult, aggregate
+from nemo_gym.metrics._families import Planned, TaskScores, score_families
+from nemo_gym.metrics._majority import majority_curve, majority_score
+from nemo_gym.metrics._pass_majority import (
+    add_avg_sample_std_dev,
+    compute_pass_majority_metrics,
+    compute_subset_metrics,
+    highest_k_metrics,
+)
 from nemo_gym.metrics.estimators import (
     Interval,
     clustered_standard_error,
@@ -13,14 +21,6 @@ from nemo_gym.metrics.estimators import (
     expected_max_curve,
     pass_at_k,
     sample_standard_deviation,
-)
-from nemo_gym.metrics.families import Planned, TaskScores, score_families
-from nemo_gym.metrics.majority import majority_curve, majority_score
-from nemo_gym.metrics.pass_majority import (
-    add_avg_sample_std_dev,
-    compute_pass_majority_metrics,
-    compute_subset_metrics,
-    highest_k_metrics,
 )
 from nemo_gym.metrics.records import RolloutRecord, is_failed, is_scored, read_measurements, read_record
 

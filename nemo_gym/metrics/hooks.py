@@ -1,6 +1,6 @@
 """`POST /aggregate_metrics` as agents and resources servers answer it, with the hooks that authors override.
 
-Apart from the rest of the package, because it knows the wire types.
+`nemo_gym.metrics` does not import this module: the wire types need pydantic, the estimators nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.metrics.aggregate import AgentMetrics, select_key_metrics
+from pydantic import BaseModel, Field
+
+from nemo_gym.metrics._aggregate import AgentMetrics, select_key_metrics
 from nemo_gym.metrics.records import is_scored
 from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 
@@ -21,6 +22,23 @@ GetKeyMetrics = Callable[[dict[str, Any]], dict[str, Any]]
 
 PER_TASK_METRICS = "per_task_metrics"
 """The key under which `compute_metrics` may return entries for `group_level_metrics`, each with `_ng_task_index`."""
+
+
+class AggregateMetricsRequest(BaseModel):
+    """The scored rows that `POST /aggregate_metrics` is to sum up."""
+
+    verify_responses: list[dict[str, Any]]
+
+
+class AggregateMetrics(BaseModel):
+    """What `POST /aggregate_metrics` answers."""
+
+    group_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
+    """One entry per task."""
+    agent_metrics: dict[str, Any] = Field(default_factory=dict)
+    """Over all tasks."""
+    key_metrics: dict[str, Any] = Field(default_factory=dict)
+    """The few of `agent_metrics` to look at first."""
 
 
 def compute_aggregate_metrics(

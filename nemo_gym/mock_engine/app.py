@@ -16,8 +16,15 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym.failures import GymError
-from nemo_gym.mock_engine.chat import ChatSurface
-from nemo_gym.mock_engine.completions import CompletionSurface
+from nemo_gym.mock_engine._chat import ChatSurface
+from nemo_gym.mock_engine._completions import CompletionSurface
+from nemo_gym.mock_engine._faults import FaultPlan, FaultRule, read_faults
+from nemo_gym.mock_engine._responses import ResponsesSurface
+from nemo_gym.mock_engine._responses_input import parse_responses
+from nemo_gym.mock_engine._slots import Slots
+from nemo_gym.mock_engine._stats import EngineStats
+from nemo_gym.mock_engine._tokenize import detokenize, tokenize
+from nemo_gym.mock_engine._wire import Dialect, Event, Surface
 from nemo_gym.mock_engine.delivery import Answer, TimedEvent, deliver, deliver_stream
 from nemo_gym.mock_engine.engine import Engine, Generation
 from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
@@ -29,15 +36,8 @@ from nemo_gym.mock_engine.fault_kinds import (
     Fault,
     GenerationFault,
 )
-from nemo_gym.mock_engine.faults import FaultPlan, FaultRule, read_faults
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
 from nemo_gym.mock_engine.request import Asked, parse_chat, parse_completion
-from nemo_gym.mock_engine.responses import ResponsesSurface
-from nemo_gym.mock_engine.responses_input import parse_responses
-from nemo_gym.mock_engine.slots import Slots
-from nemo_gym.mock_engine.stats import EngineStats
-from nemo_gym.mock_engine.tokenize import detokenize, tokenize
-from nemo_gym.mock_engine.wire import Dialect, Event, Surface
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import Message, Tool
 from nemo_gym.mock_engine.engine import Choice, Engine, Generation, logprob_of
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.policies import Policy
 from nemo_gym.mock_engine.request import Asked
-from nemo_gym.mock_engine.template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.tokenizer import FIRST_SINGLE, PairTokenizer
 
 

@@ -16,15 +16,15 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from nemo_gym import sources
+from nemo_gym import clock as sources
+from nemo_gym.mock_engine._late_random import LateRandom
+from nemo_gym.mock_engine._plausible import plausible_value
+from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import Reply, called_tools, name_of, since_last_user
-from nemo_gym.mock_engine.late_random import LateRandom
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
-from nemo_gym.mock_engine.plausible import plausible_value
 from nemo_gym.mock_engine.policies import Policy, plausible_call
 from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, Refusal
 from nemo_gym.mock_engine.request import Asked, ToolChoice
-from nemo_gym.mock_engine.template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.tokenizer import PairTokenizer, Tokenizer, cut, pad
 
 MOST_REMEMBERED_PROMPTS = 65_536

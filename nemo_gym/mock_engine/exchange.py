@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from starlette.types import Receive, Scope, Send
 
-from nemo_gym.servers.disconnects import DisconnectWatch
+from nemo_gym.serving.disconnects import DisconnectWatch
 
 JSON = b"application/json"
 _ABORT_WITH_RST = struct.pack("ii", 1, 0)

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.mock_engine.distributions import Distribution
+from nemo_gym.mock_engine._distributions import Distribution
 
 
 class Rule(BaseModel):

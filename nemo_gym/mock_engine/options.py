@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from nemo_gym.mock_engine.answers import DEFAULT_FORM, read_answers
-from nemo_gym.mock_engine.distributions import Distribution, parse_distribution
+from nemo_gym.mock_engine._answers import DEFAULT_FORM, read_answers
+from nemo_gym.mock_engine._distributions import Distribution, parse_distribution
+from nemo_gym.mock_engine._script import read_script
 from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, Policy, ThinkingPolicy, ToolsPolicy
-from nemo_gym.mock_engine.script import read_script
 
 PolicyName: TypeAlias = Literal["echo", "tools", "answer", "script"]
 ReasoningField: TypeAlias = Literal["reasoning", "reasoning_content", "both", "inline"]

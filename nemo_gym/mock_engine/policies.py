@@ -14,7 +14,8 @@ from random import Random
 from typing import Protocol
 
 from nemo_gym.failures import InputError
-from nemo_gym.mock_engine.answers import AnswerKey
+from nemo_gym.mock_engine._answers import AnswerKey
+from nemo_gym.mock_engine._plausible import plausible_arguments
 from nemo_gym.mock_engine.conversation import (
     Message,
     Reply,
@@ -29,7 +30,6 @@ from nemo_gym.mock_engine.conversation import (
     text_of,
     turns_taken,
 )
-from nemo_gym.mock_engine.plausible import plausible_arguments
 
 QUOTE_LIMIT = 200
 """Characters of a tool's output that a closing text repeats."""

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nemo_gym.failures import TransportError
-from nemo_gym.mock_engine.faults import read_faults
+from nemo_gym.mock_engine._faults import read_faults
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program

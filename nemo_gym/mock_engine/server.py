@@ -6,16 +6,16 @@ import socket
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from nemo_gym.mock_engine._stats import EngineStats
+from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.policies import Policy
-from nemo_gym.mock_engine.stats import EngineStats
-from nemo_gym.mock_engine.template import ChatTemplate
 from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from nemo_gym.servers.listening import Listener
+    from nemo_gym.serving.listening import Listener
 
 
 STOP_WITHIN_S = 1.0
@@ -62,7 +62,7 @@ class MockEngine:
 
     async def start(self) -> None:
         """Listens. Raises OSError when the port is taken."""
-        from nemo_gym.servers.listening import Listener  # uvicorn is only for engines that listen
+        from nemo_gym.serving.listening import Listener  # uvicorn is only for engines that listen
 
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.create_server((self._host, self._port), family=family)

@@ -17,7 +17,7 @@ from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.server import MockEngine
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import until_parent_ends
-from nemo_gym.servers.garbage import collected_rarely
+from nemo_gym.serving.garbage import collected_rarely
 
 
 def serve(

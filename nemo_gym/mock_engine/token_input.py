@@ -17,15 +17,15 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope, Send
 
+from nemo_gym.mock_engine._chat import ChatSurface
+from nemo_gym.mock_engine._template import MarkTemplate
+from nemo_gym.mock_engine._wire import Dialect
 from nemo_gym.mock_engine.app import EngineApp, parse_json
-from nemo_gym.mock_engine.chat import ChatSurface
 from nemo_gym.mock_engine.conversation import Message, Tool
 from nemo_gym.mock_engine.delivery import Answer, deliver
 from nemo_gym.mock_engine.exchange import Exchange
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import Asked, ToolChoice, parse_chat
-from nemo_gym.mock_engine.template import MarkTemplate
-from nemo_gym.mock_engine.wire import Dialect
 from nemo_gym.tokens.splicing import spliced
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"

@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 
 from nemo_gym.processes import messages
-from nemo_gym.processes.forking import GRACE_S, ForkRequest, Signal
+from nemo_gym.processes._forking import GRACE_S, ForkRequest, Signal
 from nemo_gym.processes.program import Program
 
 _EXIT_GRACE_S = GRACE_S + 1.0
@@ -144,7 +144,7 @@ class ForkServer:
                 raise ForkServerGone()
             if self._program is None or self._program.process.poll() is not None:
                 self._program = Program(
-                    "nemo_gym.processes.forking:main",
+                    "nemo_gym.processes._forking:main",
                     self._preload,
                     variables=self._variables,
                     grace_s=_EXIT_GRACE_S,

@@ -41,8 +41,8 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 
 from nemo_gym.failures import VerifierError, error_of
 from nemo_gym.processes import messages, worker_main
+from nemo_gym.processes._worker import Worker, unavailable
 from nemo_gym.processes.fork_server import ForkServer
-from nemo_gym.processes.worker import Worker, unavailable
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

@@ -4,18 +4,18 @@ Pure functions without I/O, clocks or randomness: ids and time are given by the 
 other can't is an `InputError` that names the fields, never a silent drop; what was changed is told in notes.
 """
 
-from nemo_gym.responses.chat_answer import chat_of_response
-from nemo_gym.responses.chat_request import chat_request_of
-from nemo_gym.responses.chat_stream import chat_chunks, sse_of_chat
+from nemo_gym.responses._chat_answer import chat_of_response
+from nemo_gym.responses._chat_request import chat_request_of
+from nemo_gym.responses._chat_stream import chat_chunks, sse_of_chat
+from nemo_gym.responses._history import tidy_chat_request
+from nemo_gym.responses._overflow import Overflow, OverflowKind, overflow_of
+from nemo_gym.responses._responses_request import responses_params_of_chat
+from nemo_gym.responses._responses_stream import failed_response, response_events, sse_of_response
 from nemo_gym.responses.dialects import OPENAI, VLLM, BadArguments, Dialect, InlineThinking, ReasoningHistory
 from nemo_gym.responses.engine_errors import EngineRefusal, engine_failure, parse_answer
 from nemo_gym.responses.finish import Finish, FinishKind, finish_of
-from nemo_gym.responses.history import tidy_chat_request
-from nemo_gym.responses.overflow import Overflow, OverflowKind, overflow_of
 from nemo_gym.responses.problems import Converted, Note
 from nemo_gym.responses.responses_answer import Answer, response_of_chat
-from nemo_gym.responses.responses_request import responses_params_of_chat
-from nemo_gym.responses.responses_stream import failed_response, response_events, sse_of_response
 
 __all__ = [
     "OPENAI",

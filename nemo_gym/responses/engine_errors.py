@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import Boundary, EngineError, Failure
-from nemo_gym.responses.overflow import Overflow, OverflowKind, overflow_of
+from nemo_gym.responses._overflow import Overflow, OverflowKind, overflow_of
 
 _MAX_MESSAGE = 2000
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)

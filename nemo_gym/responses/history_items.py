@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.responses.content_parts import required_text, responses_parts_of
+from nemo_gym.responses._content_parts import required_text, responses_parts_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
 from nemo_gym.responses.problems import Problems
 from nemo_gym.responses.reasoning import split_thinking

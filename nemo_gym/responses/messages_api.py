@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import EngineError
+from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.messages_request import BETWEEN_TEXTS, input_of
-from nemo_gym.responses.sse import sse_event
 
 _Json: TypeAlias = dict[str, Any]
 

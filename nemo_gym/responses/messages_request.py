@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from nemo_gym.responses.content_parts import required_text
+from nemo_gym.responses._content_parts import required_text
 from nemo_gym.responses.problems import UNKNOWN_FIELD, Problems
 
 _Json: TypeAlias = dict[str, Any]

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS
 from nemo_gym.responses.dialects import Dialect
 from nemo_gym.responses.problems import Problems
-from nemo_gym.responses.request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS
 
 EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
 _NOT_AN_EXTRA = frozenset({"messages", "tools", "tool_choice", "metadata", *STREAM_FIELDS})

@@ -14,22 +14,22 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from nemo_gym.failures import error_of
-from nemo_gym.responses.answer_fields import (
+from nemo_gym.responses._answer_fields import (
     malformed,
     read_object,
     read_objects,
     read_required_text,
     read_text,
 )
+from nemo_gym.responses._chat_request import wants_logprobs
+from nemo_gym.responses._request_fields import RESPONSES_LIMITS
+from nemo_gym.responses._usage import completion_tokens_of, responses_usage_of
 from nemo_gym.responses.arguments import NO_ARGUMENTS, is_json_object
-from nemo_gym.responses.chat_request import wants_logprobs
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
 from nemo_gym.responses.finish import Finish, finish_of
 from nemo_gym.responses.logprobs import has_missing_logprobs, is_entry, text_logprobs_of
 from nemo_gym.responses.reasoning import split_thinking
-from nemo_gym.responses.request_fields import RESPONSES_LIMITS
-from nemo_gym.responses.usage import completion_tokens_of, responses_usage_of
 
 IdFactory: TypeAlias = Callable[[str], str]
 """Gives a fresh id of a prefix: `ids("msg")` is `msg_…`."""

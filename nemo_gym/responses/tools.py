@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nemo_gym.responses.content_parts import required_text
+from nemo_gym.responses._content_parts import required_text
 from nemo_gym.responses.problems import Problems
 
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")

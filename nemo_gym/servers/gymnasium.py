@@ -1,160 +1,23 @@
-"""Step-style environments: `reset` opens an episode, `step` answers each thing that the policy says.
+"""The older import path of `nemo_gym.resources.gymnasium`."""
 
-Such an environment scores while it is played: every step gives a reward and says whether the episode is over, so
-there is nothing left for `verify`. `gymnasium_agent` drives it. Environments import these names from
-`resources_servers.gymnasium`.
+from nemo_gym.resources.gymnasium import (
+    EnvResetRequest,
+    EnvResetResponse,
+    EnvStepRequest,
+    EnvStepResponse,
+    GymnasiumServer,
+    StepResult,
+    extract_text,
+    last_action,
+)
 
-    POST /reset   task row                  → {observation, info}
-    POST /step    task row with `response`  → {observation, reward, terminated, truncated, info}
-
-`response` is what the model answered last. An observation is what the policy reads next. The outputs of the
-policy's tool calls go into `info["tool_outputs"]`, a list of `tool_output(call, result)`.
-"""
-
-from __future__ import annotations
-
-from abc import abstractmethod
-from typing import Any
-
-import orjson
-from fastapi import FastAPI, Request
-from pydantic import BaseModel, ConfigDict, Field
-
-from nemo_gym.failures import InputError
-from nemo_gym.responses.items import FunctionToolCall
-from nemo_gym.responses.schemas import Response, ResponseCreateParams
-from nemo_gym.servers.resources import SimpleResourcesServer
-from nemo_gym.servers.rows import BaseVerifyRequest, BaseVerifyResponse, ReverifyMode
-from nemo_gym.servers.sessions import SESSION_ID_KEY
-from nemo_gym.verify.answers import final_text
-
-StepResult = tuple[str | None, float, bool, bool, dict[str, Any]]
-"""Observation, reward, terminated, truncated, info."""
-
-_ACTION_START, _ACTION_END = "<action>", "</action>"
-
-
-class EnvResetRequest(BaseModel):
-    """A task row."""
-
-    model_config = ConfigDict(extra="allow")
-
-    responses_create_params: ResponseCreateParams
-
-
-class EnvResetResponse(BaseModel):
-    observation: str | None = None
-    """What the policy reads after the row's own input; None for nothing."""
-    info: dict[str, Any] = Field(default_factory=dict)
-    """With `supports_explicit_close` the agent calls `POST /close` at the end, whatever the end is; with
-    `supports_step_idempotency` every step carries a `_ng_step_request_id`, and may be sent again."""
-
-
-class EnvStepRequest(EnvResetRequest):
-    """A task row and the model's last answer."""
-
-    response: Response
-
-
-class EnvStepResponse(BaseModel):
-    observation: str | None = None
-    reward: float = 0.0
-    terminated: bool = False
-    """The episode came to its natural end."""
-    truncated: bool = False
-    """The environment cut the episode short."""
-    info: dict[str, Any] = Field(default_factory=dict)
-
-
-class GymnasiumServer(SimpleResourcesServer):
-    """A step-style environment: override `step`, and mostly `reset`; keep state in `session_state`."""
-
-    session_state: dict[str | None, Any] = Field(default_factory=dict)
-    """The state of each session. What stands here is dropped when the episode ends."""
-
-    def setup_webserver(self) -> FastAPI:
-        app = super().setup_webserver()
-        app.post("/reset")(self._reset_endpoint)
-        app.post("/step")(self._step_endpoint)
-        return app
-
-    async def reset(
-        self, metadata: dict[str, Any], session_id: str | None = None
-    ) -> tuple[str | None, dict[str, Any]]:
-        """Open an episode: the first observation and an info. `metadata` is the row beside its parameters."""
-        return None, {}
-
-    @abstractmethod
-    async def step(
-        self, action: Response, metadata: dict[str, Any], session_id: str | None = None
-    ) -> StepResult:
-        """What comes of `action`, the model's last answer."""
-
-    async def close_session(self, session_id: str | None) -> None:
-        """Free what the session holds. Called once a session, when its episode ends or is given up."""
-        self.session_state.pop(session_id, None)
-
-    def episode(self, session_id: str | None) -> Any:
-        """The state of an open episode. Raises `InputError` where there is none."""
-        state = self.session_state.get(session_id)
-        if state is None:
-            raise InputError(
-                f"session {session_id} has no open episode at `{self.config.name}`",
-                code="no_episode",
-                remedy="Open one with /reset.",
-                status=409,
-            )
-        return state
-
-    @staticmethod
-    def tool_output(call: FunctionToolCall, result: Any) -> dict[str, str]:
-        """An entry of `info["tool_outputs"]`: the result, as JSON, of one of the policy's tool calls."""
-        output = orjson.dumps(
-            result, default=str, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-        )
-        return {"call_id": call.call_id, "output": output.decode()}
-
-    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
-        """There is no verdict to be had afterwards."""
-        raise InputError(
-            f"`{self.config.name}` scores every step; an attempt that is over can't be scored again",
-            code="scored_by_steps",
-            remedy="Play it with gymnasium_agent.",
-            status=409,
-        )
-
-    async def get_reverify_mode(self) -> ReverifyMode:
-        mode = self.config.REVERIFY_MODE
-        return ReverifyMode.UNSUPPORTED if mode is ReverifyMode.UNKNOWN else mode
-
-    async def _reset_endpoint(self, body: EnvResetRequest, request: Request) -> EnvResetResponse:
-        session = request.session[SESSION_ID_KEY]
-        self.middleware.access.sessions.open(session)
-        observation, info = await self.reset(body.model_extra or {}, session)
-        return EnvResetResponse(observation=observation, info=info)
-
-    async def _step_endpoint(self, body: EnvStepRequest, request: Request) -> EnvStepResponse:
-        session = request.session[SESSION_ID_KEY]
-        observation, reward, terminated, truncated, info = await self.step(
-            body.response, body.model_extra or {}, session
-        )
-        if terminated or truncated:
-            self.middleware.access.sessions.close(session)
-            await self.close_session(session)
-        return EnvStepResponse(
-            observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info
-        )
-
-
-def extract_text(response: Response) -> str:
-    """All that the model said in an answer; what it thought is left out."""
-    return response.output_text
-
-
-def last_action(response: Response) -> str | None:
-    """What the last complete `<action>…</action>` of an answer holds, reasoning left out; None without one."""
-    text = final_text(response)
-    lowered = text.lower()
-    end = lowered.rfind(_ACTION_END)
-    start = lowered.rfind(_ACTION_START, 0, end) if end >= 0 else -1
-    return text[start + len(_ACTION_START) : end].strip() if start >= 0 else None
+__all__ = [
+    "EnvResetRequest",
+    "EnvResetResponse",
+    "EnvStepRequest",
+    "EnvStepResponse",
+    "GymnasiumServer",
+    "StepResult",
+    "extract_text",
+    "last_action",
+]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from nemo_gym import global_config
+from nemo_gym.agents.agent import SimpleResponsesAPIAgent
+from nemo_gym.config import current as global_config
 from nemo_gym.mock_engine import (
     EngineOptions,
     MockEngine,
@@ -25,10 +26,9 @@ from nemo_gym.mock_engine import (
     ToolsPolicy,
 )
 from nemo_gym.mock_engine.policies import Scene
-from nemo_gym.rollouts.dataset import locate, read_lines
-from nemo_gym.servers.agent import SimpleResponsesAPIAgent
-from nemo_gym.servers.gymnasium import GymnasiumServer
-from nemo_gym.servers.resources import SimpleResourcesServer
+from nemo_gym.resources.gymnasium import GymnasiumServer
+from nemo_gym.resources.server import SimpleResourcesServer
+from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.testing.in_process import InProcessGym
 
 if TYPE_CHECKING:

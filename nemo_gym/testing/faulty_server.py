@@ -8,7 +8,7 @@ Its one tool counts, its reward is the count, and it tells what it saw and what 
 
 As a server of a gym it is started by three lines in an `app.py` (`FaultyServer.run_webserver()`); in tests
 `FaultyServer.standalone(faults=[...])` is served on a port or in memory. The plan is that of
-`nemo_gym.testing.faulty_app`.
+`nemo_gym.testing._faulty_app`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from typing import Any
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from nemo_gym.base_resources_server import (
-    BaseResourcesServerConfig,
+from nemo_gym.mock_engine.fault_plan import read_plan
+from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.rows import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,
     BaseVerifyResponse,
-    SimpleResourcesServer,
 )
-from nemo_gym.mock_engine.fault_plan import read_plan
-from nemo_gym.server_utils import SESSION_ID_KEY
-from nemo_gym.servers.app import GymApp
-from nemo_gym.testing.faulty_app import FaultyApp, ServerFaultRule
+from nemo_gym.serving.sessions import SESSION_ID_KEY
+from nemo_gym.testing._faulty_app import FaultyApp, ServerFaultRule
 
 ADD_TOOL: dict[str, Any] = {
     "type": "function",

@@ -17,13 +17,13 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from nemo_gym.servers.agent import SimpleResponsesAPIAgent
-from nemo_gym.servers.base import SimpleServer
-from nemo_gym.servers.model import SimpleResponsesAPIModel
-from nemo_gym.servers.server_client import ServerClient, ServerReply
+from nemo_gym.agents.agent import SimpleResponsesAPIAgent
+from nemo_gym.engines.model import SimpleResponsesAPIModel
+from nemo_gym.serving.base import SimpleServer
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import HttpTransport, InMemoryTransport, Transport
 from nemo_gym.transport.directory import base_url, server_block
+from nemo_gym.transport.server_client import ServerClient, ServerReply
 
 _HOST = "127.0.0.1"
 _FIRST_PORT = 20_001  # a name in the directory; nothing listens there

@@ -20,9 +20,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from nemo_gym.servers.base import SimpleServer
-from nemo_gym.servers.listening import Listener
-from nemo_gym.servers.server_client import process_transport
+from nemo_gym.serving.base import SimpleServer
+from nemo_gym.serving.listening import Listener
+from nemo_gym.transport.server_client import process_transport
 
 NOTICE_WITHIN_S = 0.3
 WAIT_S = 30.0

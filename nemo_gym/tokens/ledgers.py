@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from nemo_gym import sources
+from nemo_gym import clock as sources
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence

@@ -14,10 +14,10 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from nemo_gym.responses.dialects import TRAINING_FIELDS
+from nemo_gym.tokens._packing import CallTokens, pack, unpack
 from nemo_gym.tokens.capture import Capture, fault_of_logprobs
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import Link
-from nemo_gym.tokens.packing import CallTokens, pack, unpack
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 
 RECORD_FIELD = "_ng_tokens"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import Ledger
-from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import (
     CARRIED_FIELDS,
     CONTRACT_FIELDS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nemo_gym.tokens._rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.reasons import SegmentReason
-from nemo_gym.tokens.rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.records import CallRecord
 
 

@@ -22,8 +22,9 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from nemo_gym import sources
+from nemo_gym import clock as sources
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
+from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
 from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Reply, Transport
 from nemo_gym.transport.circuit_breaker import (
     UNREACHABLE_CODES,
@@ -33,7 +34,6 @@ from nemo_gym.transport.circuit_breaker import (
 )
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.directory import Directory
-from nemo_gym.transport.errors import DISCONNECTED, REDIRECTED, call_failed
 
 log = logging.getLogger(__name__)
 

@@ -63,7 +63,7 @@ class Reply:
 class Transport(Protocol):
     """Carries one call to one address. Raises `TransportError`; never retries, never times out by itself.
 
-    The codes of its errors are those of `nemo_gym.transport.errors`.
+    The codes of its errors are those of `nemo_gym.transport._errors`.
     """
 
     async def send(self, base_url: str, call: Call) -> Reply: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nemo_gym import sources
+from nemo_gym import clock as sources
 
 DEADLINE_HEADER = "x-ng-deadline"
 """The header that tells a callee how many seconds are left, a decimal."""

@@ -16,13 +16,13 @@ from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply
-from nemo_gym.transport.plain_http import PlainHttp
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from nemo_gym.transport.full_http import FullHttp
+    from nemo_gym.transport._full_http import FullHttp
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class HttpTransport:
 
     def _full_http(self) -> FullHttp:
         if self._full is None:
-            from nemo_gym.transport.full_http import FullHttp
+            from nemo_gym.transport._full_http import FullHttp
 
             self._full = FullHttp()
         return self._full
@@ -85,7 +85,7 @@ class HttpTransport:
             if base_url.startswith("http://"):
                 return await self._plain.send(base_url, call)
             if self._full is None:
-                await asyncio.to_thread(import_module, "nemo_gym.transport.full_http")  # holds no event loop
+                await asyncio.to_thread(import_module, "nemo_gym.transport._full_http")  # holds no event loop
             return await self._full_http().send(base_url, call)
         finally:
             self._leave()

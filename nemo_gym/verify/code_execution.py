@@ -31,8 +31,9 @@ from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import available_cores
-from nemo_gym.verify.code_comparison import is_same_output, is_same_return_value
-from nemo_gym.verify.code_protocol import (
+from nemo_gym.sandbox.execution import IsolationKind, Limits
+from nemo_gym.verify._code_comparison import is_same_output, is_same_return_value
+from nemo_gym.verify._code_protocol import (
     Harness,
     PythonInstallation,
     Reason,
@@ -40,7 +41,6 @@ from nemo_gym.verify.code_protocol import (
     open_harness,
     read_value,
 )
-from nemo_gym.verify.sandbox import IsolationKind, Limits
 
 TIMEOUT_S = 10.0
 _OWN_OPAQUE = "__main__.Opaque"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemo_gym.prompt import PromptConfig
-from nemo_gym.server_utils import ServerClient
+from nemo_gym.config.prompts import PromptConfig
+from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, label_reader
 
 EQUAL_LABEL = "[[A=B]]"

@@ -30,17 +30,14 @@ from typing import Any, Generic, TypeVar
 import orjson
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
-from nemo_gym.config_types import ModelServerRef
+from nemo_gym.config.prompts import PromptConfig, fill_prompt
+from nemo_gym.config.types import ModelServerRef
 from nemo_gym.failures import ConfigError
-from nemo_gym.judge import JudgeError, call_judge
-from nemo_gym.openai_utils import (
-    NeMoGymEasyInputMessage,
-    NeMoGymResponse,
-    NeMoGymResponseCreateParamsNonStreaming,
-)
-from nemo_gym.prompt import PromptConfig, fill_prompt
-from nemo_gym.server_utils import ServerClient
+from nemo_gym.responses.items import EasyInputMessage
+from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.answers import final_text
+from nemo_gym.verify.judge_calls import JudgeError, call_judge
 
 T = TypeVar("T")
 
@@ -60,8 +57,8 @@ class JudgeOptions(BaseModel):
 
     judge_model_server: ModelServerRef | None = None
     """The model server to ask."""
-    judge_responses_create_params: NeMoGymResponseCreateParamsNonStreaming = Field(
-        default_factory=lambda: NeMoGymResponseCreateParamsNonStreaming(input=[])
+    judge_responses_create_params: ResponseCreateParams = Field(
+        default_factory=lambda: ResponseCreateParams(input=[])
     )
     """Sampling options of the judge; `input` is filled in."""
     judge_endpoint_max_concurrency: PositiveInt | None = 64
@@ -75,8 +72,8 @@ class JudgeOptions(BaseModel):
 class JudgeEvaluation(BaseModel):
     """One question to the judge, its answer, and what was read from it."""
 
-    responses_create_params: NeMoGymResponseCreateParamsNonStreaming
-    response: NeMoGymResponse
+    responses_create_params: ResponseCreateParams
+    response: Response
     verdict_label: str | None = None
 
 
@@ -126,7 +123,7 @@ class Judge:
         self._options = options
         limit = options.judge_endpoint_max_concurrency
         self._slots = asyncio.Semaphore(limit) if limit else contextlib.nullcontext()
-        self._kept: OrderedDict[bytes, NeMoGymResponse] = OrderedDict()
+        self._kept: OrderedDict[bytes, Response] = OrderedDict()
 
     async def ask(
         self,
@@ -158,7 +155,7 @@ class Judge:
     async def _vote(
         self,
         client: ServerClient,
-        params: NeMoGymResponseCreateParamsNonStreaming,
+        params: ResponseCreateParams,
         number: int,
         read: Reader[T],
     ) -> tuple[Reading[T], JudgeEvaluation]:
@@ -174,7 +171,7 @@ class Judge:
                     server_name=server.name,
                     url_path="/v1/responses",
                     json=params,
-                    response_model=NeMoGymResponse,
+                    response_model=Response,
                 )
         reading = read(final_text(response))
         self._keep(key, response)
@@ -183,7 +180,7 @@ class Judge:
         )
         return reading, evaluation
 
-    def _keep(self, key: bytes, response: NeMoGymResponse) -> None:
+    def _keep(self, key: bytes, response: Response) -> None:
         """Keep an answer that could be read, and let go of the one that was used least recently."""
         self._kept[key] = response
         self._kept.move_to_end(key)
@@ -193,14 +190,14 @@ class Judge:
 
 def messages_of(
     prompt: PromptConfig, fields: Mapping[str, str], untrusted: Mapping[str, str]
-) -> list[NeMoGymEasyInputMessage]:
+) -> list[EasyInputMessage]:
     """The messages of a filled prompt, its untrusted fields fenced."""
     mark = mark_of([*fields.values(), *untrusted.values()])
     fenced = {name: fence(text, mark) for name, text in untrusted.items()}
     messages = fill_prompt(prompt, {**fields, **fenced})
     if untrusted:
         messages[-1]["content"] += NOTE.format(mark=mark)
-    return [NeMoGymEasyInputMessage.model_validate(message) for message in messages]
+    return [EasyInputMessage.model_validate(message) for message in messages]
 
 
 def mark_of(texts: Sequence[str]) -> str:
@@ -225,7 +222,7 @@ def read_template(path: str, folder: Path) -> str:
     raise ConfigError(f"The prompt template {path} does not exist.", code="prompt_missing")
 
 
-def _key_of(server: str, params: NeMoGymResponseCreateParamsNonStreaming, number: int) -> bytes:
+def _key_of(server: str, params: ResponseCreateParams, number: int) -> bytes:
     request = params.model_dump(mode="json", exclude_unset=True, by_alias=True)
     return hashlib.sha256(orjson.dumps([server, number, request], option=orjson.OPT_SORT_KEYS)).digest()
 

@@ -4,7 +4,7 @@ r"""Whether two mathematical answers are equal.
 
     same text, or both are quantities     `70,000` and `\$70000`               microseconds
     words                                 `no solution`                        microseconds
-    formulas (`nemo_gym.verify.formulas`) `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
+    formulas (`nemo_gym.verify._formulas`) `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
 
 The verdict is the same on every call and every machine. Only the deadline depends on the machine, and passing
 it is a `VerifierError`, never a verdict.
@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 
 from nemo_gym.processes.workers import WorkerPool, default_pool
+from nemo_gym.verify._formulas import is_same_formula
 from nemo_gym.verify.answers import strip_math_marks
-from nemo_gym.verify.formulas import is_same_formula
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.servers.gymnasium import GymnasiumServer, StepResult, last_action
-from nemo_gym.servers.rows import read_task
+from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, last_action
+from nemo_gym.serving.rows import read_task
 from resources_servers.blackjack.game import Game, value_of
 
 _CHOICES = "Hit or stand? End your answer with <action>...</action>."

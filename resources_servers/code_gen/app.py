@@ -16,11 +16,11 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
+from nemo_gym.sandbox.execution import IsolationKind, Limits
+from nemo_gym.sandbox.isolation import MIB
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
 from nemo_gym.verify.code_execution import CodeRunner, CodeVerdict
-from nemo_gym.verify.sandbox import IsolationKind, Limits
-from nemo_gym.verify.sandbox_isolation import MIB
 from resources_servers.code_gen.tasks import (
     CheckedTask,
     FunctionTask,
@@ -68,7 +68,7 @@ class CompCodingVerifyResponse(BaseVerifyResponse):
     extracted_model_code: str | None
     """The code in the answer; null where there is none."""
     failure_reason: str | None
-    """Why the reward is 0: `no_code`, or a `Reason` of `nemo_gym.verify.code_protocol`. Null where it is 1."""
+    """Why the reward is 0: `no_code`, or a `Reason` of `nemo_gym.verify._code_protocol`. Null where it is 1."""
     failure_detail: str | None
     tests_passed: int
     """Tests passed before the first that failed; test code counts as one."""

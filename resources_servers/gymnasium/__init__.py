@@ -1,6 +1,6 @@
-"""Where step-style environments import their base class from. It lives in `nemo_gym.servers.gymnasium`."""
+"""Where step-style environments import their base class from. It lives in `nemo_gym.resources.gymnasium`."""
 
-from nemo_gym.servers.gymnasium import (
+from nemo_gym.resources.gymnasium import (
     EnvResetRequest,
     EnvResetResponse,
     EnvStepRequest,

@@ -18,7 +18,7 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text
-from nemo_gym.verify.instructions.evaluation import evaluate, read_instructions
+from resources_servers.instruction_following.instructions.evaluation import evaluate, read_instructions
 
 
 class GradingMode(StrEnum):
@@ -31,7 +31,7 @@ class GradingMode(StrEnum):
 
 
 class Evaluation(StrEnum):
-    """Which verdict counts; see `nemo_gym.verify.instructions.evaluation`."""
+    """Which verdict counts; see `resources_servers.instruction_following.instructions.evaluation`."""
 
     STRICT = "strict"
     LOOSE = "loose"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nemo_gym.verify.instructions.catalog import ALL_KINDS
-from nemo_gym.verify.instructions.evaluation import read_instructions
+from resources_servers.instruction_following.instructions.catalog import ALL_KINDS
+from resources_servers.instruction_following.instructions.evaluation import read_instructions
 
 REQUESTS = (
     "Explain how a bicycle stays upright.",

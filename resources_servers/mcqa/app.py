@@ -16,7 +16,8 @@ from nemo_gym.failures import InputError
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text
-from nemo_gym.verify.choices import (
+from nemo_gym.verify.patterns import last_capture
+from resources_servers.mcqa.choices import (
     ANY_LETTER,
     ChoiceFormat,
     Options,
@@ -24,7 +25,6 @@ from nemo_gym.verify.choices import (
     read_options,
     stated_choice,
 )
-from nemo_gym.verify.patterns import last_capture
 
 
 class MCQAResourcesServerConfig(BaseResourcesServerConfig):

@@ -20,8 +20,8 @@ from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.function_calls import calls_of
-from nemo_gym.verify.structured.documents import DocumentFormat
 from resources_servers.structured_outputs.checking import Extraction, Problem, Task, find_problem
+from resources_servers.structured_outputs.documents.documents import DocumentFormat
 
 
 class ResponseMode(StrEnum):

@@ -11,10 +11,14 @@ import orjson
 from nemo_gym.failures import InputError
 from nemo_gym.verify.json_schema import fits_schema, schema_problems
 from nemo_gym.verify.state import StateRules, differences
-from nemo_gym.verify.structured.documents import DocumentFormat, embedded_document, parse_document
-from nemo_gym.verify.structured.leaf_types import Schema, typed_by_schema
-from nemo_gym.verify.structured.limits import DocumentError
 from resources_servers.structured_outputs.closing import closed
+from resources_servers.structured_outputs.documents.documents import (
+    DocumentFormat,
+    embedded_document,
+    parse_document,
+)
+from resources_servers.structured_outputs.documents.leaf_types import Schema, typed_by_schema
+from resources_servers.structured_outputs.documents.limits import DocumentError
 
 
 class Extraction(StrEnum):

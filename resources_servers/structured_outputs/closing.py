@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.verify.structured.leaf_types import Schema
+from resources_servers.structured_outputs.documents.leaf_types import Schema
 
 _HOLD_SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _HOLD_LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")

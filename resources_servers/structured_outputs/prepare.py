@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.verify.structured.documents import DocumentFormat
-from nemo_gym.verify.structured.writing import write_document
 from resources_servers.structured_outputs.checking import Extraction, read_schema
+from resources_servers.structured_outputs.documents.documents import DocumentFormat
+from resources_servers.structured_outputs.documents.writing import write_document
 
 Row = dict[str, Any]
 Value = str | int | float | bool | list[str]

@@ -23,8 +23,8 @@ from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import code_blocks, final_code
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL, EquivalenceJudge
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions
-from nemo_gym.verify.sql_execution import Gold, SqlLimits, compare_with_gold, run_gold
 from resources_servers.text_to_sql.judging import SYSTEM, TEMPLATE
+from resources_servers.text_to_sql.sql_execution import Gold, SqlLimits, compare_with_gold, run_gold
 
 NO_SQL = "no_sql_extracted"
 JUDGED_DIFFERENT = "judge_evaluation_failed"

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from nemo_gym.agents.policy import calls_in, without_tokens
+from nemo_gym.agents.tools import tool_error
+from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
-from nemo_gym.servers.episode import close_quietly, require_ok
-from nemo_gym.servers.gymnasium import EnvResetResponse, EnvStepResponse
-from nemo_gym.servers.policy import calls_in, without_tokens
-from nemo_gym.servers.server_client import ServerClient
-from nemo_gym.servers.tools import tool_error
+from nemo_gym.resources.gymnasium import EnvResetResponse, EnvStepResponse
+from nemo_gym.transport.server_client import ServerClient
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 

@@ -9,13 +9,13 @@ from fastapi import Body, Request
 from fastapi import Response as HttpResponse
 from pydantic import ConfigDict, Field
 
+from nemo_gym.agents.policy import Policy, Trajectory
+from nemo_gym.agents.tools import ToolBelt
 from nemo_gym.base_resources_server import BaseRunRequest, BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.servers.episode import Act, Episode
-from nemo_gym.servers.policy import Policy, Trajectory
-from nemo_gym.servers.tools import ToolBelt
 
 
 class SimpleAgentConfig(BaseResponsesAPIAgentConfig):

@@ -8,11 +8,11 @@ import orjson
 from fastapi import Body, Request
 from fastapi import Response as HttpResponse
 
+from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
+from nemo_gym.episodes.driver import Act, EndReason, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.servers.episode import Act, EndReason, Episode
-from nemo_gym.servers.policy import Policy, Trajectory
 
 
 class ToolSimulationAgentConfig(BaseResponsesAPIAgentConfig):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import BaseModel, Field
 
+from nemo_gym.agents.policy import add_usage, input_items, read_answer
+from nemo_gym.episodes.driver import require_ok
 from nemo_gym.failures import AgentError
-from nemo_gym.servers.episode import require_ok
-from nemo_gym.servers.policy import add_usage, input_items, read_answer
-from nemo_gym.servers.server_client import ServerClient
+from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.answers import final_text
 
 DEFAULT_PROMPT = """\

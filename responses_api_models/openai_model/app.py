@@ -7,6 +7,21 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from nemo_gym.engines.engine import PATIENT, Engine, blaming
+from nemo_gym.engines.engine_model import (
+    EngineModel,
+    EngineModelConfig,
+    model_entry,
+    models_list,
+    new_id,
+    now,
+)
+from nemo_gym.engines.responses_upstream import (
+    finished_response,
+    responses_request_of,
+    string_metadata,
+    without_our_fields,
+)
 from nemo_gym.failures import error_of
 from nemo_gym.responses import (
     OPENAI,
@@ -19,21 +34,6 @@ from nemo_gym.responses import (
     tidy_chat_request,
 )
 from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
-from nemo_gym.servers.engine import PATIENT, Engine, blaming
-from nemo_gym.servers.engine_model import (
-    EngineModel,
-    EngineModelConfig,
-    model_entry,
-    models_list,
-    new_id,
-    now,
-)
-from nemo_gym.servers.responses_upstream import (
-    finished_response,
-    responses_request_of,
-    string_metadata,
-    without_our_fields,
-)
 from nemo_gym.transport import Transport
 
 

@@ -11,10 +11,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.failures import EngineError
-from nemo_gym.responses import chat_of_response, responses_params_of_chat
-from nemo_gym.responses.responses_answer import envelope_of
-from nemo_gym.servers.engine_model import (
+from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
     model_entry,
@@ -22,6 +19,9 @@ from nemo_gym.servers.engine_model import (
     new_id,
     now,
 )
+from nemo_gym.failures import EngineError
+from nemo_gym.responses import chat_of_response, responses_params_of_chat
+from nemo_gym.responses.responses_answer import envelope_of
 from responses_api_models.replay_model.recordings import Recordings
 
 _MOST_DESCRIBED = 200

@@ -19,8 +19,8 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.rollouts.output import write_atomically
+from nemo_gym.rollouts.output.output import write_atomically
+from nemo_gym.rollouts.plan.dataset import read_lines
 
 BAD_USAGE = 2
 

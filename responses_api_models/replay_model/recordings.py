@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from nemo_gym.engines.engine_model import new_id, now
+from nemo_gym.engines.responses_upstream import OUR_FIELDS
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.paths import find_file
 from nemo_gym.responses import response_of_chat, responses_params_of_chat
-from nemo_gym.rollouts.dataset import read_lines
-from nemo_gym.servers.engine_model import new_id, now
-from nemo_gym.servers.responses_upstream import OUR_FIELDS
+from nemo_gym.rollouts.plan.dataset import read_lines
 
 Recorded: TypeAlias = dict[str, Any] | str
 """A Responses object, or the text of one."""

@@ -23,6 +23,20 @@ from typing import Any, Literal, NamedTuple, Self
 from fastapi import FastAPI
 from pydantic import Field, field_validator, model_validator
 
+from nemo_gym.engines.engine import PATIENT, Engine, EngineAnswer, EngineRefused, blaming
+from nemo_gym.engines.engine_model import (
+    EngineModel,
+    EngineModelConfig,
+    model_entry,
+    models_list,
+    new_id,
+    now,
+)
+from nemo_gym.engines.responses_upstream import (
+    finished_response,
+    responses_request_of,
+    without_our_fields,
+)
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.responses import (
     VLLM,
@@ -36,20 +50,6 @@ from nemo_gym.responses import (
     tidy_chat_request,
 )
 from nemo_gym.responses.dialects import REASONING_FIELDS
-from nemo_gym.servers.engine import PATIENT, Engine, EngineAnswer, EngineRefused, blaming
-from nemo_gym.servers.engine_model import (
-    EngineModel,
-    EngineModelConfig,
-    model_entry,
-    models_list,
-    new_id,
-    now,
-)
-from nemo_gym.servers.responses_upstream import (
-    finished_response,
-    responses_request_of,
-    without_our_fields,
-)
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable

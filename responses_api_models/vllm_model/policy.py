@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from nemo_gym.engines.engine import Engine, EngineRefused
 from nemo_gym.failures import EngineError
-from nemo_gym.servers.engine import Engine, EngineRefused
-from nemo_gym.servers.server_client import ServerClient
 from nemo_gym.tokens.records import PolicyVersion
+from nemo_gym.transport.server_client import ServerClient
 
 _T = TypeVar("_T")
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.engines.engine import Engine, EngineAnswer
 from nemo_gym.failures import EngineError
 from nemo_gym.responses.arguments import is_json_object
-from nemo_gym.servers.engine import Engine, EngineAnswer
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.splicing import spliced
 

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Dialect, Finish, FinishKind
 from nemo_gym.responses.dialects import TRAINING_FIELDS
-from nemo_gym.servers.context import current_context
 from nemo_gym.tokens.capture import Capture, capture_chat
 from nemo_gym.tokens.histories import History, history_of, said_in, thoughts_in
 from nemo_gym.tokens.ids import IdSequence
@@ -23,6 +22,7 @@ from nemo_gym.tokens.probing import LogprobsMode
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.tokens.sampling import PINNED, distortions, sampling_of
+from nemo_gym.transport.context import current_context
 
 TRAINING_REQUEST: Mapping[str, Any] = {
     "logprobs": True,

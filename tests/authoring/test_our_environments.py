@@ -10,7 +10,7 @@ import pytest
 from nemo_gym.authoring.catalog import read_entry
 from nemo_gym.authoring.implementations import find_implementation
 from nemo_gym.datasets.preparation import Preparation, SourceFile
-from nemo_gym.rollouts.dataset import DatasetFile
+from nemo_gym.rollouts.plan.dataset import DatasetFile
 from tests.our_environments import OUR_ENVIRONMENTS, OurEnvironment
 
 EVERY = pytest.mark.parametrize("environment", OUR_ENVIRONMENTS, ids=lambda environment: environment.name)

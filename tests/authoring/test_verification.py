@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.authoring.verification import verification_patterns
+from nemo_gym.authoring._verification import verification_patterns
 
 PATTERNS = {
     "answer": "async def verify(self, body): ...",

@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 from nemo_gym.mock_engine import EngineOptions
-from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from tests.chaos.faulty_gym import AGENT, ENVIRONMENT, MODEL, faulty_run, task, tell
 from tests.e2e.gym_run import check_books, rollout_of, terminal
 

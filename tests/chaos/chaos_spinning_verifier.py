@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import orjson
 
 from nemo_gym.processes.workers import default_pool
-from nemo_gym.servers.server_client import ServerReply
 from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport.server_client import ServerReply
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.chaos.faulty_gym import tell
-from tests.servers.computing import ComputingEnvironment
-from tests.servers.environments import ScriptedModel
+from tests.resources.computing import ComputingEnvironment
+from tests.serving.environments import ScriptedModel
 
 ROLLOUTS, IN_PARALLEL, CULPRIT = 200, 16, 57
 MODEL_TAKES_S = 0.2

@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from nemo_gym.failures import TransportError
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, Caller, Directory, Reply, RetryBudget
 from tests.rollouts.doubles import AGENT, read_rows, write_dataset
 from tests.transport.doubles import reply

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.faulty_server import FaultyServer
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent

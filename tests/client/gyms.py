@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.config_types import BaseRunServerInstanceConfig
+from nemo_gym.head.server import HeadServer
 from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.servers.head import HeadServer
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import LoopbackServers, serving
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
-from tests.servers.environments import CounterEnvironment
+from tests.serving.environments import CounterEnvironment
 
 AGENT = "agent"
 TOKEN = "the-token-of-this-run"

@@ -15,7 +15,7 @@ import yaml
 from nemo_gym.client import AsyncGym, Gym, Rollout, RolloutOptions
 from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
 from nemo_gym.names import TOKEN_HEADER
-from nemo_gym.rollouts.requested import RolloutOptions as RouteOptions
+from nemo_gym.rollouts.run.requested import RolloutOptions as RouteOptions
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
 from tests.patience import until, wait_until
 

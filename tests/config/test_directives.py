@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.config.directives import Directives
+from nemo_gym.config._directives import Directives
 from nemo_gym.config.nodes import DictNode, Scalar, from_plain, lay_over, node_at, to_plain
 from nemo_gym.config.problems import Location, Problems
 

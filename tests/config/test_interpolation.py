@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config.interpolation import report_missing, resolve, secret_paths
+from nemo_gym.config._interpolation import report_missing, resolve, secret_paths
 from nemo_gym.config.nodes import DictNode, from_plain
 from nemo_gym.config.problems import Location, Problems
 from tests.config.small_gym import load_text, problems_of

@@ -7,9 +7,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from nemo_gym.config._overrides import Action, parse_overrides
+from nemo_gym.config._plain_overrides import is_plain, read_plain
 from nemo_gym.config.nodes import to_plain
-from nemo_gym.config.overrides import Action, parse_overrides
-from nemo_gym.config.plain_overrides import is_plain, read_plain
 from nemo_gym.config.problems import Problem, Problems
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.nodes import DictNode, node_at, to_plain
 from nemo_gym.config.problems import Problems
-from nemo_gym.config.yaml_files import read_yaml
 
 
 def read(folder: Path, text: str) -> tuple[DictNode | None, list[str]]:

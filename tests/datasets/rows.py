@@ -9,7 +9,7 @@ import orjson
 
 from nemo_gym.config_types import DatasetType
 from nemo_gym.datasets.preparation import SourceFile
-from nemo_gym.rollouts.dataset import DatasetFile
+from nemo_gym.rollouts.plan.dataset import DatasetFile
 
 
 def row(question: str, **fields: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.datasets.sightings import prompt_digest, row_digest
-from nemo_gym.rollouts.task_rows import Task
+from nemo_gym.datasets._sightings import prompt_digest, row_digest
+from nemo_gym.rollouts.plan.task_rows import Task
 
 
 def task(asked: Any, tools: Any = None, **fields: Any) -> Task:

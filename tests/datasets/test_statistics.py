@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.datasets.statistics import DatasetStatistics, NumberSummary
-from nemo_gym.rollouts.task_rows import Task
+from nemo_gym.datasets._statistics import DatasetStatistics, NumberSummary
+from nemo_gym.rollouts.plan.task_rows import Task
 
 
 def task(row: dict[str, Any], agent: str = "agent") -> Task:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import pytest
 import yaml
 
-from nemo_gym.rollouts.answer import NG_TERMINAL_KEY
+from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
 
 Row = dict[str, Any]
 

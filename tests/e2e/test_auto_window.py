@@ -8,14 +8,14 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.config import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
-from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.summary import CollectSummary
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.summary import CollectSummary
 
 ENVIRONMENT = "example_single_tool_call"
 CONFIGS = (

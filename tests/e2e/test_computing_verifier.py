@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from nemo_gym.rollouts.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from tests.e2e.gym_run import GymRun, check_books
 
 APP = """

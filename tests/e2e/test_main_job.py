@@ -10,7 +10,7 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.mock_engine import EngineOptions
-from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, check_books
 

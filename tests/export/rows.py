@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.export._writing import ending_of
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import Report
-from nemo_gym.export.writing import ending_of
-from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.plan.dataset import read_lines
 from tests.tokens.conversations import TOOLS, Ground, converse
 
 AGENT = "weather_agent"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.export.conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export._conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export._rollouts import Rollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.export.rollouts import Rollout
 from nemo_gym.failures import Outcome
 from tests.export.rows import TOOL, call, output, row, text, thought
 

@@ -9,7 +9,7 @@ from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.export.exporting import ExportSettings, export
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.identity import RolloutId
+from nemo_gym.rollouts.plan.identity import RolloutId
 from tests.export.rows import call, exported, output, read, row, text, write
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nemo_gym.export._rollouts import Group, Rollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
-from nemo_gym.export.rollouts import Group, Rollout
 from nemo_gym.failures import Outcome
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from nemo_gym.export.writing import ENDINGS, ending_of, open_row_file, path_of_split
+from nemo_gym.export._writing import ENDINGS, ending_of, open_row_file, path_of_split
 from nemo_gym.failures import ConfigError
 from tests.export.rows import read
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.launch._states import RestartPolicy
 from nemo_gym.launch.gym import LaunchOptions
 from nemo_gym.launch.records import Registry
-from nemo_gym.launch.states import RestartPolicy
 from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.transport import Call, call_once
 
 ECHO_SERVER = """
 import asyncio, json, os, signal, socket, sys
-from nemo_gym.servers.bootstrap import current
+from nemo_gym.config.bootstrap import current
 
 given = current()
 

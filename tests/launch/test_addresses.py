@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.launch.addresses import Addresses, hold_addresses
+from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch.sockets import hold
 from tests.launch.small_servers import SmallConfig, SmallInstance, config_of
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nemo_gym.servers import bootstrap
-from nemo_gym.servers.bootstrap import BOOTSTRAP_FD_VARIABLE, Bootstrap
+from nemo_gym.config import bootstrap
+from nemo_gym.config.bootstrap import BOOTSTRAP_FD_VARIABLE, Bootstrap
 
 
 @pytest.fixture(autouse=True)

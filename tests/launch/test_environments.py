@@ -64,7 +64,7 @@ async def test_an_environment_is_built_with_our_packages_linked_and_probed(
     environment = Path(python).parent.parent
     (linked,) = environment.glob("lib/*/site-packages/nemo_gym")
     assert (linked / "failures.py").is_file()
-    assert installer.commands[-1] == [python, "-c", "import nemo_gym.servers.base"]
+    assert installer.commands[-1] == [python, "-c", "import nemo_gym.serving.base"]
     listing = environment.with_suffix(".txt").read_text().splitlines()
     assert "a-package-nobody-wrote==1" in listing
     assert any(line.startswith("fastapi") for line in listing)

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.launch._states import ServerState
+from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import launch
-from nemo_gym.launch.states import ServerState
-from nemo_gym.launch.supervisor import ServerEvent
 from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.processes.fork_server import ForkServerGone
 from tests.launch.small_servers import (

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import GlobalConfig, load
+from nemo_gym.config import GlobalConfig, bootstrap, load
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import gym_inline, inline, load_server_class
-from nemo_gym.servers import bootstrap
-from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.transport import Call
+from nemo_gym.transport._upstream_error import UpstreamError
 from nemo_gym.transport.directory import base_url
 
 ENVIRONMENT = "example_session_state_mgmt"

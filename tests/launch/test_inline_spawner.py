@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import GlobalConfig, load
+from nemo_gym.config import GlobalConfig, bootstrap, load
 from nemo_gym.global_config import get_global_config_dict, maybe_get_global_config_dict
+from nemo_gym.launch._inline_spawner import InlineSpawner
+from nemo_gym.launch._states import RestartPolicy, ServerState
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import LaunchOptions, launch
-from nemo_gym.launch.inline_spawner import InlineSpawner
 from nemo_gym.launch.records import Registry
-from nemo_gym.launch.states import RestartPolicy, ServerState
 from nemo_gym.paths import DISCOVERY_FILE
-from nemo_gym.rollouts.discovery import find_gym
+from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.server_utils import get_server_url
-from nemo_gym.servers import bootstrap
 from nemo_gym.transport import Call, HttpTransport, InMemoryTransport
 from tests.launch.small_servers import SmallInstance, config_of, write_server
 

@@ -4,7 +4,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from nemo_gym.launch import logs
+from nemo_gym.launch import _logs as logs
 
 CHAINED = """INFO something before
 Traceback (most recent call last):

@@ -15,9 +15,9 @@ HEAVY = ("aiohttp", "httpx", "hydra", "jsonschema", "numpy", "omegaconf", "opena
 @pytest.mark.parametrize(
     "statement",
     [
-        "import nemo_gym.launch.preload",
-        "import nemo_gym.launch.inline_spawner, nemo_gym.launch.serving",
-        "import nemo_gym.rollouts.collect, nemo_gym.rollouts.discovery",
+        "import nemo_gym.launch._preload",
+        "import nemo_gym.launch._inline_spawner, nemo_gym.launch.serving",
+        "import nemo_gym.rollouts.run.collect, nemo_gym.rollouts.run.discovery",
         "import nemo_gym.server_utils, nemo_gym.launch.inline",
         "import responses_api_models.vllm_model.app, responses_api_agents.simple_agent.app",
     ],

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from nemo_gym.launch._states import ServerState
+from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.gym import Gym
 from nemo_gym.launch.reporting import JsonReporter, LineReporter, Reporter
-from nemo_gym.launch.states import ServerState
-from nemo_gym.launch.supervisor import ServerEvent
 
 
 def tell_a_story(reporter: Reporter) -> None:

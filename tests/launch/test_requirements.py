@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.launch._requirements import find_unsatisfied, own_requirements, read_requirements
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.requirements import find_unsatisfied, own_requirements, read_requirements
 
 
 def written(folder: Path, text: str, name: str = "requirements.txt") -> Path:

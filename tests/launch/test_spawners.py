@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.launch._spawners import ProcessSpawner, ServerProcess, Spawner
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.spawners import ProcessSpawner, ServerProcess, Spawner
 from nemo_gym.processes.fork_server import ForkServer
-from nemo_gym.servers.bootstrap import Bootstrap
 
 
 @pytest.fixture(params=["forked", "executed"])
@@ -88,7 +88,7 @@ async def test_a_process_gets_its_bootstrap_and_nothing_of_it_in_its_environment
 ) -> None:
     source = (
         "import os\n"
-        "from nemo_gym.servers.bootstrap import current\n"
+        "from nemo_gym.config.bootstrap import current\n"
         "given = current()\n"
         "assert given.global_config == {'key': 'value'} and given.run_token == 'token'\n"
         "assert given.parent_pid == os.getppid()\n"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.launch.states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
+from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
 
 
 def test_every_state_has_its_transitions_and_two_are_terminal() -> None:

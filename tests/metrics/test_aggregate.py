@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
-from nemo_gym.metrics.aggregate import AgentMetrics, AggregateResult, aggregate, select_key_metrics
-from nemo_gym.metrics.families import Planned
+from nemo_gym.metrics._aggregate import AgentMetrics, AggregateResult, aggregate, select_key_metrics
+from nemo_gym.metrics._families import Planned
 
 
 def row(task: int, rollout: int, reward: float, **fields: Any) -> dict[str, Any]:

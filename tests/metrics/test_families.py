@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.metrics.families import Planned, TaskScores, run_averages, score_families
+from nemo_gym.metrics._families import Planned, TaskScores, run_averages, score_families
 
 
 def task(*scores: float, answers: list[str | None] | None = None) -> TaskScores:

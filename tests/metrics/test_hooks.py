@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
+from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics
 from nemo_gym.metrics.hooks import AggregateMetricsMixin, compute_aggregate_metrics
-from nemo_gym.metrics.pass_majority import compute_pass_majority_metrics
 
 Row = dict[str, Any]
 

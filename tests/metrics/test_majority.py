@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.metrics.majority import MAX_EXACT_VOTERS, majority_curve, majority_score
+from nemo_gym.metrics._majority import MAX_EXACT_VOTERS, majority_curve, majority_score
 
 ballots = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c", "d", None]), st.sampled_from([0.0, 0.25, 1.0])),

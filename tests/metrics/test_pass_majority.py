@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.metrics.pass_majority import (
+from nemo_gym.metrics._pass_majority import (
     add_avg_sample_std_dev,
     compute_pass_majority_metrics,
     compute_subset_metrics,

@@ -3,8 +3,8 @@ import itertools
 import pytest
 
 from nemo_gym.failures import InputError
+from nemo_gym.metrics._table import RecordTable
 from nemo_gym.metrics.records import RolloutRecord
-from nemo_gym.metrics.table import RecordTable
 
 
 def table_of(*records: RolloutRecord) -> RecordTable:

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.mock_engine.answers import Entry, answer_key, read_answers, wrong_answer
+from nemo_gym.mock_engine._answers import Entry, answer_key, read_answers, wrong_answer
 
 
 def task(question: object, **fields: object) -> bytes:

@@ -3,7 +3,7 @@ from statistics import fmean
 
 import pytest
 
-from nemo_gym.mock_engine.distributions import parse_distribution
+from nemo_gym.mock_engine._distributions import parse_distribution
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine import Engine, EngineOptions, Policy, Reply, ScriptPolicy, ToolCall
-from nemo_gym.mock_engine.answers import answer_key
+from nemo_gym.mock_engine._answers import answer_key
 from nemo_gym.mock_engine.engine import Choice, Generation
 from nemo_gym.mock_engine.policies import AnswerPolicy, Scene
 from nemo_gym.mock_engine.refusals import Refusal

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.mock_engine._faults import FaultPlan, read_faults
 from nemo_gym.mock_engine.fault_kinds import FAULTS
-from nemo_gym.mock_engine.faults import FaultPlan, read_faults
 
 
 def met(rules: list[Any], requests: list[tuple[str, bytes]], seed: int = 0) -> list[str | None]:

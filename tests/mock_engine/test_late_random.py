@@ -1,6 +1,6 @@
 from random import Random
 
-from nemo_gym.mock_engine.late_random import LateRandom
+from nemo_gym.mock_engine._late_random import LateRandom
 
 
 def test_a_late_seed_gives_the_draws_of_an_early_one() -> None:

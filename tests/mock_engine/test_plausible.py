@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.mock_engine.plausible import plausible_arguments, plausible_value
+from nemo_gym.mock_engine._plausible import plausible_arguments, plausible_value
 
 EXAMPLES = Path(__file__).parents[3] / "shared" / "data" / "environment_examples"
 

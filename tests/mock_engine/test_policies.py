@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.mock_engine.answers import answer_key
+from nemo_gym.mock_engine._answers import answer_key
 from nemo_gym.mock_engine.conversation import Reply, ToolCall
 from nemo_gym.mock_engine.policies import (
     AnswerPolicy,

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.mock_engine._responses_input import messages_of, parse_responses
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import ToolChoice, parse_chat, parse_completion
-from nemo_gym.mock_engine.responses_input import messages_of, parse_responses
 from tests.mock_engine.wire import ADD, USER
 
 

@@ -4,8 +4,8 @@ from random import Random
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.mock_engine._script import read_script
 from nemo_gym.mock_engine.conversation import Reply, ToolCall
-from nemo_gym.mock_engine.script import read_script
 
 SCRIPT = """
 - match: weather

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_gym.mock_engine._template import MarkTemplate
 from nemo_gym.mock_engine.conversation import Reply, ToolCall
-from nemo_gym.mock_engine.template import MarkTemplate
 from nemo_gym.mock_engine.tokenizer import PairTokenizer
 from tests.mock_engine.wire import ADD, USER
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from openai import OpenAI
 
 from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.servers.base import SimpleServer
+from nemo_gym.serving.base import SimpleServer
 from nemo_gym.testing.serving import LoopbackServers
 from responses_api_models.azure_openai_model.app import AzureOpenAIModel
 from responses_api_models.openai_model.app import OpenAIModel

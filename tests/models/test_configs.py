@@ -10,7 +10,7 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config import load
-from nemo_gym.servers.engine_model import EngineModel
+from nemo_gym.engines.engine_model import EngineModel
 
 FOLDER = PARENT_DIR / "responses_api_models"
 FILES = sorted(FOLDER.glob("*/configs/*.yaml"))

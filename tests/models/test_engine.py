@@ -11,11 +11,11 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
+from nemo_gym.engines.engine import Engine, EngineRefused, blaming
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
-from nemo_gym.servers.context import RequestContext, current_context
-from nemo_gym.servers.engine import Engine, EngineRefused, blaming
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
 from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN
+from nemo_gym.transport.context import RequestContext, current_context
 
 A, B, C = "http://a:1/v1", "http://b:1/v1", "http://c:1/v1"
 BUDGET = RetryBudget(attempts=3, seconds=5.0, first_wait_s=0.0, longest_wait_s=0.0)

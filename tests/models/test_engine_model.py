@@ -10,16 +10,16 @@ import orjson
 import pytest
 from fastapi.testclient import TestClient
 
+from nemo_gym.engines._recorder import Recorder
+from nemo_gym.engines.engine_model import model_entry
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.openai_utils import (
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymResponseCreateParamsNonStreaming,
 )
-from nemo_gym.servers.engine_model import model_entry
-from nemo_gym.servers.recorder import Recorder
-from nemo_gym.servers.server_client import process_transport
 from nemo_gym.testing.serving import serving
+from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.models.upstreams import Canned, vllm_over
 from tests.patience import until

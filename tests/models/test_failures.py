@@ -14,7 +14,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from nemo_gym.servers.base import SimpleServer
+from nemo_gym.serving.base import SimpleServer
 from responses_api_models.azure_openai_model.app import AzureOpenAIModel
 from responses_api_models.openai_model.app import OpenAIModel
 from responses_api_models.vllm_model.app import VLLMModel

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.failures import EngineError, InputError
-from nemo_gym.servers.responses_upstream import (
+from nemo_gym.engines.responses_upstream import (
     finished_response,
     responses_request_of,
     without_our_fields,
 )
+from nemo_gym.failures import EngineError, InputError
 from nemo_gym.tokens.records import RECORD_FIELD
 from tests.models.upstreams import refusals
 

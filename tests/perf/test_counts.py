@@ -68,10 +68,10 @@ def test_a_hot_path_that_got_shorter_has_to_be_committed() -> None:
 def test_the_engine_stub_is_left_out_and_the_libraries_are_not() -> None:
     inline = {code.co_filename for code in work_inline().calls}
     over_sockets = {code.co_filename for code in work_over_sockets().calls}
-    assert any("nemo_gym/servers/middleware.py" in file for file in inline)
+    assert any("nemo_gym/serving/middleware.py" in file for file in inline)
     assert any("pydantic/" in file for file in inline)
     assert any("uvicorn/protocols/http/httptools_impl.py" in file for file in over_sockets)
-    assert any("nemo_gym/transport/plain_http.py" in file for file in over_sockets)
+    assert any("nemo_gym/transport/_plain_http.py" in file for file in over_sockets)
     assert not any("nemo_gym/mock_engine" in file for file in inline | over_sockets)
 
 

@@ -8,7 +8,7 @@ from perf.profile import KINDS, shares_of
 
 LOOP = (
     'process 7:"python";run_forever (/project/uvloop/loop.c:1);'
-    "RequestMiddleware._handle (/repo/nemo_gym/servers/middleware.py:100)"
+    "RequestMiddleware._handle (/repo/nemo_gym/serving/middleware.py:100)"
 )
 
 
@@ -17,14 +17,14 @@ LOOP = (
     [
         ("", "middleware, routes, sessions"),
         (";dict_get (/python/libpython3.11.so)", "middleware, routes, sessions"),
-        (";PlainHttp.send (/repo/nemo_gym/transport/plain_http.py:1)", "client and transport"),
+        (";PlainHttp.send (/repo/nemo_gym/transport/_plain_http.py:1)", "client and transport"),
         (";UVStream_write (/project/uvloop/loop.c:2)", "event loop (uvloop)"),
         (";UVStream_write (/uvloop/loop.c:2);write (/usr/lib/libc.so.6)", "reading and writing sockets, polling"),
         (";0x7f (/venv/site-packages/orjson/orjson.so);unicode_new (/python/libpython3.11.so)", "JSON (orjson)"),
         (";current_task (/python/asyncio/tasks.py:38);getpid (/usr/lib/libc.so.6)",
          "asyncio: tasks, timeouts, the running loop"),
-        (";drive_episode (/repo/nemo_gym/servers/episode.py:1)", "episode and agent"),
-        (";chat_request_of (/repo/nemo_gym/responses/chat_request.py:1)", "conversion and engine calls"),
+        (";drive_episode (/repo/nemo_gym/episodes/driver.py:1)", "episode and agent"),
+        (";chat_request_of (/repo/nemo_gym/responses/_chat_request.py:1)", "conversion and engine calls"),
         (";Weather.verify (/repo/resources_servers/weather/app.py:1)", "environment"),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses.content_parts import chat_parts_of, responses_parts_of
+from nemo_gym.responses._content_parts import chat_parts_of, responses_parts_of
 from nemo_gym.responses.problems import Problems
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseUsage
 
-from nemo_gym.responses.usage import chat_usage_of, completion_tokens_of, responses_usage_of
+from nemo_gym.responses._usage import chat_usage_of, completion_tokens_of, responses_usage_of
 
 
 def test_details_are_carried() -> None:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import orjson
 
 from nemo_gym.failures import Boundary, Failure
-from nemo_gym.rollouts.answer import Answer, AttemptResult
-from nemo_gym.rollouts.identity import RolloutId
-from nemo_gym.rollouts.plan import PlannedAttempt
+from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import Answer, AttemptResult
 
 AGENT = "simple_agent"
 

@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.rollouts.answer import AttemptResult
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.journal import Existing
-from nemo_gym.rollouts.plan import PlannedAttempt
-from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.stopping import Stop, stop_on_signals
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import AttemptResult
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from tests.rollouts.doubles import AGENT, scored
 

@@ -20,8 +20,8 @@ import orjson
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.rollouts.compression import journal_of
-from nemo_gym.rollouts.dataset import read_lines
+from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
 from tests.rollouts.doubles import identities, read_rows, write_dataset
 
 KILLS = int(os.environ.get("NEMO_GYM_TEST_KILLS", "2"))

@@ -7,17 +7,17 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.collector import Limits
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.identity import RolloutId, identity_at
-from nemo_gym.rollouts.settings import CollectSettings
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.rollouts.doubles import read_rows
-from tests.servers.environments import CounterEnvironment, ScriptedModel, call, task_row, text
+from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
 
 
 def gym_answering(turns: list[Any]) -> InProcessGym:

@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from nemo_gym.episodes import driver as episode
 from nemo_gym.failures import GymError
-from nemo_gym.rollouts import collect, collector, disk, journal, stopping
-from nemo_gym.rollouts.answer import Failed
-from nemo_gym.rollouts.append_file import AppendFile
-from nemo_gym.rollouts.collector import Collector
-from nemo_gym.rollouts.identity import FinishedRollouts
-from nemo_gym.rollouts.journal import Journal
-from nemo_gym.rollouts.window import window_of
-from nemo_gym.servers import disconnects, episode, server_client
-from nemo_gym.servers.disconnects import DisconnectWatch
-from nemo_gym.servers.session_access import SessionAccess
-from nemo_gym.servers.session_locks import SessionLocks
-from nemo_gym.servers.sessions import SessionRegistry
-from nemo_gym.transport import caller
+from nemo_gym.rollouts.output import disk, journal
+from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output.journal import Journal
+from nemo_gym.rollouts.plan.identity import FinishedRollouts
+from nemo_gym.rollouts.run import collect, collector, stopping
+from nemo_gym.rollouts.run._window import window_of
+from nemo_gym.rollouts.run.answer import Failed
+from nemo_gym.rollouts.run.collector import Collector
+from nemo_gym.serving import disconnects
+from nemo_gym.serving._session_access import SessionAccess
+from nemo_gym.serving._session_locks import SessionLocks
+from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.serving.sessions import SessionRegistry
+from nemo_gym.transport import caller, server_client
 from nemo_gym.transport.caller import Caller
 
 Bug = Callable[[], AbstractContextManager[Any]]
@@ -101,7 +103,7 @@ def manifest_written_in_place() -> AbstractContextManager[Any]:
         finally:
             disk.disk().close(descriptor)
 
-    return patch("nemo_gym.rollouts.manifest.write_atomically", write)
+    return patch("nemo_gym.rollouts.output.manifest.write_atomically", write)
 
 
 def session_not_closed() -> AbstractContextManager[Any]:

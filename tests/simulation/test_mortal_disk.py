@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.rollouts import disk as disks
+from nemo_gym.rollouts.output import disk as disks
 from simulation.faults import Blow, CollectorFault
 from simulation.mortal_disk import MortalDisk
 from simulation.processes import Process, ProcessEnded

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nemo_gym.mock_engine.drifting import Sampled
-from nemo_gym.tokens.rebuilding import Rebuilding
+from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 

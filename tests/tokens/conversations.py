@@ -9,15 +9,15 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.engines.responses_upstream import without_our_fields
 from nemo_gym.mock_engine import EngineOptions, Reply, Tool, ToolCall
+from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.conversation import Message, name_of, since_last_user
 from nemo_gym.mock_engine.drifting import DriftingEngine, Sampled
 from nemo_gym.mock_engine.in_memory import mount
-from nemo_gym.mock_engine.template import ChatTemplate
-from nemo_gym.servers.context import RequestContext, current_context
-from nemo_gym.servers.responses_upstream import without_our_fields
 from nemo_gym.transport import InMemoryTransport, Transport
+from nemo_gym.transport.context import RequestContext, current_context
 from responses_api_models.vllm_model.app import VLLMModel
 
 WORDS = ("sun", "rain", "o'clock", "Zürich", "雪", "🙂", "x=1;", "the", "a", "\n", "naïve", "{}", "of")

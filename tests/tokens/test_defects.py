@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine import Reply, ToolCall
+from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.mock_engine.template import ChatTemplate, MarkTemplate
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS
 from nemo_gym.tokens.rows import calls_of

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History, Said, history_of, said_in, thoughts_in
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.ledgers import Ledgers
 from nemo_gym.tokens.linkage import MOST_TIPS, Ledger, exact_reason, reason_of
 from nemo_gym.tokens.reasons import SegmentReason
-from nemo_gym.tokens.rebuilding import Rebuilding
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import segments_of
 

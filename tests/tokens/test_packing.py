@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.tokens.packing import CallTokens, pack, unpack
+from nemo_gym.tokens._packing import CallTokens, pack, unpack
 
 ids = st.lists(st.integers(0, 2**32 - 1), max_size=20)
 logprobs = st.floats(-100, 0, width=32)

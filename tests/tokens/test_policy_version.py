@@ -14,12 +14,12 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.names import REPLICA_PORTS_KEY
-from nemo_gym.servers.control import CONTROL_ROUTES
-from nemo_gym.servers.server_client import ServerClient
-from nemo_gym.tokens.certificate import certificate_of
+from nemo_gym.tokens._certificate import certificate_of
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.transport import Call, InMemoryTransport, Reply
+from nemo_gym.transport.control import CONTROL_ROUTES
+from nemo_gym.transport.server_client import ServerClient
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.tokens.conversations import Conversation, Ground, model_server

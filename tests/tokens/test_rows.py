@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.tokens.certificate import certificate_of
+from nemo_gym.tokens._certificate import certificate_of
 from nemo_gym.tokens.masking import MaskTally
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, TokenForm, read_record

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.rollouts.answer import AttemptResult
-from nemo_gym.rollouts.collect import collect
-from nemo_gym.rollouts.dataset import DatasetFile
-from nemo_gym.rollouts.discovery import Gym
-from nemo_gym.rollouts.journal import Existing
-from nemo_gym.rollouts.plan import PlannedAttempt
-from nemo_gym.rollouts.settings import CollectSettings
-from nemo_gym.rollouts.summary import CollectSummary
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import AttemptResult
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.transport import InMemoryTransport
 from tests.rollouts.doubles import AGENT, read_rows, scored, write_dataset

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.mock_engine._template import MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.mock_engine.template import MarkTemplate
 from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp, read_prompt
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.rows import calls_of

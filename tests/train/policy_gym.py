@@ -9,13 +9,13 @@ from typing import Any
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.client import Gym
 from nemo_gym.config_types import BaseRunServerInstanceConfig
-from nemo_gym.servers.head import HeadServer
+from nemo_gym.head.server import HeadServer
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import LoopbackServers, serving
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.client.gyms import ADD, AGENT, TOKEN
-from tests.servers.environments import CounterEnvironment
+from tests.serving.environments import CounterEnvironment
 
 UNSCORABLE = "Break the verifier."
 """A task that fails."""

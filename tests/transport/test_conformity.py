@@ -18,9 +18,9 @@ import uvloop
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call
-from nemo_gym.transport.answer_parser import AnswerError, AnswerParser
+from nemo_gym.transport._answer_parser import AnswerError, AnswerParser
+from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import UNDELIVERED_CODES
-from nemo_gym.transport.plain_http import PlainHttp
 from tests.transport.raw_answers import CHUNKED, LEFT_OVER, OK, ROWS, SMUGGLED, Row
 
 Outcome = tuple[int, bytes] | str

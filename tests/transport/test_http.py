@@ -14,8 +14,8 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
+from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.http import calls_within
-from nemo_gym.transport.plain_http import PlainHttp
 from tests.patience import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -18,10 +18,10 @@ from nemo_gym.verify.answers import (
     strip_math_marks,
     strip_reasoning,
 )
-from nemo_gym.verify.choices import ANY_LETTER, ChoiceFormat, read_choice
 from nemo_gym.verify.matching import normalize, normalize_words, split_list
 from nemo_gym.verify.math_equality import compare_plainly
 from nemo_gym.verify.numbers import read_quantity
+from resources_servers.mcqa.choices import ANY_LETTER, ChoiceFormat, read_choice
 
 
 def message(*texts: str, role: str = "assistant") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.verify.code_comparison import is_same_output, is_same_return_value
+from nemo_gym.verify._code_comparison import is_same_output, is_same_return_value
 
 
 @pytest.mark.parametrize(

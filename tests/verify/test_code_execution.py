@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.sandbox.execution import Limits
+from nemo_gym.verify._code_harness import dump
+from nemo_gym.verify._code_protocol import Reason, SolutionFailed, read_value
 from nemo_gym.verify.code_execution import (
     CallCase,
     Checks,
@@ -18,9 +21,6 @@ from nemo_gym.verify.code_execution import (
     CodeVerdict,
     ProgramCase,
 )
-from nemo_gym.verify.code_harness import dump
-from nemo_gym.verify.code_protocol import Reason, SolutionFailed, read_value
-from nemo_gym.verify.sandbox import Limits
 
 SQUARE = [ProgramCase("3\n", "9\n"), ProgramCase("4\n", "16\n")]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.servers.context import RequestContext, current_context
-from nemo_gym.servers.responses_upstream import without_our_fields
-from nemo_gym.servers.server_client import process_transport
-from nemo_gym.tokens.certificate import Certificate, certificate_of
+from nemo_gym.engines.responses_upstream import without_our_fields
+from nemo_gym.tokens._certificate import Certificate, certificate_of
 from nemo_gym.tokens.rows import as_trainers_read, calls_of
 from nemo_gym.tokens.segments import segments_of
+from nemo_gym.transport.context import RequestContext, current_context
+from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.tokens.checks import read_as_nemo_rl

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from resources_servers.blackjack.app import BlackjackServer
 from resources_servers.blackjack.game import Game, best_play, value_of
 from resources_servers.blackjack.prepare import main as prepare
-from tests.servers.environments import text
+from tests.serving.environments import text
 
 FOLDER = Path(__file__).parents[1]
 SHARED = FOLDER.parents[2] / "shared" / "data" / "environment_examples"

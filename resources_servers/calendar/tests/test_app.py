@@ -15,7 +15,7 @@ from resources_servers.calendar.app import CalendarResourcesServer, last_list_of
 from resources_servers.calendar.prepare import calendar, make_task
 from resources_servers.calendar.prepare import main as prepare
 from resources_servers.calendar.scheduling import ExpectedEvent, schedule
-from tests.servers.environments import text
+from tests.serving.environments import text
 
 FOLDER = Path(__file__).parents[1]
 SHARED = FOLDER.parents[2] / "shared" / "data" / "environment_examples"

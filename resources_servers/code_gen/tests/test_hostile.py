@@ -19,7 +19,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.processes.process_tree import tree_of
-from nemo_gym.verify.sandbox import IsolationKind
+from nemo_gym.sandbox.execution import IsolationKind
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import fenced, make_server, verify
 from tests.pythons import python_for_other_users

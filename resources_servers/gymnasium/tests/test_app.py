@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.servers.upstream_error import UpstreamError
 from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport._upstream_error import UpstreamError
 from resources_servers.gymnasium.app import FollowUpServer, says
 from resources_servers.gymnasium.prepare import main as prepare
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent
-from tests.servers.environments import ScriptedModel, text
+from tests.serving.environments import ScriptedModel, text
 
 FOLDER = Path(__file__).parents[1]
 SHARED = FOLDER.parents[2] / "shared" / "data" / "environment_examples"

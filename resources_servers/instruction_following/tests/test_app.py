@@ -12,12 +12,12 @@ from fastapi.testclient import TestClient
 from nemo_gym.failures import InputError
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.testing.environment import read_rows, run_environment
-from nemo_gym.verify.instructions.lexicon import PERSON_NAMES
 from resources_servers.instruction_following.app import (
     InstructionFollowingConfig,
     InstructionFollowingResourcesServer,
     InstructionFollowingVerifyRequest,
 )
+from resources_servers.instruction_following.instructions.lexicon import PERSON_NAMES
 
 FOLDER = Path(__file__).parents[1]
 SHARED_EXAMPLES = FOLDER.parents[2] / "shared" / "data" / "environment_examples"

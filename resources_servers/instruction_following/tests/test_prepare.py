@@ -7,7 +7,7 @@ import random
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.verify.instructions.evaluation import read_instructions
+from resources_servers.instruction_following.instructions.evaluation import read_instructions
 from resources_servers.instruction_following.prepare import RECIPES, convert, make_task, worded
 
 

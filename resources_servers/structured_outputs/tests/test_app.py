@@ -14,14 +14,14 @@ from fastapi.testclient import TestClient
 from nemo_gym.failures import InputError
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.testing.environment import read_rows, run_environment
-from nemo_gym.verify.structured.documents import DocumentFormat
-from nemo_gym.verify.structured.writing import write_document
 from resources_servers.structured_outputs.app import (
     StructuredOutputsConfig,
     StructuredOutputsResourcesServer,
     StructuredOutputsVerifyRequest,
     StructuredOutputsVerifyResponse,
 )
+from resources_servers.structured_outputs.documents.documents import DocumentFormat
+from resources_servers.structured_outputs.documents.writing import write_document
 from resources_servers.structured_outputs.prepare import convert
 
 FOLDER = Path(__file__).parents[1]

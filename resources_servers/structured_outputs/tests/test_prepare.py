@@ -8,10 +8,10 @@ import random
 import pytest
 
 from nemo_gym.verify.json_schema import fits_schema
-from nemo_gym.verify.structured.documents import DocumentFormat
-from nemo_gym.verify.structured.writing import write_document
 from resources_servers.structured_outputs.checking import Task, find_problem, read_schema
 from resources_servers.structured_outputs.closing import closed
+from resources_servers.structured_outputs.documents.documents import DocumentFormat
+from resources_servers.structured_outputs.documents.writing import write_document
 from resources_servers.structured_outputs.prepare import convert, make_task, schema_of_paths
 
 

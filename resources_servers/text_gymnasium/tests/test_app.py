@@ -18,7 +18,7 @@ from resources_servers.text_gymnasium.frozen_lake import shortest_way  # noqa: E
 from resources_servers.text_gymnasium.game import ACTION_NAMES, plain, without_escapes  # noqa: E402
 from resources_servers.text_gymnasium.prepare import main as prepare  # noqa: E402
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent  # noqa: E402
-from tests.servers.environments import ScriptedModel, text  # noqa: E402
+from tests.serving.environments import ScriptedModel, text  # noqa: E402
 
 FOLDER = Path(__file__).parents[1]
 LAKE = {

@@ -16,7 +16,7 @@ from resources_servers.workplace_assistant.csv_tables import COLUMNS, load
 from resources_servers.workplace_assistant.generator import generate
 from resources_servers.workplace_assistant.prepare import main as prepare
 from responses_api_agents.simple_agent.app import SimpleAgent
-from tests.servers.environments import ScriptedModel, call, text
+from tests.serving.environments import ScriptedModel, call, text
 
 FOLDER = Path(__file__).parents[1]
 SHARED = FOLDER.parents[2] / "shared" / "data" / "environment_examples"

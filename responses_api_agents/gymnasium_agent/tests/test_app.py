@@ -12,11 +12,11 @@ from pydantic import Field
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.servers.gymnasium import GymnasiumServer, StepResult, extract_text
-from nemo_gym.servers.upstream_error import UpstreamError
+from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, extract_text
 from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport._upstream_error import UpstreamError
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent
-from tests.servers.environments import ScriptedModel, call, text
+from tests.serving.environments import ScriptedModel, call, text
 
 ROW: dict[str, Any] = {"responses_create_params": {"input": "play"}, "level": 3, "_ng_task_index": 7}
 GO_ON: StepResult = ("go on", 0.25, False, False, {})

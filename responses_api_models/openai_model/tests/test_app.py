@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.engines.responses_upstream import OUR_FIELDS
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.in_memory import mount
-from nemo_gym.servers.responses_upstream import OUR_FIELDS
 from nemo_gym.transport import InMemoryTransport, Transport
 from responses_api_models.openai_model.app import OpenAIModel
 from tests.models.upstreams import Canned, RecordingUpstream, StrictOpenAI, openai_over

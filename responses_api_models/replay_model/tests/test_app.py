@@ -11,8 +11,8 @@ import orjson
 import pytest
 import zstandard
 
+from nemo_gym.engines._recorder import Recorder
 from nemo_gym.failures import ConfigError, EngineError
-from nemo_gym.servers.recorder import Recorder
 from responses_api_models.replay_model.app import ReplayModel
 from responses_api_models.replay_model.recordings import request_key
 

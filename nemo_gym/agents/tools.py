@@ -1,0 +1,98 @@
+"""The tools of a task: which the model may call, with which arguments, and how their answers read.
+
+A model's tool name is untrusted: only a name that the task declares is called, only by its exact spelling, never
+one of the control routes. What the model got wrong comes back to it as a plain tool error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+import jsonschema_rs
+import orjson
+
+from nemo_gym.failures import InputError, error_of
+from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport.control import CONTROL_ROUTES, routed_path
+from nemo_gym.transport.server_client import ServerClient
+
+RESERVED_NAMES = frozenset(
+    {route.lstrip("/") for route in CONTROL_ROUTES} | {"run", "reverify_mode", "reset", "step", "close", ""}
+)
+
+_NOT_THE_TOOLS = frozenset({"session_lost", "session_closed", "token_required"})
+"""Refusals that are no tool's answer: the attempt has failed."""
+
+
+@lru_cache(maxsize=4096)
+def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
+    """A validator for the JSON of a tool's parameters; None when the schema itself is not valid."""
+    try:
+        return jsonschema_rs.validator_for(orjson.loads(schema))
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
+
+
+class ToolBelt:
+    """Calls the tools that a task declares, at one resources server."""
+
+    def __init__(self, client: ServerClient, server: str, tools: Sequence[Mapping[str, Any]] | None) -> None:
+        self._client = client
+        self._server = server
+        self._parameters: dict[str, Any] = {}
+        for index, tool in enumerate(tools or ()):
+            if tool.get("type", "function") != "function":
+                continue
+            name = str(tool.get("name"))
+            if routed_path(name)[1:] in RESERVED_NAMES:
+                raise InputError(
+                    f"the task declares a tool named `{name}`, which is a route of the gym",
+                    code="reserved_tool_name",
+                    param=f"responses_create_params.tools[{index}].name",
+                )
+            self._parameters[name] = tool.get("parameters") or {}
+
+    async def call(self, name: str, arguments: str) -> str:
+        """The tool's answer as text, for the model to read. Raises `GymError` when no answer can be had.
+
+        An HTTP error of the tool itself is an answer (the model may have called it wrongly); a server that is
+        gone, has lost the session or can't be reached is not. A call whose connection broke has perhaps been
+        executed: it is not sent again, and the attempt fails as `ambiguous_delivery`.
+        """
+        refusal = self._refusal(name, arguments)
+        if refusal is not None:
+            return tool_error(refusal)
+        path = "/" + quote(name, safe="")
+        reply = await self._client.post(self._server, path, data=arguments or "{}")
+        if not reply.ok:
+            failure = failure_of_reply(reply.reply)
+            if failure is not None and failure.code in _NOT_THE_TOOLS:
+                raise error_of(failure.passed_on_by(self._server))
+            if failure is not None:
+                return tool_error(failure.message)
+        return reply.body.decode(errors="replace")
+
+    def _refusal(self, name: str, arguments: str) -> str | None:
+        schema = self._parameters.get(name)
+        if schema is None:
+            known = ", ".join(self._parameters) or "none"
+            return f"there is no tool named {name!r}; the tools are: {known}"
+        try:
+            parsed = orjson.loads(arguments or "{}")
+        except orjson.JSONDecodeError as error:
+            return f"the arguments of {name} are not valid JSON: {error}"
+        if not isinstance(parsed, dict):
+            return f"the arguments of {name} must be a JSON object"
+        validator = _validator(orjson.dumps(schema))
+        if validator is not None and not validator.is_valid(parsed):
+            problems = "; ".join(error.message for error in validator.iter_errors(parsed))
+            return f"the arguments of {name} do not fit its parameters: {problems}"
+        return None
+
+
+def tool_error(message: str) -> str:
+    """A tool error as the model reads it."""
+    return orjson.dumps({"error": message}).decode()

@@ -1,0 +1,49 @@
+"""Runs of pytest forked from one warm process: importing pytest and the server stack costs seconds, a fork does not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+
+from nemo_gym.processes.fork_server import ForkServer
+
+_ABOUT_WARM_MODULES = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""pytest would have liked to import its plugins' packages itself."""
+
+
+def run_forked(
+    arguments: Sequence[str], folder: Path, search_path: Sequence[str], output: Path | None
+) -> int:
+    """The exit code of pytest with `arguments`, run in `folder`.
+
+    Imports look into `search_path` first. What is printed goes to the file `output`, or where ours does.
+    """
+    with nullcontext() if output is None else output.open("ab") as file:
+        descriptors = {1: 1} if file is None else {1: file.fileno(), 2: file.fileno()}
+        pytest = f"{__name__}:be_pytest"
+        forked = _fork_server().fork(
+            "pytest", pytest, (arguments, folder, search_path), descriptors=descriptors
+        )
+        return asyncio.run(forked.ended())
+
+
+@cache
+def _fork_server() -> ForkServer:
+    return ForkServer("nemo_gym.authoring._preload")
+
+
+def be_pytest(arguments: Sequence[str], folder: Path, search_path: Sequence[str]) -> None:
+    """In the fork: run pytest."""
+    import pytest
+
+    sys.path[:] = [*search_path, *(path for path in sys.path if path not in ("", *search_path))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(search_path)
+    os.chdir(folder)
+    code = pytest.main([*_ABOUT_WARM_MODULES, *arguments])
+    sys.stdout.flush()
+    os._exit(int(code))  # what a suite left running must not keep it from ending

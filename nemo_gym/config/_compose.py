@@ -1,0 +1,212 @@
+"""From files, `env.yaml`, an initial configuration and a command line to one tree.
+
+Low to high: the files of `config_paths` (a file beats what it includes; of files listed together the later beats
+the earlier), `env.yaml`, the initial configuration, the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.config._directives import Directives
+from nemo_gym.config._interpolation import paths_in, resolve_texts
+from nemo_gym.config._overrides import Action, Override
+from nemo_gym.config._yaml_files import read_yaml
+from nemo_gym.config.nodes import (
+    DictNode,
+    ListNode,
+    Node,
+    Scalar,
+    from_plain,
+    lay_over,
+    node_at,
+    remove_at,
+    set_at,
+    split_path,
+    to_plain,
+)
+from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.paths import GYM_FOLDERS, display_path, find_file
+
+CONFIG_PATHS = "config_paths"
+INITIAL = Location("initial configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a configuration is composed of."""
+
+    overrides: Sequence[Override]
+    env: DictNode
+    initial: DictNode
+    working_directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The tree before directives and interpolation."""
+
+    root: DictNode
+    named: frozenset[str]
+    """The dotted paths that the `${...}` of `config_paths` name."""
+
+
+def compose(
+    sources: Sources, problems: Problems, known_keys: Collection[str], *, read_files: bool = True
+) -> Composed:
+    """The tree of all sources. `known_keys` are those that `key=value` may set at the top though no file does.
+
+    With `read_files` false, `config_paths` is a key like any other.
+    """
+    top = lay_over(sources.env, sources.initial)
+    typed_keys = {str(split_path(override.key, top)[0]) for override in sources.overrides}
+    top = _apply(sources.overrides, top, Problems(), typed_keys)
+    files = _Files(sources.working_directory, to_plain(top), problems)
+    paths = node_at(top, (CONFIG_PATHS,))
+    if paths is not None and read_files:
+        files.include(paths, {})
+    root: Node = DictNode({}, Location("configuration"))
+    for node in (*files.loaded.values(), sources.env, sources.initial):
+        root = lay_over(root, node)
+    root = _apply(sources.overrides, root, problems, known_keys)
+    if read_files and CONFIG_PATHS in root.entries:
+        given = root.entries[CONFIG_PATHS]
+        loaded = ListNode(
+            tuple(Scalar(str(path), given.where) for path in files.loaded), given.where, given.beaten
+        )
+        root = replace(root, entries={**root.entries, CONFIG_PATHS: loaded})
+    return Composed(root, frozenset(files.named))
+
+
+def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictNode:
+    node = from_plain(initial or {}, INITIAL, problems)
+    assert isinstance(node, DictNode)
+    return node
+
+
+@dataclass
+class _Files:
+    """Reads configuration files and what they include, each once, included before including."""
+
+    working_directory: Path
+    scope: dict[str, Any]
+    """What `${...}` in a list of paths may refer to, beside the keys of the file that holds the list."""
+    problems: Problems
+    loaded: dict[Path, DictNode] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    _open: list[Path] = field(default_factory=list)
+
+    def include(self, paths: Node, own_keys: dict[str, Any]) -> None:
+        for name, where in self._names(paths, own_keys):
+            path = find_file(name, self.working_directory)
+            if path is None:
+                self.problems.add_gap(where, f"There is no file {name!r}.", self._remedy_for_missing(name))
+            elif path.resolve() in self._open:
+                self.problems.add_gap(
+                    where, f"{name!r} includes itself.", "Remove it from one of the `config_paths`."
+                )
+            elif path.resolve() not in self.loaded:
+                self._load(path.resolve(), display_path(path, self.working_directory))
+
+    def _load(self, path: Path, display: str) -> None:
+        node = read_yaml(path, display, self.problems)
+        if node is None:
+            return
+        included = node.entries.get(CONFIG_PATHS)
+        node = replace(
+            node, entries={key: entry for key, entry in node.entries.items() if key != CONFIG_PATHS}
+        )
+        if included is not None:
+            self._open.append(path)
+            self.include(included, to_plain(node))
+            self._open.pop()
+        self.loaded[path] = node
+
+    def _names(self, paths: Node, own_keys: dict[str, Any]) -> list[tuple[str, Location]]:
+        if isinstance(paths, Scalar) and paths.value is None:
+            return []
+        items = paths.items if isinstance(paths, ListNode) else ()
+        texts = [
+            (item.value, item.where)
+            for item in items
+            if isinstance(item, Scalar) and isinstance(item.value, str)
+        ]
+        if not isinstance(paths, ListNode) or len(texts) != len(items):
+            self.problems.add_gap(
+                paths.where, f"`{CONFIG_PATHS}` is a list of files.", "Write [a.yaml,b.yaml]."
+            )
+        self.named |= {name for text, _ in texts for name in paths_in(text)}
+        return resolve_texts(texts, {**own_keys, **self.scope}, self.problems)
+
+    def _remedy_for_missing(self, name: str) -> str:
+        places = dict.fromkeys(str(folder) for folder in (self.working_directory, *GYM_FOLDERS))
+        looked = f"Looked in {' and '.join(places)}." if not Path(name).is_absolute() else ""
+        neighbours = {
+            str(Path(name).with_name(path.name))
+            for folder in (self.working_directory, *GYM_FOLDERS)
+            for path in (folder / name).parent.glob("*.y*ml")
+        }
+        return " ".join(part for part in (did_you_mean(name, neighbours), looked) if part)
+
+
+def _apply(
+    overrides: Sequence[Override], root: Node, problems: Problems, known_keys: Collection[str]
+) -> DictNode:
+    """`root` with the command line's changes, in the order in which they were typed."""
+    for override in overrides:
+        assert isinstance(root, DictNode)
+        path = split_path(override.key, root)
+        if override.action is Action.DELETE:
+            root = _delete(override, root, problems, known_keys)
+            continue
+        is_certain = override.action is not Action.REPLACE or path[0] in known_keys
+        if not is_certain and not _check_exists(override, root, problems, known_keys):
+            continue
+        assert override.value is not None
+        try:
+            root = set_at(root, path, override.value)
+        except IndexError:
+            problems.add(
+                override.where, f"The list in {override.key} has no such item.", "Items count from 0."
+            )
+    assert isinstance(root, DictNode)
+    return root
+
+
+def _delete(override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]) -> Node:
+    path = split_path(override.key, root)
+    found = node_at(root, path)
+    if found is None:
+        if Directives(root, Problems()).has(path):
+            parent, _, name = override.key.rpartition(".")
+            remedy = f"It is inherited: write ++{parent}._delete_key={name}."
+            problems.add_absence(override.where, f"{override.key} stands in no file.", remedy)
+        else:
+            _check_exists(override, root, problems, known_keys)
+        return root
+    if override.value is not None and to_plain(override.value) != to_plain(found):
+        problems.add(override.where, f"{override.key} does not have that value, so it is not deleted.")
+        return root
+    return remove_at(root, path)
+
+
+def _check_exists(
+    override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]
+) -> bool:
+    """Whether there is something at the key, inherited or not; it is a problem when there is not."""
+    directives = Directives(root, Problems())
+    path = split_path(override.key, root)
+    if directives.has(path):
+        return True
+    known = len(path) - 1
+    while known and not directives.has(path[:known]):
+        known -= 1
+    beside = directives.keys_at(path[:known]) | (set() if known else set(known_keys))
+    near = did_you_mean(str(path[known]), beside)
+    to_add = "" if override.action is Action.DELETE else f"To add it write +{override.key}=..."
+    remedy = " ".join(part for part in (near, to_add) if part)
+    problems.add_absence(override.where, f"There is no key {override.key!r}.", remedy or None)
+    return False

@@ -1,0 +1,195 @@
+"""The command line as overrides, in Hydra's grammar.
+
+`+key=value` adds, `++key=value` adds or replaces, `key=value` replaces, `~key` deletes. `--key=value`, `--key value`
+and `--flag` are other spellings of `++key=value` and `++flag=true`. Dots reach into mappings and lists; values are
+scalars, `[lists]` or `{key: value}` mappings.
+
+Hydra is imported only when there is something to parse that is not plain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nemo_gym.config._plain_overrides import is_plain, read_plain
+from nemo_gym.config.nodes import Node, from_plain
+from nemo_gym.config.problems import Location, Problems
+from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
+
+COMMAND_LINE = "command line"
+
+
+class Action(StrEnum):
+    ADD = "+"
+    ADD_OR_REPLACE = "++"
+    REPLACE = ""
+    DELETE = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    action: Action
+    key: str
+    """Dotted, as it was typed."""
+    value: Node | None
+    """What to set; for a deletion what must be there, or None for whatever is."""
+    where: Location
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """One override in Hydra's spelling, and how it was typed."""
+
+    text: str
+    typed: str
+
+
+_LOOKS_LIKE_OVERRIDE = re.compile(r"\+|~|--\w|[\w.@/-]+=")
+_KEY = re.compile(r"(?P<action>\+\+|\+|~)?(?P<key>[^=]*)(?P<equals>=)?(?P<value>.*)", re.DOTALL)
+_QUOTED_OR_NEWLINE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\s*\n\s*""")
+
+
+def parse_overrides(
+    arguments: Sequence[str], problems: Problems, names: Collection[str] = (), flags: Collection[str] = ()
+) -> list[Override]:
+    """The overrides in `arguments`; what cannot be parsed is a problem.
+
+    `names` are known keys, which may be written with dashes after `--`; `flags` those of them that hold a bool.
+    """
+    if not arguments:
+        return []
+    overrides = []
+    for argument in _in_hydra_spelling(arguments, names, flags):
+        override = _parse_one(argument, problems)
+        if override is not None:
+            overrides.append(override)
+    _report_repeated(overrides, problems)
+    return overrides
+
+
+def _in_hydra_spelling(
+    arguments: Sequence[str], names: Collection[str], flags: Collection[str]
+) -> Iterator[_Argument]:
+    remaining = list(arguments)
+    while remaining:
+        argument = remaining.pop(0)
+        if not argument.startswith("--"):
+            yield _Argument(argument, argument)
+            continue
+        key, equals, value = argument[2:].partition("=")
+        with_underscores = key.replace("-", "_")
+        key = with_underscores if with_underscores in names else key
+        if equals:
+            yield _Argument(f"++{key}={value}", argument)
+        elif remaining and _is_value(remaining[0], key in flags):
+            value = remaining.pop(0)
+            yield _Argument(f"++{key}={value}", f"{argument} {value}")
+        else:
+            yield _Argument(f"++{key}=true", argument)
+
+
+def _is_value(argument: str, is_of_flag: bool) -> bool:
+    """Whether `argument` is the value of the `--key` before it, rather than the next override."""
+    if is_of_flag:
+        return argument.lower() in ("true", "false")
+    return not _LOOKS_LIKE_OVERRIDE.match(argument)
+
+
+def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
+    parts = _KEY.fullmatch(argument.text)
+    assert parts is not None
+    key, value = parts["key"], parts["value"].strip()
+    where = _location(argument, key, value)
+    if not parts["equals"] and parts["action"] != "~":
+        problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
+        return None
+    action = Action(parts["action"] or "")
+    if is_plain(key, value):
+        return Override(action, key, from_plain(read_plain(value), where, problems), where)
+    return _parse_by_hydra(argument, parts, where, problems)
+
+
+def _parse_by_hydra(
+    argument: _Argument, parts: re.Match[str], where: Location, problems: Problems
+) -> Override | None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    action, key, value = Action(parts["action"] or ""), parts["key"], parts["value"].strip()
+    # Hydra's lexer knows no newlines outside quotes, yet people write long lists over several lines.
+    text = _QUOTED_OR_NEWLINE.sub(
+        lambda match: match[1] or " ", argument.text[: parts.start("value")] + value
+    )
+    try:
+        parsed = OverridesParser.create().parse_override(text)
+        is_sweep = parsed.is_sweep_override()
+        plain = None if is_sweep else parsed.value()
+    except HydraException as error:
+        is_secret = _is_secret(key, value)
+        remedy = _syntax_remedy(action, key, value, is_secret)
+        problems.add_gap(where, _syntax_message(error, is_secret), remedy)
+        return None
+    if is_sweep:
+        problems.add_gap(
+            where,
+            "This is a sweep over several values; a gym runs one configuration.",
+            f"For a list write {key}=[...]; for text with a comma quote it twice: '{key}=\"...\"'.",
+        )
+        return None
+    if parsed.package is not None:
+        problems.add_gap(
+            where, "`@` selects a package of Hydra; a gym has none.", "Write the whole key with dots."
+        )
+        return None
+    is_bare = action is Action.DELETE and not parts["equals"]
+    return Override(action, key, None if is_bare else from_plain(plain, where, problems), where)
+
+
+def _location(argument: _Argument, key: str, value: str) -> Location:
+    """Where an override is, its value hidden when it holds a secret."""
+    typed = argument.typed
+    if _is_secret(key, value):
+        typed = f"{typed.rpartition(value)[0]}{HIDDEN}"
+    return Location(COMMAND_LINE, text=" ".join(typed.split()))
+
+
+def _is_secret(key: str, value: str) -> bool:
+    """Whether a value must not be shown: for its key, for a key within it, or for a URL within it."""
+    keys = [key.rsplit(".", 1)[-1], *re.findall(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:", value)]
+    return bool(value) and (any(map(is_secret_name, keys)) or hide_secrets(value) != value)
+
+
+def _syntax_message(error: Exception, is_secret: bool) -> str:
+    if is_secret:
+        return "The value cannot be parsed."
+    return f"The value cannot be parsed: {str(error).splitlines()[0].removeprefix('HydraException ')}."
+
+
+def _syntax_remedy(action: str, key: str, value: str, is_secret: bool) -> str:
+    if value.startswith(("[", "{")):
+        return "Check brackets and commas; quote text that holds any of = , # & ( ) or quotes, inside the brackets too."
+    shown = "..." if is_secret or '"' in value else value
+    return f"Quote the value twice: '{action}{key}=\"{shown}\"'."
+
+
+def _remedy_for_word(word: str) -> str:
+    if word.endswith((".yaml", ".yml")):
+        return f"For a configuration file write '+config_paths=[{word}]'."
+    key = word.lstrip("+-")
+    return f"Write +{key}=<value>, or ~{key} to delete the key."
+
+
+def _report_repeated(overrides: Sequence[Override], problems: Problems) -> None:
+    """Only `++` may be repeated: it says by itself that the last one counts."""
+    seen: dict[str, Override] = {}
+    for override in overrides:
+        first = seen.setdefault(override.key, override)
+        if first is not override and override.action is not Action.ADD_OR_REPLACE:
+            problems.add(
+                override.where,
+                f"The key {override.key!r} was given before, as {first.where.text!r}.",
+                "Give it once; a list takes several values: key=[a,b].",
+            )

@@ -1,0 +1,133 @@
+"""Where every value of a configuration came from, and what it beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nemo_gym.config._interpolation import secret_paths
+from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, node_at, render_path, to_plain, value_at
+from nemo_gym.config.problems import Location
+from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_hidden_kind, secret_values
+
+DEFAULT = Location("default")
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten:
+    """A value that another one replaced."""
+
+    value: Any
+    where: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One value, with its history. Secrets are hidden."""
+
+    path: str
+    value: Any
+    """As servers see it."""
+    where: Location
+    """Where it was written; `default` when nobody wrote it."""
+    written: str | None = None
+    """The text with `${...}` that it was resolved from."""
+    beat: tuple[Beaten, ...] = ()
+    """What it replaced, the nearest first."""
+
+    def __str__(self) -> str:
+        written = f", as {self.written}" if self.written else ""
+        beaten = "; ".join(f"beat {each.value!r} ({each.where})" for each in self.beat)
+        return f"{self.where}{written}{f'; {beaten}' if beaten else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The resolved data of a configuration beside the tree it was made from."""
+
+    root: DictNode
+    data: Mapping[str, Any]
+    secret_paths: frozenset[Path]
+    """Leaves of `root` that are secrets by name or by what they are interpolated from."""
+    secrets: frozenset[str]
+    """The secrets themselves."""
+
+    @classmethod
+    def of(cls, root: DictNode, data: Mapping[str, Any]) -> Provenance:
+        paths = frozenset(secret_paths(root))
+        resolved = {"secrets": [_value_or_none(data, path) for path in paths]}
+        return cls(root, data, paths, frozenset(secret_values(data) | secret_values(resolved)))
+
+    def hidden(self) -> dict[str, Any]:
+        """The data with every secret replaced by `****`."""
+        data: dict[str, Any] = hide_secrets(self.data, self.secrets)
+        for path in self.secret_paths:
+            _hide_at(data, path)
+        return data
+
+    def explain(self, path: Path) -> Explanation:
+        """The history of the value at `path`; raises `KeyError` when there is none."""
+        return self._explanation(path, value_at(self.hidden(), path))
+
+    def explanations(self) -> Iterator[Explanation]:
+        """The history of every leaf of the data, in its order."""
+        for path, value in _leaves_of(self.hidden(), ()):
+            yield self._explanation(path, value)
+
+    def _explanation(self, path: Path, value: Any) -> Explanation:
+        node, inherited = self._node_of(path)
+        if node is None:
+            return Explanation(render_path(path), value, DEFAULT)
+        is_secret = value == HIDDEN or path in self.secret_paths
+        beat = (
+            ()
+            if inherited
+            else tuple(Beaten(self._shown(each, path, is_secret), each.where) for each in node.beaten)
+        )
+        text = node.value if isinstance(node, Scalar) else None
+        is_resolved = isinstance(text, str) and "${" in text
+        written = str(hide_secrets(text, self.secrets)) if is_resolved else None
+        return Explanation(render_path(path), value, node.where, written, beat)
+
+    def _node_of(self, path: Path) -> tuple[Node | None, bool]:
+        """The node at `path`, or the interpolation above it that brought it in."""
+        node = node_at(self.root, path)
+        if node is not None:
+            return node, False
+        for depth in range(len(path) - 1, 0, -1):
+            above = node_at(self.root, path[:depth])
+            if isinstance(above, Scalar):
+                return above, True
+        return None, False
+
+    def _shown(self, node: Node, path: Path, is_secret: bool) -> Any:
+        plain = to_plain(node)
+        if is_secret and is_hidden_kind(plain):
+            return HIDDEN
+        name = str(next((part for part in reversed(path) if isinstance(part, str)), ""))
+        return hide_secrets({name: plain}, self.secrets)[name]
+
+
+def _value_or_none(data: Any, path: Path) -> Any:
+    try:
+        return value_at(data, path)
+    except KeyError:
+        return None  # a key of the command, which is not in the data
+
+
+def _hide_at(data: Any, path: Path) -> None:
+    if is_hidden_kind(_value_or_none(data, path)):
+        value_at(data, path[:-1])[path[-1]] = HIDDEN
+
+
+def _leaves_of(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    children: list[tuple[str | int, Any]] = []
+    if isinstance(value, Mapping):
+        children = list(value.items())
+    elif isinstance(value, list):
+        children = list(enumerate(value))
+    if not children:
+        yield path, value
+    for part, below in children:
+        yield from _leaves_of(below, (*path, part))

@@ -1,0 +1,100 @@
+"""References from one server to another: `{type: responses_api_models, name: policy_model}`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
+from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.config.servers import ServerInstance, is_server_block
+from nemo_gym.config.types import SERVER_KINDS
+
+
+def check_references(
+    servers: Iterable[ServerInstance], root: DictNode, taken_over: Mapping[str, Location], problems: Problems
+) -> None:
+    """Every reference names a server of the configuration, of the type that it says.
+
+    `taken_over` are the top-level blocks that an `_inherit_from` dropped.
+    """
+    checker = _Checker(root, taken_over, problems)
+    for server in servers:
+        for path, block in _mappings(server.config, server.path):
+            checker.check(path, block)
+
+
+class _Checker:
+    def __init__(self, root: DictNode, taken_over: Mapping[str, Location], problems: Problems) -> None:
+        self._root = root
+        self._taken_over = taken_over
+        self._problems = problems
+        self._kinds = {
+            name: kind
+            for name, node in root.entries.items()
+            if (kind := _kind_of(node)) and is_server_block(node)
+        }
+
+    def check(self, path: Path, block: Mapping[str, Any]) -> None:
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            return
+        if kind not in SERVER_KINDS:
+            near = "name" in block and difflib.get_close_matches(kind, SERVER_KINDS, n=1, cutoff=0.8)
+            if near:
+                where = nearest_location(self._root, (*path, "type"))
+                self._problems.add(
+                    where, f"{render_path(path)}: there is no type {kind!r}.", f"Did you mean {near[0]!r}?"
+                )
+            return
+        where = nearest_location(self._root, (*path, "name"))
+        name = block.get("name")
+        if not isinstance(name, str) or not name:
+            self._problems.add_absence(
+                where, f"{render_path(path)} refers to a server and does not name it.", None
+            )
+        elif name not in self._kinds:
+            self._report_unknown(path, where, kind, name)
+        elif self._kinds[name] != kind:
+            self._problems.add(
+                where,
+                f"{render_path(path)}: {name} is one of {self._kinds[name]}, not of {kind}.",
+                self._names(kind),
+            )
+
+    def _report_unknown(self, path: Path, where: Location, kind: str, name: str) -> None:
+        taken = self._taken_over.get(name)
+        node = self._root.entries.get(name)
+        if node is not None and is_server_block(node):
+            return  # almost a server, and reported as such
+        if taken is not None:
+            remedy = f"`_inherit_from` at {taken} took it over; write `_copy` there to keep it."
+        elif node is not None:
+            remedy = f"{name} is in the configuration, but it is no server."
+        else:
+            remedy = did_you_mean(name, self._of_kind(kind)) or self._names(kind)
+        self._problems.add_absence(where, f"{render_path(path)}: there is no server {name!r}.", remedy)
+
+    def _of_kind(self, kind: str) -> list[str]:
+        return sorted(name for name, other in self._kinds.items() if other == kind)
+
+    def _names(self, kind: str) -> str:
+        names = self._of_kind(kind)
+        return f"There is {', '.join(names)}." if names else f"The configuration has no {kind}; add one."
+
+
+def _kind_of(node: object) -> str | None:
+    entries = node.entries if isinstance(node, DictNode) else {}
+    return next((kind for kind in SERVER_KINDS if kind in entries), None)
+
+
+def _mappings(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Every mapping in `value`, however deep."""
+    if isinstance(value, Mapping):
+        yield path, value
+        for key, below in value.items():
+            yield from _mappings(below, (*path, str(key)))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from _mappings(below, (*path, index))

@@ -1,0 +1,102 @@
+"""The keys beside the servers: their types, their defaults, and the ones that mean nothing to anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from nemo_gym.config._compose import INITIAL
+from nemo_gym.config._interpolation import references
+from nemo_gym.config._provenance import DEFAULT
+from nemo_gym.config.keys import GlobalKeys, is_pointless, own_address
+from nemo_gym.config.nodes import DIRECTIVE_TEXT, DictNode, Node, Scalar, leaves
+from nemo_gym.config.problems import Problems, did_you_mean
+from nemo_gym.config.pydantic_problems import validate
+from nemo_gym.config.servers import is_server_block
+
+
+def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> GlobalKeys:
+    """Checks the global keys in `data`, and adds the defaults of those that servers and the launcher rely on."""
+    given = {key: data[key] for key in GlobalKeys.model_fields if data.get(key) is not None}
+    keys = validate(GlobalKeys, given, root, problems)
+    if keys is None:  # go on with those that are right, so that what follows from them is checked too
+        keys = GlobalKeys.model_validate({key: given[key] for key in given if _is_right(key, given[key])})
+    for key in given:
+        field = GlobalKeys.model_fields[key]
+        if is_pointless(field) and given[key] is not False:
+            problems.warn(f"{root.entries[key].where}: {key}: {_first_lower(field.description)}")
+    data["default_host"] = (
+        own_address() if keys.use_absolute_ip and "default_host" not in given else keys.default_host
+    )
+    data["head_server"] = {
+        "host": keys.head_server.host or data["default_host"],
+        "port": keys.head_server.port,
+    }
+    for key in ("error_on_almost_servers", "dry_run", "use_absolute_ip"):
+        data[key] = getattr(keys, key)
+    return keys
+
+
+def _is_right(key: str, value: Any) -> bool:
+    return validate(GlobalKeys, {key: value}, DictNode({}, DEFAULT), Problems()) is not None
+
+
+def give_agents_their_defaults(data: dict[str, Any], keys: GlobalKeys) -> None:
+    """`skip_verification` at the top is the default of every agent that does not set it."""
+    defaults = {
+        key: value
+        for key in ("skip_verification", "skip_verification_reward")
+        if (value := getattr(keys, key)) is not None
+    }
+    for block in data.values():
+        agents = block.get("responses_api_agents") if isinstance(block, Mapping) else None
+        for config in agents.values() if isinstance(agents, Mapping) else ():
+            if isinstance(config, dict):
+                config |= {key: value for key, value in defaults.items() if key not in config}
+
+
+def report_unknown_keys(
+    root: DictNode, unresolved: DictNode, data: Mapping[str, Any], known: Collection[str], problems: Problems
+) -> None:
+    """A top-level key that nothing reads is most often a typo.
+
+    Read are the `known` keys, what `${...}`, `_inherit_from` or `_copy` names, and whatever a server names in a
+    string. An unread list or mapping is a warning only, because configurations keep shared parts (YAML anchors) in
+    such keys.
+    """
+    read = set(known) | _named_keys(unresolved)
+    for key, node in root.entries.items():
+        if key in read or is_server_block(node) or (_is_null(node) and node.beaten):
+            continue
+        message = f"Nothing reads the key {key!r}."
+        remedy = did_you_mean(key, {*known, *_servers_of(root)})
+        if isinstance(data.get(key), dict | list) or node.where == INITIAL:
+            problems.warn(f"{node.where}: {message}{f' {remedy}' if remedy else ''}")
+        else:
+            problems.add_absence(
+                node.where,
+                message,
+                remedy or "Remove it, or refer to it as `${...}` where it is meant to be used.",
+            )
+
+
+def _named_keys(root: DictNode) -> set[str]:
+    """The top-level keys that any string of the configuration names."""
+    dotted = {name for names in references(root).values() for name in names}
+    for _, node in leaves(root):
+        if isinstance(node, Scalar) and isinstance(node.value, str):
+            match = DIRECTIVE_TEXT.fullmatch(node.value)
+            dotted.add(match[2].strip() if match else node.value)
+    return dotted | {name.split(".")[0].split("[")[0] for name in dotted}
+
+
+def _servers_of(root: DictNode) -> set[str]:
+    return {name for name, node in root.entries.items() if is_server_block(node)}
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.value is None
+
+
+def _first_lower(text: str | None) -> str:
+    return f"{text[0].lower()}{text[1:]}" if text else ""

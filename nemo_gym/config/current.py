@@ -1,0 +1,206 @@
+"""The global configuration of this process, at the import path that environments and trainers use.
+
+In a server it is what the launcher handed over; in a command what its command line gave; in any other program it is
+read from the program's own command line when it is first asked for. OmegaConf is imported only then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from nemo_gym import names
+from nemo_gym.config.problems import did_you_mean
+from nemo_gym.failures import ConfigError
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.options import Inspect
+
+AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
+ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
+CONFIG_PATHS_KEY_NAME = "config_paths"
+DEFAULT_HOST_KEY_NAME = "default_host"
+DISALLOWED_PORTS_KEY_NAME = "disallowed_ports"
+DRY_RUN_KEY_NAME = "dry_run"
+ENTRYPOINT_KEY_NAME = "entrypoint"
+HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
+HF_TOKEN_KEY_NAME = "hf_token"
+POLICY_API_KEY_KEY_NAME = "policy_api_key"
+POLICY_BASE_URL_KEY_NAME = "policy_base_url"
+POLICY_MODEL_KEY_NAME = "policy_model"
+POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
+PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
+PORT_RANGE_LOW_KEY_NAME = "port_range_low"
+RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
+RESPONSE_KEY_NAME = "response"
+REWARD_KEY_NAME = names.REWARD_KEY
+ROLLOUT_INDEX_KEY_NAME = names.ROLLOUT_INDEX_KEY
+SKILLS_REF_KEY_NAME = "skills_ref"
+TASK_INDEX_KEY_NAME = names.TASK_INDEX_KEY
+
+_current: DictConfig | None = None
+_given: Mapping[str, Any] | None = None
+
+
+class _NoModel:
+    """A configuration for what needs no model: a policy that is named and never started. Made when it is read."""
+
+    def __get__(self, instance: object, owner: type) -> DictConfig:
+        placeholder = {"responses_api_models": {"dummy_model": {"entrypoint": "app.py"}}}
+        return to_dict_config(
+            {
+                POLICY_BASE_URL_KEY_NAME: "",
+                POLICY_API_KEY_KEY_NAME: "",
+                POLICY_MODEL_NAME_KEY_NAME: "",
+                POLICY_MODEL_KEY_NAME: placeholder,
+            }
+        )
+
+
+class GlobalConfigDictParserConfig(BaseModel):
+    """Where a configuration is read from, for programs that embed a gym."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    dotenv_path: Path | None = None
+    """The file to read in place of `env.yaml`; it need not exist."""
+    initial_global_config_dict: Any = None
+    """A mapping or `DictConfig` between `env.yaml` and the command line."""
+    skip_load_from_cli: bool = False
+    skip_load_from_dotenv: bool = False
+    hide_secrets: bool = False
+    """Give a configuration to be shown, with its secrets replaced."""
+    offline: bool = False
+    """Accepted and without effect: reading a configuration starts nothing."""
+
+    NO_MODEL_GLOBAL_CONFIG_DICT: ClassVar[_NoModel] = _NoModel()
+
+
+class GlobalConfigDictParser:
+    """Reads a configuration."""
+
+    def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
+        """The configuration as a `DictConfig`. Raises `ConfigErrors` with everything that is wrong."""
+        config = self.load(parse_config)
+        is_hidden = parse_config is not None and parse_config.hide_secrets
+        return to_dict_config(config.hidden() if is_hidden else config.data)
+
+    def parse_no_environment(self, initial_global_config_dict: Any = None) -> DictConfig:
+        """The configuration that `initial_global_config_dict` alone gives."""
+        return self.parse(
+            GlobalConfigDictParserConfig(
+                initial_global_config_dict=initial_global_config_dict,
+                skip_load_from_cli=True,
+                skip_load_from_dotenv=True,
+            )
+        )
+
+    def load(
+        self, parse_config: GlobalConfigDictParserConfig | None = None, *, inspect: Inspect | None = None
+    ) -> GlobalConfig:
+        """The configuration with its servers and their histories; `inspect` as in `nemo_gym.config.load`.
+
+        Raises `ConfigErrors`.
+        """
+        from nemo_gym.config import load
+        from nemo_gym.config.loading import ENV_FILE
+
+        given = parse_config or GlobalConfigDictParserConfig()
+        env_path: Path | None = given.dotenv_path or ENV_FILE
+        if given.skip_load_from_dotenv or not Path.cwd().joinpath(env_path or "").is_file():
+            env_path = None
+        is_embedded = given.initial_global_config_dict is not None
+        return load(
+            [] if given.skip_load_from_cli else sys.argv[1:],
+            env_path=env_path,
+            initial=plain_dict(given.initial_global_config_dict or {}),
+            makes_token=is_embedded,
+            inspect=inspect,
+        )
+
+
+def get_global_config_dict(
+    global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None,
+    global_config_dict_parser_cls: type[GlobalConfigDictParser] = GlobalConfigDictParser,
+) -> DictConfig:
+    """This process's configuration, resolved; read with the given parser where there is none yet."""
+    global _current
+    found = maybe_get_global_config_dict()
+    if found is None:
+        found = _current = global_config_dict_parser_cls().parse(global_config_dict_parser_config)
+    return found
+
+
+def maybe_get_global_config_dict() -> DictConfig | None:
+    """This process's configuration, or None where there is none yet; never reads one."""
+    global _current
+    if _current is None:
+        plain = _given if _given is not None else _of_server()
+        _current = to_dict_config(plain) if plain is not None else None
+    return _current
+
+
+def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
+    """Make `config` this process's configuration; None forgets it."""
+    global _current, _given
+    _current, _given = None, config
+
+
+def get_first_server_config_dict(global_config_dict: Any, top_level_path: str) -> Any:
+    """The innermost block of the server instance `top_level_path`."""
+    if top_level_path not in global_config_dict:
+        names = [str(key) for key in global_config_dict]
+        raise ConfigError(
+            f"There is no server {top_level_path!r} in the configuration.",
+            code="unknown_server",
+            remedy=did_you_mean(top_level_path, names),
+        )
+    block = global_config_dict[top_level_path]
+    for _ in range(2):
+        block = next(iter(block.values()))
+    return block
+
+
+def get_hf_token() -> str | None:
+    """The configured Hugging Face token."""
+    token = get_global_config_dict().get(HF_TOKEN_KEY_NAME)
+    return str(token) if token else None
+
+
+def to_dict_config(plain: Mapping[str, Any]) -> DictConfig:
+    """Resolved plain data as a `DictConfig`; a `${` in it is text."""
+    from omegaconf import DictConfig
+
+    return DictConfig(_escaped(plain))
+
+
+def plain_dict(config: Any) -> dict[str, Any]:
+    """A mapping or `DictConfig` as plain dicts and lists, interpolations as they are written."""
+    from omegaconf import DictConfig, OmegaConf
+
+    if isinstance(config, DictConfig):
+        config = OmegaConf.to_container(config, resolve=False)
+    return {str(key): value for key, value in config.items()}
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _escaped(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(item) for item in value]
+    return value.replace("${", r"\${") if isinstance(value, str) else value
+
+
+def _of_server() -> Mapping[str, Any] | None:
+    from nemo_gym.config import bootstrap
+
+    current = bootstrap.current()
+    return current.global_config if current is not None else None

@@ -1,0 +1,164 @@
+"""Prompt templates: YAML files that make a row's input out of its other fields, when a run starts.
+
+A dataset that holds questions only can so be asked in many ways without being written again. A template is one
+of Python's format strings: `{question}` stands for the row's field of that name, `{{` and `}}` for braces.
+A row has either an input or a template; having both is an error, because one of them would go unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from nemo_gym import PARENT_DIR, WORKING_DIR
+from nemo_gym.failures import ConfigError
+from nemo_gym.paths import candidates
+
+_BRACES = "Write {{ and }} for braces that are meant as such."
+
+
+class PromptConfig(BaseModel):
+    """The templates of a row's messages."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: str
+    system: str | None = None
+
+    _source: str = PrivateAttr(default="the prompt template")
+
+    @property
+    def source(self) -> str:
+        """The file it was read from, for messages."""
+        return self._source
+
+
+@lru_cache(maxsize=64)
+def load_prompt_config(path: str) -> PromptConfig:
+    """The templates in the YAML file at `path`, which may be relative: to the current folder, to the one that the
+    command was started in, or to the gym's.
+
+    Each file is read once per process. Raises `ConfigError` where it can't be read or holds something else.
+    """
+    located = _locate(path)
+    try:
+        content = yaml.safe_load(located.read_text(encoding="utf-8"))
+        prompt_config = PromptConfig.model_validate(content)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"the prompt template {path} can't be read: {error}", code="prompt_unreadable"
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(
+            f"the prompt template {path} is not valid: {_describe(error)}",
+            code="prompt_invalid",
+            remedy="It has the key `user` and may have the key `system`; both are texts.",
+        ) from error
+    prompt_config._source = path
+    return prompt_config
+
+
+def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The messages that the templates make of `row`, the system message first.
+
+    Raises `ConfigError` naming every field that the row lacks and the file that asks for it.
+    """
+    templates = {"system": prompt_config.system, "user": prompt_config.user}
+    given = {role: template for role, template in templates.items() if template is not None}
+    asked = [name for role, template in given.items() for name in _fields_of(template, role, prompt_config)]
+    missing = [name for name in dict.fromkeys(asked) if name not in row]
+    if missing:
+        raise ConfigError(
+            f"{prompt_config.source} asks for {_quoted(missing)}, which the row lacks; it has {_quoted(row)}",
+            code="prompt_field_missing",
+            remedy=_BRACES,
+            param=missing[0],
+        )
+    return [
+        {"role": role, "content": _fill(template, role, row, prompt_config)}
+        for role, template in given.items()
+    ]
+
+
+def apply_prompt_to_row(row: Mapping[str, Any], prompt_config: PromptConfig) -> dict[str, Any]:
+    """A copy of `row` whose `responses_create_params.input` is the filled prompt; other parameters are kept.
+
+    Raises `ConfigError` when the row has an input already.
+    """
+    validate_prompt_compatibility([row], prompt_config)
+    params = {**(row.get("responses_create_params") or {}), "input": fill_prompt(prompt_config, row)}
+    return {**row, "responses_create_params": params}
+
+
+def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], prompt_config: PromptConfig) -> None:
+    """Raises `ConfigError` naming the rows, counted from 0, that have an input of their own."""
+    having = [
+        index for index, row in enumerate(rows) if (row.get("responses_create_params") or {}).get("input")
+    ]
+    if having:
+        raise ConfigError(
+            f"{prompt_config.source} would replace responses_create_params.input of rows {having}",
+            code="prompt_and_input",
+            remedy="Give rows an input or give a prompt template, not both.",
+            param="responses_create_params.input",
+        )
+
+
+def _locate(path: str) -> Path:
+    located = next((place for place in (Path(path), *candidates(path)) if place.is_file()), None)
+    if located is not None:
+        return located
+    raise ConfigError(
+        f"the prompt template {path} does not exist",
+        code="prompt_missing",
+        remedy=f"Its path is relative to {WORKING_DIR} or to {PARENT_DIR}.",
+    )
+
+
+def _fields_of(template: str, role: str, prompt_config: PromptConfig) -> list[str]:
+    """The names of the row's fields in `template`, those inside format specifications included."""
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise _malformed(prompt_config, role, str(error)) from error
+    names: list[str] = []
+    for _, field, specification, _ in parts:
+        if field is None:
+            continue
+        name = field.partition(".")[0].partition("[")[0]
+        if not name or name.isdecimal():
+            raise _malformed(prompt_config, role, f"{{{field}}} names no field")
+        names += [name, *_fields_of(specification or "", role, prompt_config)]
+    return names
+
+
+def _fill(template: str, role: str, row: Mapping[str, Any], prompt_config: PromptConfig) -> str:
+    try:
+        return template.format_map(row)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise _malformed(prompt_config, role, f"{type(error).__name__}: {error}") from error
+
+
+def _malformed(prompt_config: PromptConfig, role: str, problem: str) -> ConfigError:
+    return ConfigError(
+        f"{prompt_config.source} has a faulty template for `{role}`: {problem}",
+        code="prompt_malformed",
+        remedy=_BRACES,
+    )
+
+
+def _describe(error: ValidationError) -> str:
+    return "; ".join(
+        ": ".join(part for part in (".".join(map(str, problem["loc"])), problem["msg"]) if part)
+        for problem in error.errors()
+    )
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "nothing"

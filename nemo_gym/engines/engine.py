@@ -1,0 +1,303 @@
+"""The inference engine behind a model server: an OpenAI-compatible API at one base URL or several replicas.
+
+A session always talks to the same replica, whose prefix cache holds its history; a replica that can't be reached is
+passed over, and left out of the turns until it answers again. Busy and broken answers are asked for again within a
+budget; what remains is a failure that says which engine refused what, and why, without the secrets that the request
+carried.
+
+What the caller of a model server gets for an engine's error: 400 for a context that is too short and for a request
+that the engine refuses, 429 and 503 for an engine that is busy or away, and 502 for all that only the operator can
+put right. That includes an engine's 401 and 404: the key and the model's name are the server's, not the caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+
+from nemo_gym import clock as sources
+from nemo_gym.config.secrets import hide_in_text, secret_values
+from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, error_of
+from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
+from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBudget, Transport
+from nemo_gym.transport.calls import UNDELIVERED_CODES
+from nemo_gym.transport.circuit_breaker import CircuitBreakers, breakers_of
+from nemo_gym.transport.context import current_context
+from nemo_gym.transport.server_client import process_transport
+
+log = logging.getLogger(__name__)
+
+PREFLIGHT_S = 4.0
+"""Less than a collector waits for a model server's own preflight."""
+PATIENT = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
+_QUICK = RetryBudget(attempts=2, seconds=1.0)
+
+
+class EngineRefused(EngineError):
+    """The engine answered an error; `overflow` holds its numbers when the context was too small."""
+
+    def __init__(self, refusal: EngineRefusal) -> None:
+        super().__init__(refusal.failure.message, code=refusal.failure.code)
+        self.failure = refusal.failure
+        self.overflow: Overflow | None = refusal.overflow
+
+
+class EngineReply(NamedTuple):
+    """An engine's answer, whatever its status, and the base URL that it came from."""
+
+    reply: Reply
+    url: str
+
+
+class EngineAnswer(NamedTuple):
+    """The JSON object of a good answer, and the base URL that it came from."""
+
+    body: dict[str, Any]
+    url: str
+
+
+class blaming:
+    """Name the engine at `url` in an `EngineError` that names nobody: what is read out of its answer is its fault."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, EngineError) and error.failure.peer is None:
+            error.failure = replace(error.failure, peer=self._url)
+
+
+class Engine:
+    """Speaks JSON with an engine. Made once a server; connects on first use."""
+
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        transport: Transport | None = None,
+        budget: RetryBudget = PATIENT,
+    ) -> None:
+        """`query` is sent with every request, and so are `headers`. Raises `ConfigError` for a URL that can't be."""
+        self.urls = [checked_url(url) for url in ([urls] if isinstance(urls, str) else urls)]
+        if not self.urls:
+            raise ConfigError("an engine needs a base URL", code="no_base_url", param="base_url")
+        self._headers = {"Content-Type": "application/json", **(headers or {})}
+        if api_key and "authorization" not in map(str.lower, self._headers):
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        secrets = secret_values({"headers": self._headers, "query": query or {}})
+        self._secrets = {text for secret in secrets for text in (secret, secret.removeprefix("Bearer "))}
+        self._query = f"?{urlencode(query)}" if query else ""
+        self._directory = Directory({url: [url] for url in (*self.urls, *map(root_of, self.urls))})
+        self._transport = transport
+        self._budget = budget
+        self._rng = sources.rng()
+        self._turn = itertools.count()
+        self._caller: Caller | None = None
+        """Of the transport that was used last."""
+
+    async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
+        """The engine's answer to `body`. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
+        answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
+        if not answer.reply.ok:
+            raise self._refused(answer)
+        return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
+
+    async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
+        """Send `body` to the root of every replica; raises what `post` does when one of them refuses."""
+        call = Call("POST", path + self._query, orjson.dumps(body), self._headers)
+        transport = self._transport or process_transport()
+        sending = (self._send(root_of(url), call, transport, self._budget, None) for url in self.urls)
+        for answer in await asyncio.gather(*sending):
+            if not answer.reply.ok:
+                raise self._refused(answer)
+
+    async def call(
+        self, method: str, path: str, body: bytes | None = None, *, at_root: bool = False
+    ) -> EngineReply:
+        """One request; the answer may be an error. Raises `EngineError` when none arrives, and `DeadlineError`.
+
+        `path` is below the base URL; `at_root`, where vLLM has routes of its own, it is beside `/v1`.
+        """
+        context = current_context.get()
+        deadline = context.deadline if context else None
+        ranked = self._ranked(context.session if context else None)
+        if at_root:
+            ranked = [root_of(url) for url in ranked]
+        call = Call(method, path + self._query, body, self._headers)
+        transport = self._transport or process_transport()
+        if len(ranked) > 1:
+            breakers = breakers_of(transport)
+            for url in _reachable(ranked, breakers):
+                try:
+                    firm = _FirmTransport(transport)
+                    return await self._send(url, call, firm, self._budget, deadline, breakers)
+                except EngineError as error:
+                    if error.failure.code not in UNDELIVERED_CODES:
+                        raise
+                    log.warning("%s; trying the next replica", error.failure.message)
+        return await self._send(ranked[0], call, transport, self._budget, deadline)
+
+    async def models(self) -> list[dict[str, Any]]:
+        """What `/models` of the first replica that can be reached lists; empty where there is no such route."""
+        return self._listed(await self.call("GET", "/models"))
+
+    async def preflight(self, model: str | None) -> list[dict[str, Any]]:
+        """What every replica lists; raises what is wrong with any: unreachable, key refused, no model of that name."""
+        listings = await asyncio.gather(*map(self._models_now, self.urls), return_exceptions=True)
+        listed: list[dict[str, Any]] = []
+        for url, listing in zip(self.urls, listings, strict=True):
+            if isinstance(listing, BaseException):
+                raise listing
+            if listing and model is not None:
+                _check_listed(url, model, [str(entry.get("id")) for entry in listing])
+            listed += listing
+        return listed
+
+    # --- One request --------------------------------------------------------------------------------------------
+
+    def _ranked(self, session: str | None) -> list[str]:
+        """The replicas in the order in which they are asked: the session's own first, without a session in turn."""
+        urls = self.urls
+        if len(urls) == 1:
+            return urls
+        if session is None:
+            start = next(self._turn) % len(urls)
+            return urls[start:] + urls[:start]
+        return sorted(
+            urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest()
+        )
+
+    async def _send(
+        self,
+        url: str,
+        call: Call,
+        transport: Transport,
+        budget: RetryBudget,
+        deadline: Deadline | None,
+        breakers: CircuitBreakers | None = None,
+    ) -> EngineReply:
+        context = current_context.get()
+        caller = self._caller
+        if caller is None or caller.transport is not transport or budget is not self._budget:
+            caller = Caller(self._directory, transport, budget=budget, breakers=breakers, rng=self._rng)
+            if breakers is None and budget is self._budget:
+                self._caller = caller
+        try:
+            reply = await caller.call(
+                url,
+                call.method,
+                call.path,
+                body=call.body,
+                headers=call.headers,
+                session=context.session if context is not None else None,
+                deadline=deadline,
+                repeatable=True,
+            )
+        except TransportError as error:
+            message = hide_in_text(error.failure.message, self._secrets)
+            raise error_of(replace(error.failure, boundary=Boundary.ENGINE, message=message)) from error
+        return EngineReply(reply, url)
+
+    def _refused(self, answer: EngineReply) -> EngineRefused:
+        reply, url = answer
+        refusal = engine_failure(reply.status, reply.headers, reply.body, peer=url)
+        message = hide_in_text(refusal.failure.message, self._secrets)
+        return EngineRefused(refusal._replace(failure=replace(refusal.failure, message=message)))
+
+    # --- Models -------------------------------------------------------------------------------------------------
+
+    async def _models_now(self, url: str) -> list[dict[str, Any]]:
+        """What `url` lists, within the time that a preflight has."""
+        call = Call("GET", "/models" + self._query, headers=self._headers)
+        transport = self._transport or process_transport()
+        try:
+            answer = await self._send(url, call, transport, _QUICK, Deadline.after(PREFLIGHT_S))
+        except DeadlineError as error:
+            raise EngineError(
+                f"{url} did not answer within {PREFLIGHT_S:g} s",
+                code="engine_silent",
+                retryable=True,
+                peer=url,
+                remedy="Check that the engine runs and that the URL is right.",
+            ) from error
+        return self._listed(answer)
+
+    def _listed(self, answer: EngineReply) -> list[dict[str, Any]]:
+        if answer.reply.status in (404, 405):
+            return []
+        if not answer.reply.ok:
+            raise self._refused(answer)
+        data = parse_answer(answer.reply.body, peer=answer.url).get("data")
+        return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+
+
+class _FirmTransport:
+    """Lets a caller go to the next replica at once instead of asking again where nobody listens."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, base_url: str, call: Call) -> Reply:
+        try:
+            return await self._transport.send(base_url, call)
+        except TransportError as error:
+            if error.failure.code not in UNDELIVERED_CODES:
+                raise
+            raise error_of(replace(error.failure, retryable=False)) from error
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
+    """Those of `urls` that are not known to be out."""
+    if not breakers.by_url:
+        return urls
+    now = sources.monotonic()
+    return [url for url in urls if not breakers.is_out(url, now)]
+
+
+def root_of(url: str) -> str:
+    """Where an engine's own routes begin, such as `/tokenize`."""
+    return url.removesuffix("/v1")
+
+
+def checked_url(url: str) -> str:
+    """A base URL without its last slash. Raises `ConfigError` for one that holds secrets or a query."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _bad_url(hide_in_text(url), "is not a URL", "A base URL looks like http://host:port/v1.")
+    if parts.username or parts.password:
+        raise _bad_url(hide_in_text(url), "holds credentials", "Put them into the default headers.")
+    if parts.query or parts.fragment:
+        raise _bad_url(hide_in_text(url), "holds a query", "Put it into `default_query` where there is one.")
+    return url.rstrip("/")
+
+
+def _bad_url(url: str, problem: str, remedy: str) -> ConfigError:
+    return ConfigError(
+        f"the base URL {url} {problem}", code="invalid_base_url", param="base_url", remedy=remedy
+    )
+
+
+def _check_listed(url: str, model: str, names: list[str]) -> None:
+    if model in names:
+        return
+    near = get_close_matches(model, names, n=1)
+    hint = f"Did you mean `{near[0]}`?" if near else f"It serves: {', '.join(names[:10])}."
+    raise EngineError(f"{url} has no model named `{model}`", code="model_not_found", peer=url, remedy=hint)

@@ -1,0 +1,219 @@
+"""Model servers in front of an engine: JSON in, JSON out, plain or as a stream of events.
+
+A subclass says how a Responses request and a chat request are answered, on plain data; Anthropic's Messages are
+answered through the Responses API. The whole answer is had before its first byte goes out, so that a failure is an
+HTTP error and never half a stream.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from fastapi import Body, FastAPI, Request
+from fastapi import Response as HttpResponse
+from pydantic import BaseModel, ConfigDict
+
+from nemo_gym import WORKING_DIR
+from nemo_gym import clock as sources
+from nemo_gym.engines._recorder import Recorder
+from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
+from nemo_gym.failures import InputError
+from nemo_gym.responses import Note, sse_of_chat, sse_of_response
+from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
+from nemo_gym.responses.messages_api import message_of_response, sse_of_message
+from nemo_gym.responses.messages_request import responses_params_of_message
+from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.serving.json_response import JsonResponse
+
+log = logging.getLogger(__name__)
+
+
+class EngineModelConfig(BaseResponsesAPIModelConfig):
+    model_config = ConfigDict(hide_input_in_errors=True)  # it holds keys
+
+    record_to: str | None = None
+    """A JSONL file that every call is appended to, as `replay_model` reads it."""
+
+
+class EngineModel(SimpleResponsesAPIModel):
+    """A model server on plain JSON."""
+
+    config: EngineModelConfig
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        # Not declared as private attributes: pydantic looks those up by raising an error first, at every access.
+        record_to = self.config.record_to
+        self._noted: Counter[str] = Counter()
+        self._recorder = Recorder(WORKING_DIR / record_to) if record_to is not None else None
+
+    def setup_webserver(self) -> FastAPI:
+        app = self.new_app()
+        app.post("/v1/responses", name="responses")(self._responses_route)
+        app.post("/v1/chat/completions", name="chat_completions")(self._chat_route)
+        app.post("/v1/messages", name="messages")(self._messages_route)
+        app.get("/v1/models")(self.list_models)
+        app.get("/preflight")(self.preflight)
+        app.get("/_ng/notes")(self._answer_notes)
+        _describe_bodies(app)
+        return app
+
+    @abstractmethod
+    async def respond(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The Responses object that answers `params`, which hold no `stream`."""
+
+    @abstractmethod
+    async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
+        """The chat completion that answers the request `chat`, which holds no `stream`."""
+
+    @abstractmethod
+    async def list_models(self) -> dict[str, Any]:
+        """OpenAI's list object of the models that can be asked for."""
+
+    async def preflight(self) -> dict[str, Any]:
+        """Raises what would make every call fail: an engine out of reach, a refused key, an unknown model."""
+        return {"ok": True}
+
+    async def responses(self, body: ResponseCreateParams = Body()) -> Response:
+        params = orjson.loads(body.model_dump_json(exclude_unset=True, by_alias=True))
+        return Response.model_validate(await self.respond(params))
+
+    async def chat_completions(self, body: ChatCompletionCreateParams = Body()) -> ChatCompletion:
+        chat = orjson.loads(body.model_dump_json(exclude_unset=True, by_alias=True))
+        return ChatCompletion.model_validate(await self.complete(chat))
+
+    async def on_stop(self) -> None:
+        await super().on_stop()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def take_notes(self, notes: Iterable[Note | str]) -> None:
+        """Count what was changed or odd about a call, for `GET /_ng/notes`; the first of a kind is logged too."""
+        for note in notes:
+            code, told = (
+                (note, "") if isinstance(note, str) else (note.code, f": {note.field} {note.message}")
+            )
+            self._noted[code] += 1
+            if self._noted[code] == 1:
+                name = self.config.name
+                log.warning("`%s` noted %s%s; more are counted in GET /_ng/notes", name, code, told)
+
+    # --- Routes -------------------------------------------------------------------------------------------------
+
+    async def _responses_route(self, request: Request) -> HttpResponse:
+        params, streams, _ = _parse_request(await request.body())
+        answer = await self._recorded_response(params)
+        return _events(sse_of_response(answer)) if streams else _json(answer)
+
+    async def _chat_route(self, request: Request) -> HttpResponse:
+        chat, streams, options = _parse_request(await request.body())
+        answer = await self.complete(chat)
+        self._record("chat", chat, answer)
+        if not streams:
+            return _json(answer)
+        return _events(sse_of_chat(answer, include_usage=bool(options.get("include_usage"))))
+
+    async def _messages_route(self, request: Request) -> HttpResponse:
+        asked, streams, _ = _parse_request(await request.body())
+        answer = await self._recorded_response(responses_params_of_message(asked))
+        message = message_of_response(answer)
+        return _events(sse_of_message(message)) if streams else _json(message)
+
+    async def _recorded_response(self, params: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.respond(params)
+        self._record("responses", params, answer)
+        return answer
+
+    def _record(self, api: str, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        if self._recorder is not None:
+            self._recorder.add(api, request, answer)
+
+    async def _answer_notes(self) -> dict[str, int]:
+        return dict(self._noted)
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a request body; raises `InputError`."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"the request is not JSON: {error}", code="invalid_json", status=400) from error
+    if not isinstance(value, dict):
+        raise InputError("the request is not a JSON object", code="invalid_json", status=400)
+    return value
+
+
+def model_entry(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An entry of `GET /v1/models`, with what the engine says about the model beside OpenAI's four fields."""
+    return {"object": "model", "created": 0, "owned_by": "nemo_gym", **(facts or {}), "id": name}
+
+
+def models_list(*entries: dict[str, Any]) -> dict[str, Any]:
+    """OpenAI's list object."""
+    return {"object": "list", "data": list(entries)}
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}_{sources.hex_id()}"
+
+
+def now() -> float:
+    return float(int(sources.wall_clock()))
+
+
+def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
+    """The request without its wish for a stream; the wish, and the stream's options."""
+    asked = parse_object(body)
+    streams = asked.pop("stream", None)
+    options = asked.pop("stream_options", None)
+    return asked, bool(streams), options if isinstance(options, dict) else {}
+
+
+def _json(answer: dict[str, Any]) -> HttpResponse:
+    return JsonResponse(orjson.dumps(answer))
+
+
+def _events(events: Iterable[bytes]) -> HttpResponse:
+    return HttpResponse(
+        b"".join(events), media_type="text/event-stream", headers={"cache-control": "no-cache"}
+    )
+
+
+# --- OpenAPI ----------------------------------------------------------------------------------------------------
+
+_BODIES: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
+    "/v1/responses": (ResponseCreateParams, Response),
+    "/v1/chat/completions": (ChatCompletionCreateParams, ChatCompletion),
+}
+
+
+def _describe_bodies(app: FastAPI) -> None:
+    """Tell `GET /openapi.json` of the bodies that the routes parse themselves; nothing is made before it is asked."""
+    plain_openapi = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = plain_openapi()
+            components = schema.setdefault("components", {}).setdefault("schemas", {})
+            for path, (asked, answered) in _BODIES.items():
+                operation = schema["paths"][path]["post"]
+                operation["requestBody"] = {"required": True, "content": _content(asked, components)}
+                operation["responses"]["200"]["content"] = _content(answered, components)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _content(model: type[BaseModel], components: dict[str, Any]) -> dict[str, Any]:
+    described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    components.update(described.pop("$defs", {}))
+    if "stream" in described["properties"]:
+        described["properties"]["stream"] = {"type": "boolean", "default": False}
+    components[model.__name__] = described
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}

@@ -1,0 +1,94 @@
+"""The head server: discovery, and rollouts for trainers.
+
+It answers the effective configuration and where every server listens, and it runs task rows that are posted to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import yaml
+from fastapi import FastAPI, Request, Response
+
+from nemo_gym.config import hide_secrets
+from nemo_gym.config.types import BaseRunServerInstanceConfig
+from nemo_gym.failures import Boundary
+from nemo_gym.names import SERVER_KINDS
+from nemo_gym.serving.base import HEAD_SERVER_KEY_NAME, SimpleServer
+from nemo_gym.transport.directory import Directory, base_url, server_block
+
+
+class HeadServer(SimpleServer):
+    """Knows the whole gym. Its answers leave secrets out."""
+
+    boundary: ClassVar[Boundary] = Boundary.CONFIG
+    watched_paths: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
+
+    @classmethod
+    def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
+        head = global_config[HEAD_SERVER_KEY_NAME]
+        return BaseRunServerInstanceConfig(
+            host=head["host"], port=head["port"], entrypoint="head.py", name=HEAD_SERVER_KEY_NAME
+        )
+
+    def setup_webserver(self) -> FastAPI:
+        app = self.new_app()
+        app.get("/global_config_dict_yaml")(self.global_config_dict_yaml)
+        app.get("/server_instances")(self.server_instances)
+        app.post("/rollouts")(self.rollouts)
+        return app
+
+    async def global_config_dict_yaml(self, request: Request) -> str:
+        """The effective configuration as YAML, in a JSON string."""
+        config = dict(self.server_client.global_config_dict)
+        return yaml.safe_dump(hide_secrets(config), sort_keys=False)
+
+    async def server_instances(self) -> list[dict[str, Any]]:
+        """Every server: name, kind, implementation, host, port, URL."""
+        return list(_instances(self.server_client.global_config_dict))
+
+    async def rollouts(self, request: Request) -> Response:
+        """Run the task rows in the body, and answer each rollout on a line of its own when it is over."""
+        # Imported when it is first asked for: a gym starts without them.
+        from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
+        from nemo_gym.rollouts.run.requested import read_request
+        from nemo_gym.rollouts.run.serve import RolloutStream
+
+        asked = read_request(
+            await request.body(),
+            request.headers.get("content-type", ""),
+            request.query_params,
+            self.server_client.global_config_dict,
+        )
+        attempter = AgentAttempter(
+            self.server_client.caller(),
+            timeout_s=asked.options.rollout_timeout_s,
+            token=self.middleware.access.token,
+        )
+        return RolloutStream(asked, attempter)
+
+
+def _instances(config: Mapping[str, Any]) -> Any:
+    directory = Directory.of_config(config)
+    for name, instance in config.items():
+        block = server_block(instance) if isinstance(instance, Mapping) else None
+        if block is None or block.get("port") is None:
+            continue
+        kind = next(kind for kind in SERVER_KINDS if kind in instance)
+        yield {
+            "name": name,
+            "process_name": name,
+            "server_type": kind,
+            "implementation": next(iter(instance[kind])),
+            "host": block.get("host"),
+            "port": block["port"],
+            "url": base_url(block.get("host") or "127.0.0.1", block["port"]),
+            "replica_urls": list(directory.replicas(name)),
+            "entrypoint": block.get("entrypoint"),
+            "status": "running",
+        }
+
+
+if __name__ == "__main__":
+    HeadServer.run_webserver()

@@ -1,0 +1,172 @@
+"""Servers in the launcher's own process: the `inline` placement of `ng_run` and `ng_e2e_collect_rollouts`.
+
+They listen on their held sockets as processes would, so that trainers, `ng_status` and tools that call by URL reach
+them. Among themselves they call each other's apps in memory. A server that blocks the event loop blocks all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from nemo_gym.config import bootstrap
+from nemo_gym.config.current import set_global_config_dict
+from nemo_gym.head.server import HeadServer
+from nemo_gym.launch._spawners import Child, ServerProcess
+from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.inline import load_server_class
+from nemo_gym.launch.plan import HEAD_SCRIPT
+from nemo_gym.launch.sockets import HeldSocket
+from nemo_gym.serving.base import SimpleServer
+from nemo_gym.serving.garbage import collected_rarely
+from nemo_gym.serving.listening import web_config
+from nemo_gym.transport import InMemoryTransport
+from nemo_gym.transport.http import raise_file_limit
+from nemo_gym.transport.server_client import ServerClient, process_transport
+
+log = logging.getLogger(__name__)
+
+_END_S = 1.0
+"""How long servers may take to end once they are cancelled."""
+
+
+class InlineSpawner:
+    """Starts servers as tasks of the running event loop."""
+
+    def __init__(self) -> None:
+        self.transport = InMemoryTransport()
+        """How the servers reach each other, and how a collector in this process reaches them."""
+        self._classes: dict[str, type[SimpleServer]] = {str(HEAD_SCRIPT): HeadServer}
+        self._children: list[_InlineChild] = []
+        self._opened = contextlib.ExitStack()
+
+    async def spawn(self, process: ServerProcess) -> Child:
+        if process.python is not None:
+            raise LaunchError(
+                f"`{process.title}` needs an environment of its own: its requirements.txt is not satisfied",
+                code="not_inline",
+                remedy="Install what it asks for, or run it with a process a server: +placement=process.",
+                peer=process.title,
+            )
+        if not self._children:
+            self._open(process)
+        child = _InlineChild(lambda web: self._serve(process, web))
+        self._children.append(child)
+        return child
+
+    async def close(self) -> None:
+        for child in self._children:
+            child.signal(signal.SIGKILL)
+        if self._children:
+            _, clinging = await asyncio.wait([child.task for child in self._children], timeout=_END_S)
+            if clinging:
+                log.warning("%d servers did not end within %g s and are left behind", len(clinging), _END_S)
+        await self.transport.close()
+        await process_transport().close()
+        self._opened.close()
+
+    def _open(self, process: ServerProcess) -> None:
+        """What servers find around them in a process of their own, for all of them."""
+        raise_file_limit()
+        self._opened.enter_context(_log_into(process.log_path))
+        self._opened.enter_context(collected_rarely())
+        bootstrap.set_current(process.bootstrap)
+        self._opened.callback(bootstrap.set_current, None)
+        set_global_config_dict(process.bootstrap.global_config)
+        self._opened.callback(set_global_config_dict, None)
+
+    async def _serve(self, process: ServerProcess, web: _Web) -> None:
+        given = process.bootstrap
+        server_class = self._class_of(process.script)
+        client = ServerClient.connect(given.global_config, transport=self.transport, token=given.run_token)
+        config = server_class.config_of(given.server_name, given.global_config)
+        server = server_class(config=config, server_client=client)
+        app = server.setup_webserver()
+        async with server.alive():
+            for held in process.sockets:
+                self.transport.apps[held.url] = app
+            gc.freeze()
+            await web.serve(app, process.sockets)
+
+    def _class_of(self, script: str) -> type[SimpleServer]:
+        if script not in self._classes:
+            self._classes[script] = load_server_class(Path(script))
+        return self._classes[script]
+
+
+class _Web:
+    """Serves an app on held sockets, and can be told to stop."""
+
+    def __init__(self) -> None:
+        self._server: _SignallessServer | None = None
+        self._is_stopping = False
+
+    async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket]) -> None:
+        """Return when it was told to stop, and what was in flight has had its time."""
+        self._server = _SignallessServer(web_config(app))
+        self._server.should_exit = self._is_stopping
+        # Copies: the server closes what it is given, and the launcher goes on holding its own.
+        await self._server.serve([held.listener.dup() for held in sockets])
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        if self._server is not None:
+            self._server.should_exit = True
+
+
+class _SignallessServer(uvicorn.Server):
+    """Signals are the launcher's business."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _InlineChild(Child):
+    """A server as a task: SIGTERM asks it to end, SIGKILL cancels it."""
+
+    def __init__(self, serve: Callable[[_Web], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(os.getpid(), self._receive)
+        self._web = _Web()
+        self.task = asyncio.create_task(serve(self._web))
+        self.task.add_done_callback(self._end)
+
+    def _receive(self, number: int) -> None:
+        if number == signal.SIGKILL:
+            self.task.cancel()
+        else:
+            self._web.stop()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a server ended", exc_info=error)
+        if not self.exited.done():
+            self.exited.set_result(0 if error is None else 1)
+
+
+@contextlib.contextmanager
+def _log_into(path: Path) -> Iterator[None]:
+    """Write what is logged in this process to `path`, beside where it goes without that."""
+    file = logging.FileHandler(path)
+    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    root.handlers = [file, *(handlers or filter(None, [logging.lastResort]))]
+    root.setLevel(min(level, logging.INFO))
+    try:
+        yield
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+        file.close()

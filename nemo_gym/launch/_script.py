@@ -1,0 +1,33 @@
+"""Run a server's `app.py` as `__main__`, with the search path and `sys.argv` it would see from the command line.
+
+`python -P script.py <parent pid> <directory> <app.py> [<search path> ...]` does so in another interpreter.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+
+
+def run_script(directory: str, script: str, *search_path: str) -> None:
+    """Execute the file `script` as `__main__` in `directory`; imports look into `search_path` first."""
+    sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
+    # Imported before the folder changes: `nemo_gym.WORKING_DIR` is where the gym was started.
+    importlib.import_module("nemo_gym")
+    os.chdir(directory)
+    sys.argv = [script]
+    runpy.run_path(script, run_name="__main__")
+
+
+def main(parent_pid: str, directory: str, script: str, *search_path: str) -> None:
+    """Run a server in an interpreter of its own."""
+    os.environ.pop("VIRTUAL_ENV", None)
+    sys.path[:0] = search_path
+    importlib.import_module("nemo_gym.processes._ending").end_with_parent(int(parent_pid))
+    run_script(directory, script)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

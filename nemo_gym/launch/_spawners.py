@@ -1,0 +1,147 @@
+"""Starting server processes: forked from a fork server, or executed by it where they need another interpreter.
+
+`Spawner` is the seam: the supervisor knows only `spawn`, `Child.exited`, `Child.signal` and `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from nemo_gym.config.bootstrap import BOOTSTRAP_FD_VARIABLE, Bootstrap
+from nemo_gym.launch.early_start import FORKS_ARE_SAFE
+from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.sockets import HeldSocket
+from nemo_gym.processes.fork_server import ForkedProcess, ForkServer, ForkServerGone
+
+if TYPE_CHECKING:
+    from nemo_gym.transport import Transport
+
+_BOOTSTRAP_FD = 3
+"""Where a server process finds its bootstrap; its listening sockets follow."""
+_SCRIPT_RUNNER = str(Path(__file__).with_name("script.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """What to start: everything about one server process but the process."""
+
+    title: str
+    script: str
+    directory: str
+    search_path: Sequence[str]
+    sockets: Sequence[HeldSocket]
+    bootstrap: Bootstrap
+    """`listen_fds` and `parent_pid` are filled in when the process is started."""
+    log_path: Path
+    python: str | None = None
+    """The interpreter of its own virtual environment; None for the launcher's."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class Child:
+    """A started process. `exited` resolves to its exit code, negative for a signal."""
+
+    def __init__(self, pid: int, send_signal: Callable[[int], None]) -> None:
+        self.pid = pid
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._send_signal = send_signal
+
+    def signal(self, number: int) -> None:
+        """Signal the process unless it is gone; SIGKILL goes to its whole process group."""
+        if not self.exited.done():
+            self._send_signal(number)
+
+
+class Spawner(Protocol):
+    """Starts processes that die with the launcher."""
+
+    @property
+    def transport(self) -> Transport | None:
+        """How what it starts is reached without a socket; None where only sockets lead there."""
+        ...
+
+    async def spawn(self, process: ServerProcess) -> Child:
+        """Start `process`; returns when it exists. Raises `LaunchError` when it cannot be started."""
+        ...
+
+    async def close(self) -> None:
+        """End what is left of the processes."""
+        ...
+
+
+class ProcessSpawner:
+    """Starts servers by a `ForkServer`, which it owns from then on."""
+
+    transport = None
+
+    def __init__(self, fork_server: ForkServer, *, forks: bool = FORKS_ARE_SAFE) -> None:
+        """Without `forks` every server is loaded anew, by an interpreter of its own."""
+        self.fork_server = fork_server
+        self._forks = forks
+        self._watchers: set[asyncio.Task[None]] = set()
+
+    async def spawn(self, process: ServerProcess) -> Child:
+        try:
+            try:
+                forked, pid = await self._start(process)
+            except ForkServerGone:  # it died this moment; there will be another
+                forked, pid = await self._start(process)
+        except OSError as error:
+            raise LaunchError(str(error), code="fork_failed") from error
+        child = Child(pid, forked.signal)
+        watcher = asyncio.create_task(_watch(child, forked))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        return child
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.fork_server.close)
+        if self._watchers:
+            await asyncio.wait(self._watchers)
+
+    async def _start(self, process: ServerProcess) -> tuple[ForkedProcess, int]:
+        parent_pid = self.fork_server.start()
+        arguments = (process.directory, process.script, *process.search_path)
+        variables = {**process.variables, BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
+        python = process.python or (None if self._forks else sys.executable)
+        command: list[str] = []
+        if python is not None:
+            command = [python, "-P", _SCRIPT_RUNNER, str(parent_pid), *arguments]
+            variables["PYTHONUNBUFFERED"] = "1"
+        with _descriptors(process, parent_pid) as descriptors:
+            forked = self.fork_server.fork(
+                process.title,
+                "nemo_gym.launch._script:run_script",
+                arguments,
+                command=command,
+                descriptors=descriptors,
+                variables=variables,
+            )
+        return forked, await forked.started()
+
+
+async def _watch(child: Child, forked: ForkedProcess) -> None:
+    child.exited.set_result(await forked.ended())
+
+
+@contextlib.contextmanager
+def _descriptors(process: ServerProcess, parent_pid: int) -> Iterator[dict[int, int]]:
+    """Log file, bootstrap and sockets of `process`, by their numbers in it, open while it is being started."""
+    sockets = dict(enumerate((held.listener.fileno() for held in process.sockets), start=_BOOTSTRAP_FD + 1))
+    bootstrap = replace(process.bootstrap, listen_fds=list(sockets), parent_pid=parent_pid)
+    log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        bootstrap_fd = bootstrap.write_to_fd()
+        try:
+            yield {1: log_fd, 2: log_fd, _BOOTSTRAP_FD: bootstrap_fd, **sockets}
+        finally:
+            os.close(bootstrap_fd)
+    finally:
+        os.close(log_fd)

@@ -1,0 +1,259 @@
+"""Keeps every server process alive: waits until it answers, starts it again when it dies, ends it on request.
+
+The sockets outlive the processes, so a caller of a server that is being restarted waits in the backlog. One
+server that cannot be kept alive fails the whole gym: `Supervisor.failure` resolves to the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.launch import _logs as logs
+from nemo_gym.launch._spawners import Child, ServerProcess, Spawner
+from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
+from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.observation import answers
+
+STOP_GRACE_S = 1.0
+"""Seconds between asking a server to end and killing it."""
+STARTUP_TIMEOUT_S = 600.0
+"""Seconds from the start of a process to its first answer, unless the configuration says otherwise."""
+PROBE_TIMEOUT_S = 30.0
+_PROBE_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """A server entered a state."""
+
+    server: str
+    replica: int
+    url: str
+    state: ServerState
+    pid: int | None = None
+    detail: str | None = None
+    """Why, where there is something to say."""
+
+
+@dataclass(slots=True)
+class SupervisedServer:
+    """One server process and how it stands."""
+
+    name: str
+    kind: str
+    """`resources_servers`, `responses_api_agents`, `responses_api_models`, or `head_server`."""
+    implementation: str
+    replica: int
+    url: str
+    process: ServerProcess
+    requirements: Path | None = None
+    """The `requirements.txt` that the interpreter must satisfy."""
+    state: ServerState = ServerState.PREPARING
+    child: Child | None = None
+    restarts: int = 0
+    has_answered: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set at the first answer, and from then on."""
+    listeners: list[Callable[[ServerEvent], None]] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int | None:
+        return self.child.pid if self.child is not None and not self.child.exited.done() else None
+
+    @property
+    def log_path(self) -> Path:
+        return self.process.log_path
+
+    def become(self, state: ServerState, detail: str | None = None) -> None:
+        """Enter `state` and tell the listeners."""
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"`{self.name}` cannot go from {self.state} to {state}")
+        self.state = state
+        if state is ServerState.READY:
+            self.has_answered.set()
+        event = ServerEvent(self.name, self.replica, self.url, state, self.pid, detail)
+        for listener in self.listeners:
+            listener(event)
+
+    def signal(self, number: int) -> None:
+        """Signal the process, if there is one."""
+        if self.child is not None:
+            self.child.signal(number)
+
+
+ChooseInterpreter = Callable[[Path], Awaitable[str | None]]
+"""Gives the interpreter that satisfies a `requirements.txt`; None is the launcher's own."""
+
+
+class Supervisor:
+    """Runs one task per server, from its first start until it is stopped or has failed."""
+
+    def __init__(
+        self,
+        servers: Sequence[SupervisedServer],
+        spawner: Spawner,
+        choose_interpreter: ChooseInterpreter,
+        policy: RestartPolicy | None = None,
+        *,
+        startup_timeout_s: float = STARTUP_TIMEOUT_S,
+    ) -> None:
+        self.servers = tuple(servers)
+        self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
+        """Resolves when a server cannot be kept alive."""
+        self._spawner = spawner
+        self._choose_interpreter = choose_interpreter
+        self._policy = policy or RestartPolicy()
+        self._startup_timeout_s = startup_timeout_s
+        self._is_stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to start all servers at once."""
+        for server in self.servers:
+            task = asyncio.create_task(self._supervise(server), name=f"supervise {server.name}")
+            task.add_done_callback(self._note_end)
+            self._tasks.append(task)
+
+    async def wait_ready(self) -> None:
+        """Return when every server has answered. Raises the `LaunchError` of one that cannot be kept alive."""
+        everyone = asyncio.create_task(self._all_have_answered())
+        either: list[asyncio.Future[Any]] = [everyone, self.failure]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if self.failure.done():
+                raise self.failure.result()
+        finally:
+            everyone.cancel()
+
+    async def _all_have_answered(self) -> None:
+        for server in self.servers:
+            await server.has_answered.wait()
+
+    async def stop(self) -> None:
+        """End all servers at once: SIGTERM, and SIGKILL after a grace. Returns when all are gone."""
+        self._is_stopping = True
+        for server, task in zip(self.servers, self._tasks, strict=True):
+            if server.pid is None:
+                task.cancel()
+            else:
+                server.become(ServerState.STOPPING)
+                server.signal(signal.SIGTERM)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_GRACE_S)
+        for server in self.servers:
+            server.signal(signal.SIGKILL)
+        await self._spawner.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for server in self.servers:
+            if server.state not in TERMINAL_STATES:
+                server.become(ServerState.STOPPED)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is None or self.failure.done():
+            return
+        if isinstance(error, LaunchError):
+            self.failure.set_result(error)
+        else:
+            self.failure.set_exception(error)  # a bug of ours: whoever waits for the failure meets it
+
+    async def _supervise(self, server: SupervisedServer) -> None:
+        """Keep `server` alive until it is stopped. Raises `LaunchError` when that is hopeless."""
+        try:
+            if server.requirements is not None:
+                python = await self._choose_interpreter(server.requirements)
+                server.process = replace(server.process, python=python)
+            record = DeathRecord(self._policy)
+            while not self._is_stopping:
+                log_start = logs.size(server.log_path)
+                await self._live_once(server, record)
+                if not self._is_stopping:
+                    self._give_up_if_hopeless(server, record, log_start)
+                    await asyncio.sleep(record.delay_s)
+        except LaunchError as error:
+            if server.state not in TERMINAL_STATES:
+                server.become(ServerState.FAILED, str(error))
+            raise
+
+    async def _live_once(self, server: SupervisedServer, record: DeathRecord) -> None:
+        """Start the process and stay until it is gone."""
+        if record.deaths:
+            server.restarts += 1
+            logs.append(server.log_path, f"started again, restart {server.restarts}")
+        child = server.child = await self._spawner.spawn(server.process)
+        server.become(ServerState.STARTING)
+        ready_since = None
+        if await self._answers_in_time(server, child):
+            ready_since = time.monotonic()
+            if not self._is_stopping:
+                server.become(ServerState.READY)
+        code = await child.exited
+        if self._is_stopping:
+            server.become(ServerState.STOPPED)
+            return
+        record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
+        server.become(ServerState.CRASHED, describe_exit(code))
+
+    async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
+        """Wait until the server answers; False when its process ends first. Raises `LaunchError` for a silent one."""
+        try:
+            async with asyncio.timeout(self._startup_timeout_s):
+                return await _answers(server, child)
+        except TimeoutError as error:
+            child.signal(signal.SIGKILL)
+            await child.exited
+            server.become(ServerState.CRASHED, "it did not answer in time")
+            raise LaunchError(
+                f"`{server.name}` did not answer within {self._startup_timeout_s:g} s of its start.",
+                code="startup_timeout",
+                remedy=f"Its log: {server.log_path}. Raise +startup_timeout_s if it needs longer.",
+                peer=server.name,
+            ) from error
+
+    def _give_up_if_hopeless(self, server: SupervisedServer, record: DeathRecord, log_start: int) -> None:
+        if record.is_hopeless:
+            cause = logs.explain_death(server.log_path, since=log_start)
+            raise LaunchError(
+                f"{cause}\n`{server.name}` died {record.deaths_at_start} times in a row before it answered.",
+                code="died_at_start",
+                remedy=f"Its whole log: {server.log_path}",
+                peer=server.name,
+            )
+
+
+def describe_exit(code: int) -> str:
+    """`exit code 1`, or `killed by SIGSEGV`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+async def _answers(server: SupervisedServer, child: Child) -> bool:
+    """Wait until the server answers; False when its process ends first."""
+    asking = asyncio.create_task(_ask_until_answered(server.url))
+    either: list[asyncio.Future[Any]] = [asking, child.exited]
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return asking.done() and asking.result() and not child.exited.done()
+    finally:
+        asking.cancel()
+
+
+async def _ask_until_answered(url: str) -> bool:
+    """Ask until there is an answer.
+
+    The socket is open before the server is, so the first question usually waits in the backlog for its answer.
+    """
+    while True:
+        if await answers(url, timeout_s=PROBE_TIMEOUT_S):
+            return True
+        await asyncio.sleep(_PROBE_PAUSE_S)

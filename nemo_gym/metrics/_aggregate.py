@@ -1,0 +1,195 @@
+"""A run's metrics from its rows: the mergeable accumulator and the shape that servers and files carry them in.
+
+Keys of `agent_metrics`, `<name>` being a number of the scored rows (`reward`, `reward_components/<part>`, a
+verifier's own fields, `input_tokens` and the like of `response.usage`):
+
+    mean|max|min|median|std/<name>      over scored rollouts, in the number's own units; std is 0 for one value
+    std_err|ci95_low|ci95_high/<name>   of the mean, clustered by task; absent below two tasks
+    count/tasks, count/rollouts         as planned, where a plan was given, or else as seen
+    count/scored, count/unscored_tasks  rollouts with a reward; tasks without any
+    count/outcome/<outcome>             attempts by how they ended; `missing` where a planned one left no row
+    count/failure/<class>               failures by class
+    coverage/reward, pass@k/reward, …   see `nemo_gym.metrics._families`
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, TypedDict
+
+from nemo_gym.failures import InputError
+from nemo_gym.metrics._families import Planned, TaskScores, score_families
+from nemo_gym.metrics._table import RecordTable, TaskPlaces
+from nemo_gym.metrics.estimators import (
+    Clusters,
+    clustered_standard_error,
+    confidence_interval,
+    sample_standard_deviation,
+)
+from nemo_gym.metrics.records import RolloutRecord, read_record
+from nemo_gym.names import REWARD_KEY, TASK_INDEX_KEY
+
+
+class AggregateResult(TypedDict):
+    """The fields of the wire's `AggregateMetrics`."""
+
+    group_level_metrics: Iterable[dict[str, Any]]
+    """One entry a task, in order of the task index. Those of an accumulator are made anew each time that they are gone
+    through: all of a large run's at once would take gigabytes."""
+    agent_metrics: dict[str, Any]
+    key_metrics: dict[str, Any]
+
+
+class AgentMetrics:
+    """Accumulates the rows of one agent's run, in any order and any number of shards.
+
+    `scores` are the numbers that get the families of pass@k. `answer_key` is the row's field that holds the
+    extracted answer; with it come majority@k metrics.
+    """
+
+    def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
+        self._scores = tuple(scores)
+        self._answer_key = answer_key
+        self._table = RecordTable()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in a scored or failed row; of the row, only its numbers and its answer are kept."""
+        self.add_record(read_record(row, answer_key=self._answer_key))
+
+    def add_record(self, record: RolloutRecord) -> None:
+        """As `add`, for a caller that has the record already."""
+        self._table.append(record)
+
+    def merge(self, other: AgentMetrics) -> None:
+        """Take in all that another shard's accumulator of the same settings has."""
+        if (self._scores, self._answer_key) != (other._scores, other._answer_key):
+            raise ValueError("accumulators with different scores or answer keys cannot be merged")
+        self._table.extend(other._table)
+
+    def result(self, planned: Planned | None = None) -> AggregateResult:
+        """The metrics of everything taken in. Without a plan, what was seen counts as what was planned.
+
+        Raises:
+            InputError: a rollout has two scored rows, or more was seen than planned.
+        """
+        if not len(self._table) and planned is None:
+            return AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
+        agent_metrics = self._agent_metrics(planned)
+        return AggregateResult(
+            group_level_metrics=_TaskEntries(self._table),
+            agent_metrics=agent_metrics,
+            key_metrics=select_key_metrics(agent_metrics),
+        )
+
+    def _agent_metrics(self, planned: Planned | None) -> dict[str, Any]:
+        table = self._table
+        sizes = Counter(len(task.places) for task in table.tasks())
+        planned = _complete_plan(sizes, planned)
+        metrics: dict[str, Any] = _count_metrics(table, planned)
+        for name in table.names:
+            clusters = Clusters(table.values(name, task.places) for task in table.tasks())
+            metrics |= describe(name, clusters.samples) | _errors_of_mean(name, clusters)
+        for name in self._scores:
+            scores = (self._task_scores(name, task) for task in table.tasks())
+            metrics |= score_families(name, scores, planned=planned, max_k=max(sizes, default=0))
+        return metrics
+
+    def _task_scores(self, name: str, task: TaskPlaces) -> TaskScores:
+        table, places = self._table, self._table.places_with(name, task.places)
+        return TaskScores(
+            scores=table.values(name, task.places) if places else [],
+            runs=[table.rollout(place) for place in places],
+            answers=None if self._answer_key is None else [table.answer(place) for place in places],
+        )
+
+
+class _TaskEntries:
+    """The entry of each task of a table."""
+
+    def __init__(self, table: RecordTable) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self._table.names
+        for task in self._table.tasks():
+            metrics: dict[str, Any] = {
+                TASK_INDEX_KEY: task.task,
+                "count/rollouts": len(task.places),
+                "count/scored": self._table.scored(task.places),
+            }
+            for name in names:
+                metrics |= describe(name, self._table.values(name, task.places))
+            yield metrics
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Iterable) and list(self) == list(other)
+
+
+def aggregate(rows: Iterable[Mapping[str, Any]], *, planned: Planned | None = None) -> AggregateResult:
+    """The metrics of `rows`, scored and failed, of one agent."""
+    metrics = AgentMetrics()
+    for row in rows:
+        metrics.add(row)
+    return metrics.result(planned)
+
+
+def describe(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Mean, maximum, minimum, median and sample standard deviation; nothing for no values."""
+    if not values:
+        return {}
+    return {
+        f"mean/{name}": fmean(values),
+        f"max/{name}": max(values),
+        f"min/{name}": min(values),
+        f"median/{name}": median(values),
+        f"std/{name}": sample_standard_deviation(values) or 0.0,
+    }
+
+
+def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The headline: every mean, and every coverage that isn't full."""
+    return {
+        key: value
+        for key, value in agent_metrics.items()
+        if key.startswith("mean/") or (key.startswith("coverage/") and value < 100.0)
+    }
+
+
+def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned:
+    """`sizes`: how many tasks have so many rollouts."""
+    seen = Planned(tasks=sum(sizes.values()), rollouts=sum(size * tasks for size, tasks in sizes.items()))
+    if planned is None:
+        return seen
+    if planned.tasks < seen.tasks or planned.rollouts < seen.rollouts:
+        raise InputError(
+            f"{seen.tasks} tasks with {seen.rollouts} rollouts have rows, "
+            f"but only {planned.tasks} with {planned.rollouts} were planned",
+            code="more_than_planned",
+            remedy="Rows of another run are probably among them.",
+        )
+    return planned
+
+
+def _count_metrics(table: RecordTable, planned: Planned) -> dict[str, int]:
+    outcomes, failures = table.outcomes(), table.failures()
+    outcomes["missing"] = planned.rollouts - outcomes.total()
+    scored = Counter(table.scored(task.places) for task in table.tasks())
+    counts = {
+        "count/tasks": planned.tasks,
+        "count/rollouts": planned.rollouts,
+        "count/scored": sum(rollouts * tasks for rollouts, tasks in scored.items()),
+        "count/unscored_tasks": planned.tasks - scored.total() + scored[0],
+    }
+    counts |= {f"count/outcome/{outcome}": count for outcome, count in sorted(outcomes.items()) if count}
+    counts |= {f"count/failure/{kind}": count for kind, count in sorted(failures.items())}
+    return counts
+
+
+def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
+    error = clustered_standard_error(clusters)
+    if error is None:
+        return {}
+    interval = confidence_interval(fmean(clusters.samples), error, len(clusters))
+    return {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}

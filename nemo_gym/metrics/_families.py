@@ -1,0 +1,170 @@
+"""The metric families of one score: pass@k, pass@1[avg-of-k], majority@k, their errors, and what they cover.
+
+All values are times 100, except counts, and rounded to 12 significant digits. `<score>` is the name of the score:
+
+    pass@k/<score>             mean over tasks of the expected best of k rollouts
+    pass@1[avg-of-k]/<score>   mean over tasks of the mean of their first k scores (of all, where there are fewer)
+    majority@k/<score>         mean over tasks of the expected score of a vote among k rollouts
+    <any of these>/std_err_across_tasks                    standard error of that mean, tasks being the clusters
+    pass@1[avg-of-k]/<score>/std_dev_across_runs           spread of the means of runs 1 .. k
+    pass@1[avg-of-k]/<score>/std_err_across_runs           the same over sqrt(k)
+    coverage/<score>           share of the planned rollouts that have this score
+    short_tasks@k/<score>      how many tasks have fewer than k scores; only where there are any
+
+A task with fewer than k scores can't say what the best or the vote of k would be: pass@k and majority@k are over
+the other tasks, and `short_tasks@k` tells how many are missing.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from nemo_gym.metrics._majority import majority_curve
+from nemo_gym.metrics.estimators import expected_max_curve, sample_standard_deviation
+
+STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
+STD_DEV_ACROSS_RUNS = "std_dev_across_runs"
+STD_ERR_ACROSS_RUNS = "std_err_across_runs"
+AVG_SAMPLE_STD_DEV = "avg_sample_std_dev"
+STATISTICS = frozenset({STD_ERR_ACROSS_TASKS, STD_DEV_ACROSS_RUNS, STD_ERR_ACROSS_RUNS, AVG_SAMPLE_STD_DEV})
+"""The last part of keys that tell the error or spread of the metric they are named after."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScores:
+    """One task's values of one score, in order of its rollouts; rollouts that have no such score are left out."""
+
+    scores: Sequence[float]
+    runs: Sequence[int]
+    """Which run of the dataset each score belongs to: the rollout's index."""
+    answers: Sequence[str | None] | None = None
+    """What each rollout answered, for majority@k; None to leave majority@k out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How much was to be run: what coverage is a share of."""
+
+    tasks: int
+    rollouts: int
+    """Of all tasks together."""
+
+
+def score_families(
+    name: str, tasks: Iterable[TaskScores], *, planned: Planned, max_k: int
+) -> dict[str, float]:
+    """All families of the score `name` for k = 1 .. max_k. `tasks` are gone through once, and not held."""
+    families = [
+        _Family("pass@{k}", _best_curve, max_k),
+        _Family("pass@1[avg-of-{k}]", _average_curve, max_k),
+        _Family("majority@{k}", _vote_curve, max_k),
+    ]
+    runs, sizes = _Runs(), Counter[int]()
+    for task in tasks:
+        for family in families:
+            family.add(task)
+        runs.add(task)
+        sizes[len(task.scores)] += 1
+    metrics: dict[str, float] = {}
+    for family in families:
+        metrics |= family.metrics(name)
+    return metrics | _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, max_k)
+
+
+def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
+    """The mean score, times 100, of each run of the dataset that has any, in the order of the runs."""
+    runs = _Runs()
+    for task in tasks:
+        runs.add(task)
+    return runs.averages()
+
+
+class _Family:
+    """The mean over tasks of what `curve_of` makes of each, for k = 1 .. max_k."""
+
+    def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[float]], max_k: int) -> None:
+        self._pattern = pattern
+        self._curve_of = curve_of
+        self._values = [array("d") for _ in range(max_k)]
+
+    def add(self, task: TaskScores) -> None:
+        for of_k, value in zip(self._values, self._curve_of(task, len(self._values)), strict=False):
+            of_k.append(value)
+
+    def metrics(self, name: str) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        for k, of_k in enumerate(self._values, start=1):
+            if not of_k:
+                continue
+            key = f"{self._pattern.format(k=k)}/{name}"
+            metrics[key] = in_percent(fmean(of_k))
+            spread = sample_standard_deviation(of_k)
+            if spread is not None:
+                metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = in_percent(spread / math.sqrt(len(of_k)))
+        return metrics
+
+
+class _Runs:
+    """The scores of each run of the dataset."""
+
+    def __init__(self) -> None:
+        self._scores: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+
+    def add(self, task: TaskScores) -> None:
+        for run, score in zip(task.runs, task.scores, strict=True):
+            self._scores[run].append(score)
+
+    def averages(self) -> list[float]:
+        """The mean of each, times 100, in the order of the runs."""
+        return [in_percent(fmean(scores)) for _, scores in sorted(self._scores.items())]
+
+
+def in_percent(value: float) -> float:
+    """`value` times 100, to 12 significant digits: a half reads 50.0, however its thirds were rounded before."""
+    return float(f"{100.0 * value:.12g}")
+
+
+def _best_curve(task: TaskScores, max_k: int) -> list[float]:
+    return expected_max_curve(task.scores, min(max_k, len(task.scores)))
+
+
+def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
+    if task.answers is None:
+        return []
+    return majority_curve(task.answers, task.scores, min(max_k, len(task.scores)))
+
+
+def _average_curve(task: TaskScores, max_k: int) -> list[float]:
+    if not task.scores:
+        return []
+    averages = [fmean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
+    return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
+
+
+def _run_spread(name: str, averages: Sequence[float]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for k in range(2, len(averages) + 1):
+        spread = sample_standard_deviation(averages[:k])
+        if spread is not None:
+            key = f"pass@1[avg-of-{k}]/{name}"
+            metrics[f"{key}/{STD_DEV_ACROSS_RUNS}"] = spread
+            metrics[f"{key}/{STD_ERR_ACROSS_RUNS}"] = spread / math.sqrt(k)
+    return metrics
+
+
+def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int) -> dict[str, float]:
+    """`sizes`: how many tasks have so many scores."""
+    metrics: dict[str, float] = {}
+    if planned.rollouts:
+        scored = sum(scores * tasks for scores, tasks in sizes.items())
+        metrics[f"coverage/{name}"] = in_percent(scored / planned.rollouts)
+    for k in range(1, max_k + 1):
+        short = planned.tasks - sum(tasks for scores, tasks in sizes.items() if scores >= k)
+        if short:
+            metrics[f"short_tasks@{k}/{name}"] = short
+    return metrics

@@ -1,0 +1,178 @@
+"""The metric functions that environments call from their `compute_metrics`, on rows grouped by task.
+
+`tasks[i]` holds the rows of task i in the order of their rollouts. Rows of failed attempts may be among them: they
+score nothing, and coverage tells of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, SupportsFloat
+
+from nemo_gym.metrics._families import (
+    AVG_SAMPLE_STD_DEV,
+    STATISTICS,
+    Planned,
+    TaskScores,
+    run_averages,
+    score_families,
+)
+from nemo_gym.metrics.estimators import sample_standard_deviation
+from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed
+from nemo_gym.names import REWARD_KEY
+
+Row = dict[str, Any]
+ScoreFunction = Callable[[Row], Mapping[str, SupportsFloat | None]]
+ScoreDicts = list[list[dict[str, float]]]
+"""The named scores of every rollout of every task; an empty dict where an attempt failed."""
+
+NO_ANSWER = "no_answer"
+"""The score that is 1 where a rollout gave no answer, computed when an answer key is given."""
+
+PER_SAMPLE_AGGREGATE = "per_sample_aggregate"
+"""The key that holds, by score, the mean times 100 of each run of the dataset."""
+
+
+def compute_pass_majority_metrics(
+    tasks: Sequence[Sequence[Row]],
+    score_fn: ScoreFunction | None = None,
+    answer_key: str | None = None,
+) -> tuple[dict[str, Any], ScoreDicts, list[str], int]:
+    """The families of `nemo_gym.metrics._families` for every score of the rows, with k up to the most rollouts.
+
+    `score_fn` names a row's scores, of which None and NaN count as not scored; by default the reward is the score
+    `accuracy`. `answer_key` is the field that holds the extracted answer, None where there is none; it adds
+    majority@k and the score `no_answer`.
+
+    Returns the metrics, the scores they were computed from, the sorted names of the scores, and the largest k.
+    """
+    score_dicts = [
+        [_scores_of(row, score_fn or _reward_as_accuracy, answer_key) for row in rows] for rows in tasks
+    ]
+    names = sorted({name for rollouts in score_dicts for scores in rollouts for name in scores})
+    max_k = max(map(len, tasks), default=0)
+    if not max_k:
+        return {}, score_dicts, names, 0
+    planned = Planned(tasks=len(tasks), rollouts=sum(map(len, tasks)))
+    metrics: dict[str, Any] = {}
+    per_run: dict[str, list[float]] = {}
+    for name in names:
+        samples = [
+            _task_scores(name, rows, scores, answer_key)
+            for rows, scores in zip(tasks, score_dicts, strict=True)
+        ]
+        metrics |= score_families(name, samples, planned=planned, max_k=max_k)
+        per_run[name] = run_averages(samples)
+    metrics[PER_SAMPLE_AGGREGATE] = per_run
+    return metrics, score_dicts, names, max_k
+
+
+def compute_subset_metrics(
+    tasks: Sequence[Sequence[Row]],
+    subset_key: str,
+    score_fn: ScoreFunction | None = None,
+    answer_key: str | None = None,
+) -> dict[str, Any]:
+    """`compute_pass_majority_metrics` of each subset of the tasks, its keys prefixed with `<subset>/`.
+
+    A task belongs to the subset that its rows name in the field `subset_key`; a task whose rows name none, or an
+    empty string, is in no subset.
+    """
+    subsets: defaultdict[str, list[Sequence[Row]]] = defaultdict(list)
+    for rows in tasks:
+        named = (row.get(subset_key) for row in rows)
+        subset = next((value for value in named if value not in (None, "")), None)
+        if subset is not None:
+            subsets[str(subset)].append(rows)
+    metrics: dict[str, Any] = {}
+    for subset, members in subsets.items():
+        subset_metrics = compute_pass_majority_metrics(members, score_fn, answer_key)[0]
+        subset_metrics.pop(PER_SAMPLE_AGGREGATE, None)
+        metrics |= {f"{subset}/{key}": value for key, value in subset_metrics.items()}
+    return metrics
+
+
+def add_avg_sample_std_dev(
+    metrics: dict[str, Any],
+    all_score_dicts: ScoreDicts,
+    score_names: Iterable[str],
+    max_k: int,
+) -> None:
+    """Add to `metrics` how much the first k scores of a task spread, averaged over tasks, for k = 2 .. max_k.
+
+    The key is `pass@1[avg-of-k]/<score>/avg_sample_std_dev`. The value is in the score's own units, not times 100.
+    """
+    for name in score_names:
+        values_by_task = [
+            [scores[name] for scores in rollouts if name in scores] for rollouts in all_score_dicts
+        ]
+        for k in range(2, max_k + 1):
+            spreads = [
+                spread
+                for values in values_by_task
+                if (spread := sample_standard_deviation(values[:k])) is not None
+            ]
+            if spreads:
+                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = fmean(spreads)
+
+
+def highest_k_metrics(
+    agent_metrics: Mapping[str, Any],
+    pattern: str,
+    score_names: Collection[str] | None = None,
+    exclude_names: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """The metrics `<pattern>/<score>` with the largest k, of the chosen scores; never their errors or spreads.
+
+    `pattern` holds `{k}` once, as in `pass@{k}` or `easy/pass@1[avg-of-{k}]`.
+    """
+    if pattern.count("{k}") != 1:
+        raise ValueError(f"the pattern {pattern!r} has to hold {{k}} once, as in 'pass@{{k}}'")
+    before, after = map(re.escape, pattern.split("{k}"))
+    key_form = re.compile(rf"{before}(\d+){after}/(.+)")
+    by_k: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for key, value in agent_metrics.items():
+        match = key_form.fullmatch(key)
+        if match is None:
+            continue
+        k, score = int(match[1]), match[2]
+        is_chosen = (score_names is None or score in score_names) and score not in (exclude_names or ())
+        if is_chosen and score.rsplit("/", 1)[-1] not in STATISTICS:
+            by_k[k][key] = value
+    return by_k[max(by_k)] if by_k else {}
+
+
+def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
+    return {"accuracy": row.get(REWARD_KEY)}
+
+
+def _scores_of(row: Row, score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:
+    if is_failed(row):
+        return {}
+    named = ((name, _score_number(name, value)) for name, value in score_fn(row).items())
+    scores = {name: number for name, number in named if number is not None}
+    if answer_key is not None:
+        scores[NO_ANSWER] = float(row.get(answer_key) is None)
+    return scores
+
+
+def _score_number(name: str, score: SupportsFloat | None) -> float | None:
+    if score is None:
+        return None
+    if not isinstance(score, SupportsFloat):
+        raise TypeError(f"the score {name!r} is {score!r}, which has to be a number, a boolean or None")
+    return finite_number(float(score))
+
+
+def _task_scores(
+    name: str, rows: Sequence[Row], score_dicts: Sequence[dict[str, float]], answer_key: str | None
+) -> TaskScores:
+    runs = [run for run, scores in enumerate(score_dicts) if name in scores]
+    return TaskScores(
+        scores=[score_dicts[run][name] for run in runs],
+        runs=runs,
+        answers=None if answer_key is None else [canonical_answer(rows[run].get(answer_key)) for run in runs],
+    )

@@ -1,0 +1,140 @@
+"""Resources servers: the tools of an environment, the state of its sessions, and the verifier that scores."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from abc import abstractmethod
+from collections.abc import Coroutine, Iterable
+from typing import Any, ClassVar
+
+from fastapi import FastAPI, Request, Response
+from pydantic import Field, PrivateAttr
+
+from nemo_gym.config.types import BaseRunServerInstanceConfig
+from nemo_gym.failures import Boundary
+from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.processes.workers import default_pool
+from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
+from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.rows import (
+    BaseSeedSessionRequest,
+    BaseSeedSessionResponse,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    ReverifyMode,
+)
+from nemo_gym.serving.sessions import (
+    IDLE_S,
+    SESSION_ID_KEY,
+    SessionRegistry,
+    close_sessions,
+    sweep_abandoned,
+)
+from nemo_gym.transport.context import LEAVE_OUT_HEADER
+from nemo_gym.verify.judge_calls import judge_failsafe
+
+log = logging.getLogger(__name__)
+
+_LAST_CLOSING_S = 2.0
+"""How long a server that stops takes to free the sessions that are open."""
+
+
+class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
+    """The options every resources server takes."""
+
+    REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.UNKNOWN
+
+    verify_timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds that a `verify` which is not async may compute, in a worker, before it is killed."""
+    session_idle_s: float = Field(default=IDLE_S, gt=0)
+    """Seconds after which a session that nobody uses is closed, where its rollout has no deadline."""
+
+
+class BaseResourcesServer(BaseServer):
+    config: BaseResourcesServerConfig
+
+
+class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleServer):
+    """An environment: override `verify`, add tools in `setup_webserver`, keep state by `request.session`."""
+
+    config: BaseResourcesServerConfig
+    boundary: ClassVar[Boundary] = Boundary.VERIFIER
+    watched_paths: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
+    guards_sessions: ClassVar[bool] = True
+    _in_worker: ServerInWorker | None = PrivateAttr(default=None)
+
+    def setup_webserver(self) -> FastAPI:
+        app = self.new_app()
+        app.post("/seed_session")(self.seed_session)
+        if inspect.iscoroutinefunction(self.verify):
+            app.post("/verify")(judge_failsafe(self.verify))
+        else:
+            self._in_worker = ServerInWorker(self)
+            app.post("/verify", name="verify")(self._verify_in_worker)
+        app.post("/close_session")(self._close_session_route)
+        app.post("/aggregate_metrics")(self.aggregate_metrics)
+        app.get("/reverify_mode")(self.get_reverify_mode)
+        return app
+
+    async def seed_session(self, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:
+        """Set the session's state up. Called again with the same session, it sets it up anew."""
+        return BaseSeedSessionResponse()
+
+    @abstractmethod
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        """Score an attempt. Neither ends the session nor changes it: a second call answers the same."""
+
+    async def _verify_in_worker(self, request: Request) -> Response:
+        assert self._in_worker is not None
+        work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
+        pool, timeout_s = default_pool(), self.config.verify_timeout_s
+        return JsonResponse(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
+
+    def new_sessions(self) -> SessionRegistry:
+        return SessionRegistry(idle_s=self.config.session_idle_s)
+
+    def chores(self) -> Iterable[Coroutine[Any, Any, None]]:
+        yield sweep_abandoned(self.middleware.access.sessions, self.close_session)
+        if self._in_worker is not None:
+            yield self.warm_workers()
+
+    async def before_stop(self) -> None:
+        sessions = self.middleware.access.sessions
+        try:
+            async with asyncio.timeout(_LAST_CLOSING_S):
+                await close_sessions(sessions, sessions.names(), self.close_session)
+        except TimeoutError:
+            log.warning("`%s` stops with %d sessions open", self.config.name, len(sessions))
+
+    async def warm_workers(self) -> None:
+        """Have every worker build the server before the first attempt needs it."""
+        pool = default_pool()
+        jobs = (
+            pool.submit(build_in_worker, (self._in_worker,), {}, timeout_s=self.config.verify_timeout_s)
+            for _ in range(pool.size)
+        )
+        for problem in await asyncio.gather(*jobs, return_exceptions=True):
+            if isinstance(problem, Exception):
+                log.error("`%s` can't be built in a worker, so nothing will be verified: %s",
+                          self.config.name, problem)  # fmt: skip
+                return
+
+    async def close_session(self, session_id: str) -> None:
+        """Free what the session holds. Called once a session, whatever became of it."""
+
+    async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
+        return await AggregateMetricsMixin.aggregate_metrics(self, body)
+
+    async def _close_session_route(self, request: Request) -> dict[str, Any]:
+        session = request.session[SESSION_ID_KEY]
+        was_open = self.middleware.access.sessions.close(session)
+        if was_open:
+            await self.close_session(session)
+        return {"session_id": session, "was_open": was_open}
+
+    async def get_reverify_mode(self) -> ReverifyMode:
+        """The route: whether stored rollouts can be scored again without their sessions."""
+        return self.config.REVERIFY_MODE

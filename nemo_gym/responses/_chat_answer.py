@@ -1,0 +1,122 @@
+"""A Responses object as a Chat Completions answer, for servers whose upstream speaks the Responses API.
+
+A chat answer is one message: the texts of all messages are joined, as the `openai` client's `output_text` does, and
+so is the reasoning. What a chat message can't hold (the call of a hosted tool, a tool's output) is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nemo_gym.failures import EngineError
+from nemo_gym.responses._answer_fields import malformed, read_object, read_objects, read_required_text
+from nemo_gym.responses._chat_messages import BETWEEN_REASONING_PARTS
+from nemo_gym.responses._usage import chat_usage_of
+from nemo_gym.responses.dialects import TRAINING_FIELDS
+from nemo_gym.responses.logprobs import chat_logprobs_of
+
+
+def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    """The chat completion that says what `response` says.
+
+    Raises `EngineError`: `engine_error` for a response that failed, `malformed_answer` for one that chat can't
+    express or that isn't finished.
+    """
+    _check_finished(response)
+    message, logprobs = _message_of(read_objects(response, "output", ""))
+    return {
+        "id": response.get("id") or "",
+        "object": "chat.completion",
+        "created": int(response.get("created_at") or 0),
+        "model": response.get("model") or "",
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": {"content": chat_logprobs_of(logprobs)} if logprobs else None,
+                "finish_reason": _finish_reason_of(response, bool(message.get("tool_calls"))),
+            }
+        ],
+        "usage": chat_usage_of(response.get("usage")),
+        "service_tier": response.get("service_tier"),
+    }
+
+
+def _check_finished(response: Mapping[str, Any]) -> None:
+    error, status = response.get("error"), response.get("status")
+    if error or status == "failed":
+        told = error.get("message") if isinstance(error, dict) else error
+        raise EngineError(
+            str(told or "The upstream's response failed without a reason."),
+            code="engine_error",
+            retryable=True,
+        )
+    if status not in (None, "completed", "incomplete"):
+        raise malformed("status", f"is {status!r:.80}, so the answer is not finished")
+
+
+def _finish_reason_of(response: Mapping[str, Any], has_calls: bool) -> str:
+    if response.get("status") == "incomplete":
+        reason = read_object(response, "incomplete_details", "").get("reason")
+        return "content_filter" if reason == "content_filter" else "length"
+    return "tool_calls" if has_calls else "stop"
+
+
+def _message_of(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+    reasoning: list[str] = []
+    parts: list[Mapping[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    training: dict[str, Any] = {}
+    for index, item in enumerate(output):
+        path = f"output[{index}]."
+        kind = item.get("type")
+        if kind == "reasoning":
+            key = "content" if item.get("content") else "summary"
+            reasoning += [
+                read_required_text(part, "text", f"{path}{key}[].") for part in read_objects(item, key, path)
+            ]
+        elif kind == "message":
+            parts += read_objects(item, "content", path)
+        elif kind == "function_call":
+            name, call_id, arguments = (
+                read_required_text(item, key, path) for key in ("name", "call_id", "arguments")
+            )
+            calls.append(
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+            )
+        else:
+            raise malformed(f"{path}type", f"is {kind!r:.80}, which Chat Completions can't express")
+        training.update({key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None})
+    message = _with_parts({"role": "assistant", "content": None, "refusal": None}, parts)
+    if reasoning:
+        message["reasoning"] = message["reasoning_content"] = BETWEEN_REASONING_PARTS.join(reasoning)
+    if calls:
+        message["tool_calls"] = calls
+    message.update(training)
+    return message, [
+        entry for part in parts for entry in read_objects(part, "logprobs", "output[].content[].")
+    ]
+
+
+def _with_parts(message: dict[str, Any], parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    path = "output[].content[]."
+    texts = [part for part in parts if part.get("type") == "output_text"]
+    refusals = [read_required_text(part, "refusal", path) for part in parts if part.get("type") == "refusal"]
+    if len(texts) + len(refusals) < len(parts):
+        raise malformed(path + "type", "is no part that Chat Completions can express")
+    if texts:
+        message["content"] = "".join(read_required_text(part, "text", path) for part in texts)
+    if refusals:
+        message["refusal"] = "".join(refusals)
+    annotations = [
+        _nested(annotation) for part in texts for annotation in read_objects(part, "annotations", path)
+    ]
+    if annotations:
+        message["annotations"] = annotations
+    return message
+
+
+def _nested(annotation: Mapping[str, Any]) -> dict[str, Any]:
+    kind = read_required_text(annotation, "type", "output[].content[].annotations[].")
+    return {"type": kind, kind: {key: value for key, value in annotation.items() if key != "type"}}

@@ -1,0 +1,227 @@
+"""The items of a Responses conversation as chat messages.
+
+A turn of the assistant is several items in the Responses API (reasoning, message, calls) and one message in chat,
+whose fields have a fixed order: reasoning, then text, then calls. Items join the open assistant message as long as
+that order is theirs; an item that would come out of order starts a new message. So every item is sent exactly once
+and in its place.
+
+What chat has no place for and no model reads is left behind: ids, `status`, annotations and logprobs of texts, and
+the token fields of trained items (unless the dialect keeps them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nemo_gym.responses._content_parts import chat_parts_of, required_text
+from nemo_gym.responses.arguments import checked_arguments
+from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
+from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
+from nemo_gym.responses.problems import Note, Problems
+from nemo_gym.responses.reasoning import inline_thinking
+
+_COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
+_MESSAGE_FIELDS = frozenset({*_COMMON_FIELDS, "role", "content", "name"})
+_CALL_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"})
+_OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output"})
+_REASONING_FIELDS = frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"})
+
+BETWEEN_REASONING_PARTS = "\n\n"
+
+
+class _Turn:
+    """An assistant message under construction."""
+
+    __slots__ = ("calls", "content", "name", "reasoning", "training")
+
+    def __init__(self) -> None:
+        self.reasoning: list[str] = []
+        self.content: str | list[dict[str, Any]] | None = None
+        self.calls: list[dict[str, Any]] = []
+        self.name: str | None = None
+        self.training: dict[str, Any] = {}
+
+
+class Transcript:
+    """Builds chat messages from items, which are added in order."""
+
+    def __init__(self, dialect: Dialect, problems: Problems) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.notes: list[Note] = []
+        self._dialect = dialect
+        self._problems = problems
+        self._turn: _Turn | None = None
+
+    def add(self, item: object, field: str) -> None:
+        """Add one item; `field` is its path in the request."""
+        if not isinstance(item, dict):
+            self._problems.add(field, "must be an object")
+            return
+        kind = item.get("type") or _kind_of_untyped(item)
+        adder = _ADDERS.get(kind) if isinstance(kind, str) else None
+        if adder is None:
+            self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
+            return
+        adder(self, item, field)
+        if self._dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
+            self._turn.training = {key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None}
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Close the last turn; the messages."""
+        self._close_turn()
+        return self.messages
+
+    # --- One method for each kind of item -----------------------------------------------------------------------
+
+    def _add_message(self, item: Mapping[str, Any], field: str) -> None:
+        role = item.get("role")
+        if is_chat_shaped(item):
+            for part in items_of_message(item, field, self._problems, self._dialect):
+                self.add(part, field)
+            return
+        if not item.keys() <= _MESSAGE_FIELDS:
+            self._problems.add_unknown(item, _MESSAGE_FIELDS, f"{field}.")
+        if role == "assistant":
+            self._add_assistant_message(item, field)
+        elif role in INPUT_ROLES:
+            self._add_input_message(role, item, field)
+        else:
+            self._problems.add(f"{field}.role", f"{role!r} is no role of a message")
+
+    def _add_input_message(self, role: str, item: Mapping[str, Any], field: str) -> None:
+        self._close_turn()
+        if role == "developer" and self._dialect.replace_developer_role_with_system:
+            role = "system"
+        content = item.get("content")
+        if not isinstance(content, str):
+            content = chat_parts_of(content, f"{field}.content", self._problems)
+        message = {"role": role, "content": content}
+        if item.get("name") is not None:
+            message["name"] = item["name"]
+        self.messages.append(message)
+
+    def _add_assistant_message(self, item: Mapping[str, Any], field: str) -> None:
+        turn = self._turn
+        if turn is None or turn.content is not None or turn.calls:
+            turn = self._open_turn()
+        turn.content = self._assistant_content(item.get("content"), field)
+        turn.name = item.get("name")
+
+    def _assistant_content(self, content: object, field: str) -> str | list[dict[str, Any]] | None:
+        if content is None or isinstance(content, str):
+            return content
+        parts = chat_parts_of(content, f"{field}.content", self._problems)
+        if all(part.get("type") == "text" for part in parts):
+            return "".join(part["text"] for part in parts) if parts else None
+        return parts
+
+    def _add_reasoning(self, item: Mapping[str, Any], field: str) -> None:
+        if not item.keys() <= _REASONING_FIELDS:
+            self._problems.add_unknown(item, _REASONING_FIELDS, f"{field}.")
+        if self._dialect.drop_input_reasoning_items:
+            self.notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
+            return
+        texts = self._reasoning_texts(item, field)
+        if item.get("encrypted_content") is not None:
+            if not texts:
+                self._problems.add(f"{field}.encrypted_content", "only the engine that wrote it can read it")
+                return
+            self.notes.append(
+                Note("unused_encrypted_reasoning", f"{field}.encrypted_content", "the plain text was sent")
+            )
+        if not any(texts):
+            return
+        turn = self._turn
+        if turn is None or turn.content is not None or turn.calls:
+            turn = self._open_turn()
+        turn.reasoning.extend(texts)
+
+    def _reasoning_texts(self, item: Mapping[str, Any], field: str) -> list[str]:
+        # `content` is the reasoning word for word; `summary` retells it where both are given.
+        key = "content" if item.get("content") else "summary"
+        parts = item.get(key) or []
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            self._problems.add(f"{field}.{key}", "must be a list of objects with `text`")
+            return []
+        return [
+            required_text(part, "text", f"{field}.{key}[{i}]", self._problems) for i, part in enumerate(parts)
+        ]
+
+    def _add_call(self, item: Mapping[str, Any], field: str) -> None:
+        if not item.keys() <= _CALL_FIELDS:
+            self._problems.add_unknown(item, _CALL_FIELDS, f"{field}.")
+        turn = self._turn or self._open_turn()
+        name = required_text(item, "name", field, self._problems)
+        call_id = required_text(item, "call_id", field, self._problems)
+        arguments = required_text(item, "arguments", field, self._problems)
+        arguments = checked_arguments(
+            arguments, self._dialect.bad_arguments, f"{field}.arguments", self._problems, self.notes
+        )
+        function = {"name": name, "arguments": arguments}
+        turn.calls.append({"id": call_id, "type": "function", "function": function})
+
+    def _add_output(self, item: Mapping[str, Any], field: str) -> None:
+        if not item.keys() <= _OUTPUT_FIELDS:
+            self._problems.add_unknown(item, _OUTPUT_FIELDS, f"{field}.")
+        self._close_turn()
+        output = item.get("output")
+        if not isinstance(output, str):
+            output = chat_parts_of(output, f"{field}.output", self._problems)
+        call_id = required_text(item, "call_id", field, self._problems)
+        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
+
+    # --- Turns --------------------------------------------------------------------------------------------------
+
+    def _open_turn(self) -> _Turn:
+        self._close_turn()
+        self._turn = _Turn()
+        return self._turn
+
+    def _close_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self.messages.append(_message_of(turn, self._dialect))
+
+
+def _kind_of_untyped(item: Mapping[str, Any]) -> str | None:
+    if item.get("role") is not None:
+        return "message"
+    if item.get("call_id") is not None:
+        return "function_call_output" if "output" in item else "function_call"
+    return None
+
+
+def _message_of(turn: _Turn, dialect: Dialect) -> dict[str, Any]:
+    content = turn.content
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if turn.reasoning:
+        if dialect.reasoning_history is ReasoningHistory.INLINE:
+            content = _with_thinking(inline_thinking(turn.reasoning, dialect), content)
+            message["content"] = content
+        else:
+            reasoning = BETWEEN_REASONING_PARTS.join(turn.reasoning)
+            message.update(dict.fromkeys(dialect.reasoning_fields, reasoning))
+    if turn.calls:
+        message["tool_calls"] = turn.calls
+    if content is None:
+        message["content"] = dialect.empty_content if turn.calls or turn.reasoning else ""
+    if turn.name is not None:
+        message["name"] = turn.name
+    message.update(turn.training)
+    return message
+
+
+def _with_thinking(thinking: str, content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
+    if isinstance(content, list):
+        return [{"type": "text", "text": thinking}, *content]
+    return thinking + (content or "")
+
+
+_ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {
+    "message": Transcript._add_message,
+    "function_call": Transcript._add_call,
+    "function_call_output": Transcript._add_output,
+    "reasoning": Transcript._add_reasoning,
+}
+"""What adds an item of a type."""

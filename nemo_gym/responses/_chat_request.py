@@ -1,0 +1,194 @@
+"""A Responses request as a Chat Completions request.
+
+What it says, it says again; what chat can't say is an `InputError` that names the fields. Going there and back
+(`responses_params_of_chat`) gives the same request up to these spellings, which mean the same:
+
+1. a string `input` is one user message, `instructions` are a system message at its head;
+2. items have no `id` and `status`, and messages have `type: "message"`; an item without `type` is what it looks like;
+3. the text parts of one assistant message are one string, and say nothing of annotations and logprobs;
+4. reasoning items that follow one another are one, its text is in one summary part; an empty one is none;
+5. fields that are null, or ask for nothing, are absent; `tool_choice` and `parallel_tool_calls` are absent without
+   tools; `strict` of a tool and `store` are written out (their defaults differ between the APIs);
+6. `max_tokens` and `max_completion_tokens` are `max_output_tokens`; the JSON strings in `metadata` are fields.
+
+An empty list of messages is refused: no engine has an answer to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from nemo_gym.responses._chat_messages import Transcript
+from nemo_gym.responses._request_fields import (
+    CARRIED_FIELDS,
+    CHAT_ONLY,
+    INCLUDE_ENCRYPTED_REASONING,
+    INCLUDE_LOGPROBS,
+    RESPONSES_LIMITS,
+    RESPONSES_ONLY,
+    STREAM_FIELDS,
+    add_if_refused,
+    limit_of,
+)
+from nemo_gym.responses.dialects import VLLM, Dialect
+from nemo_gym.responses.metadata_extras import put_metadata
+from nemo_gym.responses.problems import Converted, Problems
+from nemo_gym.responses.tools import chat_tool_choice_of, chat_tools_of, needs_tools
+
+TARGET = "Chat Completions"
+
+_Json: TypeAlias = dict[str, Any]
+_Section: TypeAlias = Callable[[Mapping[str, Any], _Json, Problems], None]
+
+_REFUSED = {**RESPONSES_ONLY, "n": CHAT_ONLY["n"]}
+
+
+def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+    """A Responses create-params body as a chat request body.
+
+    `stream` is not carried over. Raises `InputError` that names every field that can't be expressed.
+    """
+    problems = Problems()
+    transcript = Transcript(dialect, problems)
+    body: _Json = {"messages": _messages_of(params, transcript, problems)}
+    for name, value in params.items():
+        if value is None or name in _SECTIONED:
+            continue
+        if name in CARRIED_FIELDS:
+            body[name] = value
+        elif name not in STREAM_FIELDS:
+            add_if_refused(name, value, _REFUSED, problems)
+    for section in _SECTIONS:
+        section(params, body, problems)
+    _put_limit(params, body, dialect.max_tokens_field, problems)
+    put_metadata(params.get("metadata"), body, dialect, problems)
+    problems.raise_if_any(TARGET)
+    return Converted(body, tuple(transcript.notes))
+
+
+def _messages_of(params: Mapping[str, Any], transcript: Transcript, problems: Problems) -> list[_Json]:
+    instructions, given = params.get("instructions"), params.get("input")
+    if isinstance(instructions, str):
+        if instructions:
+            transcript.messages.append({"role": "system", "content": instructions})
+    elif instructions is not None:
+        problems.add("instructions", "must be a string")
+    if isinstance(given, str):
+        transcript.messages.append({"role": "user", "content": given})
+    elif isinstance(given, list):
+        for index, item in enumerate(given):
+            transcript.add(item, f"input[{index}]")
+    else:
+        problems.add("input", "must be a string or a list of items")
+        return []
+    messages = transcript.finish()
+    if not messages and not problems:
+        problems.add("input", "is empty, so there is nothing to answer")
+    return messages
+
+
+# --- Sections of the request ------------------------------------------------------------------------------------
+
+
+def _put_tools(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+    choice, tools = params.get("tool_choice"), params.get("tools")
+    if tools is None or tools == []:
+        if needs_tools(choice):
+            problems.add("tool_choice", f"{choice!r} needs `tools`")
+        return
+    body["tools"] = chat_tools_of(tools, problems)
+    if choice is not None:
+        body["tool_choice"] = chat_tool_choice_of(choice, problems)
+    if params.get("parallel_tool_calls") is not None:
+        body["parallel_tool_calls"] = params["parallel_tool_calls"]
+
+
+def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+    if wants_logprobs(params):
+        body["logprobs"] = True
+        # A null here gives no logprobs at all, or HTTP 500, depending on the engine's version.
+        body["top_logprobs"] = params.get("top_logprobs") or 0
+    include = params.get("include") or []
+    for value in include if isinstance(include, list) else [include]:
+        if value not in (INCLUDE_LOGPROBS, INCLUDE_ENCRYPTED_REASONING):
+            problems.add("include", f"{value!r} can't be included")
+
+
+def wants_logprobs(params: Mapping[str, Any]) -> bool:
+    """Whether a Responses request asks for the logprobs of the answer's text."""
+    include = params.get("include")
+    is_included = isinstance(include, list) and INCLUDE_LOGPROBS in include
+    return bool(is_included or params.get("logprobs") or params.get("top_logprobs"))
+
+
+def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+    reasoning = params.get("reasoning")
+    if reasoning is None:
+        return
+    if not isinstance(reasoning, dict):
+        problems.add("reasoning", "must be an object")
+        return
+    # A summary is no loss to leave unsaid: the reasoning itself comes back.
+    problems.add_unknown(reasoning, {"effort", "summary", "generate_summary"}, "reasoning.")
+    if reasoning.get("effort") is not None:
+        body["reasoning_effort"] = reasoning["effort"]
+
+
+def _put_text(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+    text = params.get("text")
+    if text is None:
+        return
+    if not isinstance(text, dict):
+        problems.add("text", "must be an object")
+        return
+    problems.add_unknown(text, {"format", "verbosity"}, "text.")
+    if text.get("verbosity") is not None:
+        body["verbosity"] = text["verbosity"]
+    if text.get("format") is not None:
+        body["response_format"] = _response_format_of(text["format"], problems)
+
+
+def _response_format_of(text_format: object, problems: Problems) -> _Json:
+    if not isinstance(text_format, dict):
+        problems.add("text.format", "must be an object")
+        return {}
+    kind = text_format.get("type")
+    if kind == "json_schema":
+        known = {"type", "name", "schema", "strict", "description"}
+        problems.add_unknown(text_format, known, "text.format.")
+        for key in ("name", "schema"):
+            if text_format.get(key) is None:
+                problems.add(f"text.format.{key}", "is missing")
+        schema = {key: value for key, value in text_format.items() if key != "type" and value is not None}
+        return {"type": "json_schema", "json_schema": schema}
+    if kind not in ("text", "json_object"):
+        problems.add("text.format.type", f"{kind!r} is no format of Chat Completions")
+    problems.add_unknown(text_format, {"type"}, "text.format.")
+    return {"type": kind}
+
+
+_SECTIONS: tuple[_Section, ...] = (_put_tools, _put_logprobs, _put_reasoning, _put_text)
+_SECTIONED = frozenset(
+    {
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "logprobs",
+        "top_logprobs",
+        "include",
+        "reasoning",
+        "text",
+        "metadata",
+        *RESPONSES_LIMITS,
+    }
+)
+"""Fields that a section of its own converts."""
+
+
+def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: Problems) -> None:
+    limit = limit_of(params, RESPONSES_LIMITS, problems)
+    if limit is not None:
+        body[name] = limit

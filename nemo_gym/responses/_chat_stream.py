@@ -1,0 +1,83 @@
+"""A finished chat completion as the chunks of a chat stream.
+
+Fields that engines add stay where streaming engines put them: those of the completion (`prompt_token_ids`, ...) on
+the first chunk, `logprobs` and `token_ids` of a choice on the chunk that follows its role, `stop_reason` on its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from nemo_gym.responses._sse import DONE, sse_data
+
+_Json: TypeAlias = dict[str, Any]
+
+_COMPLETION_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage"})
+_STREAMED_OF_CHOICE = frozenset({"index", "message", "finish_reason", "stop_reason"})
+_STREAMED_OF_MESSAGE = frozenset({"role", "content", "tool_calls"})
+
+
+def chat_chunks(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[dict[str, Any]]:
+    """The chunks of a finished `chat`; with `stream_options.include_usage` one more, which holds the usage."""
+    head: _Json = {
+        "id": chat.get("id"),
+        "object": "chat.completion.chunk",
+        "created": chat.get("created"),
+        "model": chat.get("model"),
+    }
+    if include_usage:
+        head["usage"] = None
+    first_only = {
+        key: value for key, value in chat.items() if key not in _COMPLETION_FIELDS and value is not None
+    }
+    for choice in chat.get("choices") or ():
+        for piece in _choice_pieces(choice):
+            yield {**head, **first_only, "choices": [piece]}
+            first_only = {}
+    if include_usage:
+        yield {**head, "choices": [], "usage": chat.get("usage")}
+
+
+def sse_of_chat(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[bytes]:
+    """The chunks of a finished `chat` and `[DONE]`, each as bytes ready to send."""
+    for chunk in chat_chunks(chat, include_usage=include_usage):
+        yield sse_data(chunk)
+    yield DONE
+
+
+def _choice_pieces(choice: Mapping[str, Any]) -> Iterator[_Json]:
+    index = choice.get("index") or 0
+    message = choice.get("message") or {}
+    extras = {
+        key: value for key, value in choice.items() if key not in _STREAMED_OF_CHOICE and value is not None
+    }
+    deltas = list(_message_deltas(message)) or [{}]
+    yield {
+        "index": index,
+        "delta": {"role": message.get("role") or "assistant", "content": ""},
+        "finish_reason": None,
+    }
+    for delta in deltas:
+        if delta or extras:
+            yield {"index": index, "delta": delta, "finish_reason": None, **extras}
+        extras = {}
+    last: _Json = {"index": index, "delta": {}, "finish_reason": choice.get("finish_reason")}
+    if choice.get("stop_reason") is not None:
+        last["stop_reason"] = choice["stop_reason"]
+    yield last
+
+
+def _message_deltas(message: Mapping[str, Any]) -> Iterator[_Json]:
+    others = {
+        key: value for key, value in message.items() if key not in _STREAMED_OF_MESSAGE and value is not None
+    }
+    if others:  # Reasoning, refusal, annotations, token fields.
+        yield others
+    if message.get("content"):
+        yield {"content": message["content"]}
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        function = call.get("function") or {}
+        opened = {**call, "index": index, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [opened]}
+        yield {"tool_calls": [{"index": index, "function": {"arguments": function.get("arguments") or ""}}]}

@@ -1,0 +1,123 @@
+"""A chat request as engines take it, for requests that arrive at `/v1/chat/completions`.
+
+Clients repeat a whole history on every turn, and one thing in it that the engine doesn't like fails every turn
+from then on. `chat_request_of` writes such history in the first place; here it is put right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS, limit_of
+from nemo_gym.responses.arguments import checked_arguments
+from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect, ReasoningHistory
+from nemo_gym.responses.history_items import reasoning_text_of
+from nemo_gym.responses.metadata_extras import put_metadata
+from nemo_gym.responses.problems import Converted, Note, Problems
+from nemo_gym.responses.reasoning import inline_thinking
+from nemo_gym.responses.tools import needs_tools
+
+_TOOL_FIELDS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
+_REWRITTEN = frozenset({"messages", "metadata", *_TOOL_FIELDS, *CHAT_LIMITS, *STREAM_FIELDS})
+_REWRITTEN_OF_ASSISTANT = frozenset({"tool_calls", "reasoning", "reasoning_content"})
+
+
+def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+    """`body` with its history, tools and limits as the dialect wants them; `body` itself is not changed.
+
+    `stream` is not carried over; other fields that this module doesn't know pass. Raises `InputError` for `n` above
+    1, for a tool choice without tools, for limits that disagree, and for bad `arguments` where the dialect refuses
+    them.
+    """
+    problems = Problems()
+    notes: list[Note] = []
+    tidy: dict[str, Any] = {"messages": _tidy_messages(body.get("messages"), dialect, problems, notes)}
+    for name, value in body.items():
+        if value is not None and name not in _REWRITTEN:
+            tidy[name] = value
+    if tidy.get("n", 1) != 1:
+        problems.add("n", CHAT_ONLY["n"][0])
+    if tidy.get("logprobs"):
+        tidy.setdefault("top_logprobs", 0)
+    _put_tools(body, tidy, problems)
+    limit = limit_of(body, CHAT_LIMITS, problems)
+    if limit is not None:
+        tidy[dialect.max_tokens_field] = limit
+    put_metadata(body.get("metadata"), tidy, dialect, problems)
+    problems.raise_if_any("this engine's Chat Completions")
+    return Converted(tidy, tuple(notes))
+
+
+def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: Problems) -> None:
+    if body.get("tools"):
+        for name in _TOOL_FIELDS:
+            if body.get(name) is not None:
+                tidy[name] = body[name]
+    elif needs_tools(body.get("tool_choice")):
+        problems.add("tool_choice", f"{body['tool_choice']!r} needs `tools`")
+
+
+def _tidy_messages(
+    messages: object, dialect: Dialect, problems: Problems, notes: list[Note]
+) -> list[Mapping[str, Any]]:
+    if not isinstance(messages, list) or not messages:
+        problems.add("messages", "must be a list of messages, and not empty")
+        return []
+    tidy: list[Mapping[str, Any]] = []
+    for index, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role is None:
+            problems.add(f"messages[{index}].role", "is missing")
+        elif role == "assistant":
+            tidy.append(_tidy_assistant(message, dialect, f"messages[{index}]", problems, notes))
+        elif role == "developer" and dialect.replace_developer_role_with_system:
+            tidy.append({**message, "role": "system"})
+        else:
+            tidy.append(message)
+    return tidy
+
+
+def _tidy_assistant(
+    message: Mapping[str, Any], dialect: Dialect, field: str, problems: Problems, notes: list[Note]
+) -> dict[str, Any]:
+    left_out = (
+        _REWRITTEN_OF_ASSISTANT if dialect.keep_token_ids else _REWRITTEN_OF_ASSISTANT | set(TRAINING_FIELDS)
+    )
+    tidy = {key: value for key, value in message.items() if key not in left_out}
+    calls = [
+        _tidy_call(call, dialect, f"{field}.tool_calls[{index}]", problems, notes)
+        for index, call in enumerate(message.get("tool_calls") or ())
+    ]
+    reasoning = reasoning_text_of(message, field, problems)
+    if reasoning and dialect.drop_input_reasoning_items:
+        notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
+    elif reasoning:
+        _put_reasoning(tidy, reasoning, dialect)
+    if calls:
+        tidy["tool_calls"] = calls
+    if tidy.get("content") is None:
+        tidy["content"] = dialect.empty_content if calls or reasoning else ""
+    return tidy
+
+
+def _put_reasoning(tidy: dict[str, Any], reasoning: str, dialect: Dialect) -> None:
+    if dialect.reasoning_history is ReasoningHistory.FIELDS:
+        tidy.update(dict.fromkeys(dialect.reasoning_fields, reasoning))
+        return
+    content, thinking = tidy.get("content"), inline_thinking((reasoning,), dialect)
+    if isinstance(content, list):
+        tidy["content"] = [{"type": "text", "text": thinking}, *content]
+    else:
+        tidy["content"] = thinking + (content or "")
+
+
+def _tidy_call(call: object, dialect: Dialect, field: str, problems: Problems, notes: list[Note]) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(arguments, str):
+        return call  # No call of a function: the engine knows, or says why not.
+    checked = checked_arguments(
+        arguments, dialect.bad_arguments, f"{field}.function.arguments", problems, notes
+    )
+    return call if checked is arguments else {**call, "function": {**function, "arguments": checked}}

@@ -1,0 +1,130 @@
+"""A Chat Completions request as a Responses request, for servers whose upstream speaks the Responses API.
+
+The inverse of `chat_request`, which lists the spellings that going there and back changes. Engine extras
+(`seed`, `stop`, `top_k`, ...) are carried as they are: an upstream that doesn't take one names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_gym.responses._request_fields import (
+    CARRIED_FIELDS,
+    CHAT_LIMITS,
+    CHAT_ONLY,
+    INCLUDE_LOGPROBS,
+    STREAM_FIELDS,
+    add_if_refused,
+    limit_of,
+)
+from nemo_gym.responses.dialects import VLLM, Dialect
+from nemo_gym.responses.history_items import items_of_message
+from nemo_gym.responses.problems import Converted, Problems
+from nemo_gym.responses.tools import needs_tools, responses_tool_choice_of, responses_tools_of
+
+TARGET = "the Responses API"
+
+_SECTIONED = frozenset(
+    {
+        "messages",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "logprobs",
+        "top_logprobs",
+        "reasoning_effort",
+        "response_format",
+        "verbosity",
+        "metadata",
+        *CHAT_LIMITS,
+    }
+)
+
+
+def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
+    """A chat request body as a Responses create-params body.
+
+    `stream` is not carried over. `store` is written out, because its default differs: false in chat, true in the
+    Responses API. Raises `InputError` that names every field that can't be expressed.
+    """
+    problems = Problems()
+    params: dict[str, Any] = {"input": _input_of(body.get("messages"), dialect, problems), "store": False}
+    for name, value in body.items():
+        if value is None or name in _SECTIONED:
+            continue
+        if name in CARRIED_FIELDS:
+            params[name] = value
+        elif name not in STREAM_FIELDS:
+            add_if_refused(name, value, CHAT_ONLY, problems)
+    _put_tools(body, params, problems)
+    _put_logprobs(body, params)
+    _put_text(body, params, problems)
+    if body.get("reasoning_effort") is not None:
+        params["reasoning"] = {"effort": body["reasoning_effort"]}
+    if body.get("metadata"):
+        params["metadata"] = body["metadata"]
+    limit = limit_of(body, CHAT_LIMITS, problems)
+    if limit is not None:
+        params["max_output_tokens"] = limit
+    problems.raise_if_any(TARGET)
+    return Converted(params, ())
+
+
+def _input_of(messages: object, dialect: Dialect, problems: Problems) -> list[dict[str, Any]]:
+    if not isinstance(messages, list) or not messages:
+        problems.add("messages", "must be a list of messages, and not empty")
+        return []
+    items: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        if isinstance(message, dict):
+            items += items_of_message(message, f"messages[{index}]", problems, dialect)
+        else:
+            problems.add(f"messages[{index}]", "must be an object")
+    return items
+
+
+def _put_tools(body: Mapping[str, Any], params: dict[str, Any], problems: Problems) -> None:
+    choice, tools = body.get("tool_choice"), body.get("tools")
+    if tools is None or tools == []:
+        if needs_tools(choice):
+            problems.add("tool_choice", f"{choice!r} needs `tools`")
+        return
+    params["tools"] = responses_tools_of(tools, problems)
+    if choice is not None:
+        params["tool_choice"] = responses_tool_choice_of(choice, problems)
+    if body.get("parallel_tool_calls") is not None:
+        params["parallel_tool_calls"] = body["parallel_tool_calls"]
+
+
+def _put_logprobs(body: Mapping[str, Any], params: dict[str, Any]) -> None:
+    if body.get("logprobs"):
+        params["include"] = [INCLUDE_LOGPROBS]
+        params["top_logprobs"] = body.get("top_logprobs") or 0
+
+
+def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: Problems) -> None:
+    text: dict[str, Any] = {}
+    response_format = body.get("response_format")
+    if response_format is not None:
+        text["format"] = _text_format_of(response_format, problems)
+    if body.get("verbosity") is not None:
+        text["verbosity"] = body["verbosity"]
+    if text:
+        params["text"] = text
+
+
+def _text_format_of(response_format: object, problems: Problems) -> dict[str, Any]:
+    kind = response_format.get("type") if isinstance(response_format, dict) else None
+    if isinstance(response_format, dict) and kind == "json_schema":
+        problems.add_unknown(response_format, {"type", "json_schema"}, "response_format.")
+        schema = response_format.get("json_schema")
+        if isinstance(schema, dict):
+            return {"type": kind, **{key: value for key, value in schema.items() if value is not None}}
+        problems.add("response_format.json_schema", "must be an object")
+    elif isinstance(response_format, dict) and kind in ("text", "json_object"):
+        problems.add_unknown(response_format, {"type"}, "response_format.")
+        return {"type": kind}
+    else:
+        problems.add("response_format.type", f"{kind!r} is no format of the Responses API")
+    return {}

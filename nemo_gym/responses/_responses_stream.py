@@ -1,0 +1,141 @@
+"""A finished Responses object as the event stream of the Responses API.
+
+Engines are asked for whole answers, so that nothing is acted upon before it is known to be whole; a client that
+wants a stream gets the events that such an answer would have come in. A text is one delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from nemo_gym.failures import Failure
+from nemo_gym.responses._sse import sse_event
+from nemo_gym.responses.responses_answer import IdFactory, envelope_of
+
+_Json: TypeAlias = dict[str, Any]
+_Events: TypeAlias = Iterator[_Json]
+_ItemStreamer: TypeAlias = Callable[[Mapping[str, Any], _Json], _Events]
+
+_LAST_EVENT: Mapping[str, str] = {
+    "completed": "response.completed",
+    "incomplete": "response.incomplete",
+    "failed": "response.failed",
+}
+
+_ERROR_CODES: Mapping[str, str] = {
+    "rate_limited": "rate_limit_exceeded",
+    "context_overflow": "invalid_prompt",
+}
+"""The few codes that the API has for the error of a response; every other is `server_error`."""
+
+
+def response_events(response: Mapping[str, Any]) -> _Events:
+    """The events of a finished `response`, numbered from 0."""
+    for number, event in enumerate(_events(response)):
+        event["sequence_number"] = number
+        yield event
+
+
+def sse_of_response(response: Mapping[str, Any]) -> Iterator[bytes]:
+    """The events of a finished `response`, each as bytes ready to send."""
+    return map(sse_event, response_events(response))
+
+
+def failed_response(
+    failure: Failure, params: Mapping[str, Any], *, ids: IdFactory, now: float
+) -> dict[str, Any]:
+    """The Responses object of a request that failed, for a stream whose headers have been sent."""
+    return {
+        **envelope_of(params, ids=ids, now=now),
+        "status": "failed",
+        "error": {"code": _ERROR_CODES.get(failure.code, "server_error"), "message": failure.message},
+    }
+
+
+def _events(response: Mapping[str, Any]) -> _Events:
+    opening = {
+        **response,
+        "status": "in_progress",
+        "output": [],
+        "usage": None,
+        "error": None,
+        "incomplete_details": None,
+    }
+    yield {"type": "response.created", "response": opening}
+    yield {"type": "response.in_progress", "response": opening}
+    for index, item in enumerate(response.get("output") or ()):
+        yield from _item_events(item, index)
+    yield {"type": _LAST_EVENT[response.get("status") or "completed"], "response": response}
+
+
+def _item_events(item: Mapping[str, Any], index: int) -> _Events:
+    kind = item.get("type")
+    opened, streamer = (
+        _STREAMED.get(kind, (None, _no_events)) if isinstance(kind, str) else (None, _no_events)
+    )
+    # Items that no model writes (a tool's output in the record of an episode) come in one piece.
+    begun = item if opened is None else {**item, **opened, "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": index, "item": begun}
+    yield from streamer(item, {"item_id": item.get("id") or "", "output_index": index})
+    yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def _no_events(item: Mapping[str, Any], at: _Json) -> _Events:
+    return iter(())
+
+
+def _message_events(item: Mapping[str, Any], at: _Json) -> _Events:
+    content = item.get("content")
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        where = {**at, "content_index": index}
+        if part.get("type") == "output_text":
+            yield from _text_events(part, where)
+        elif part.get("type") == "refusal":
+            yield {"type": "response.content_part.added", **where, "part": {**part, "refusal": ""}}
+            yield {"type": "response.refusal.delta", **where, "delta": part["refusal"]}
+            yield {"type": "response.refusal.done", **where, "refusal": part["refusal"]}
+            yield {"type": "response.content_part.done", **where, "part": part}
+
+
+def _text_events(part: Mapping[str, Any], where: _Json) -> _Events:
+    logprobs = part.get("logprobs") or []
+    empty = {"type": "output_text", "text": "", "annotations": []}
+    yield {"type": "response.content_part.added", **where, "part": empty}
+    if part["text"]:
+        yield {"type": "response.output_text.delta", **where, "delta": part["text"], "logprobs": logprobs}
+    for index, annotation in enumerate(part.get("annotations") or ()):
+        added = {"annotation_index": index, "annotation": annotation}
+        yield {"type": "response.output_text.annotation.added", **where, **added}
+    yield {"type": "response.output_text.done", **where, "text": part["text"], "logprobs": logprobs}
+    yield {"type": "response.content_part.done", **where, "part": part}
+
+
+def _reasoning_events(item: Mapping[str, Any], at: _Json) -> _Events:
+    for index, part in enumerate(item.get("summary") or ()):
+        where = {**at, "summary_index": index}
+        yield {"type": "response.reasoning_summary_part.added", **where, "part": {**part, "text": ""}}
+        yield {"type": "response.reasoning_summary_text.delta", **where, "delta": part["text"]}
+        yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
+    for index, part in enumerate(item.get("content") or ()):
+        where = {**at, "content_index": index}
+        yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
+        yield {"type": "response.reasoning_text.delta", **where, "delta": part["text"]}
+        yield {"type": "response.reasoning_text.done", **where, "text": part["text"]}
+        yield {"type": "response.content_part.done", **where, "part": part}
+
+
+def _call_events(item: Mapping[str, Any], at: _Json) -> _Events:
+    if item["arguments"]:
+        yield {"type": "response.function_call_arguments.delta", **at, "delta": item["arguments"]}
+    done = {"name": item["name"], "arguments": item["arguments"]}
+    yield {"type": "response.function_call_arguments.done", **at, **done}
+
+
+_STREAMED: Mapping[str, tuple[_Json, _ItemStreamer]] = {
+    "message": ({"content": []}, _message_events),
+    "reasoning": ({"summary": []}, _reasoning_events),
+    "function_call": ({"arguments": ""}, _call_events),
+}
+"""The items that come piece by piece: what is still empty of them when they begin, and their events."""

@@ -1,0 +1,166 @@
+"""The conversion of `nemo_gym.responses` under the names and with the typed models that environments import.
+
+Reasoning of earlier turns is written as `<think>…</think>` into the text, and the bound on an answer is called
+`max_tokens`: that is what code written against these names expects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from nemo_gym.responses._chat_request import chat_request_of
+from nemo_gym.responses._responses_request import TARGET, responses_params_of_chat
+from nemo_gym.responses.dialects import (
+    TRAINING_FIELDS,
+    BadArguments,
+    Dialect,
+    InlineThinking,
+    ReasoningHistory,
+)
+from nemo_gym.responses.history_items import items_of_message
+from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.reasoning import split_thinking
+from nemo_gym.responses.responses_answer import output_items_of, response_of_chat
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams, Choice
+    from nemo_gym.responses.items import ResponseOutputItem
+    from nemo_gym.responses.schemas import Response, ResponseCreateParams
+
+_Item = TypeVar("_Item")
+
+_GENERATED_TYPES = frozenset({"reasoning", "mcp_approval_request", "mcp_list_tools"})
+"""Types of items that a model generates, beside messages of the assistant and every `…_call`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponsesConverter:
+    """Converts typed requests and answers between the two APIs."""
+
+    return_token_id_information: bool
+    """Whether the token fields of trained items and messages are carried over."""
+    uses_reasoning_parser: bool = True
+    """Whether leading `<think>…</think>` blocks of an answer become reasoning items."""
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect(
+            max_tokens_field="max_tokens",
+            reasoning_history=ReasoningHistory.INLINE,
+            inline_thinking=InlineThinking.LEADING if self.uses_reasoning_parser else InlineThinking.LITERAL,
+            bad_arguments=BadArguments.KEEP,
+            merge_metadata_extras=False,
+            keep_token_ids=self.return_token_id_information,
+        )
+
+    # --- Requests -----------------------------------------------------------------------------------------------
+
+    def responses_to_chat_completion_create_params(
+        self, responses_create_params: ResponseCreateParams
+    ) -> ChatCompletionCreateParams:
+        """Raises `InputError` that names every field that can't be expressed."""
+        from nemo_gym.responses.chat_schemas import ChatCompletionCreateParams
+
+        params = responses_create_params.model_dump(by_alias=True, exclude_unset=True)
+        return ChatCompletionCreateParams.model_validate(chat_request_of(params, self.dialect).body)
+
+    def chat_completion_to_responses_create_params(
+        self, chat_completion_create_params: ChatCompletionCreateParams
+    ) -> ResponseCreateParams:
+        """Raises `InputError` that names every field that can't be expressed."""
+        from nemo_gym.responses.schemas import ResponseCreateParams
+
+        body = chat_completion_create_params.model_dump(by_alias=True, exclude_unset=True)
+        return ResponseCreateParams.model_validate(responses_params_of_chat(body, self.dialect).body)
+
+    # --- Answers ------------------------------------------------------------------------------------------------
+
+    def postprocess_chat_response(self, choice: Choice) -> list[ResponseOutputItem]:
+        """The output items of a chat choice."""
+        return self.postprocess_assistant_message_dict(choice.message.model_dump(exclude_none=True))
+
+    def postprocess_assistant_message_dict(self, message_dict: Mapping[str, Any]) -> list[ResponseOutputItem]:
+        """The output items of an assistant message; the last one carries its token fields."""
+        return _items_adapter().validate_python(self._output_items_of(message_dict))
+
+    def chat_completion_to_response(
+        self,
+        responses_create_params: ResponseCreateParams,
+        chat_completion: ChatCompletion,
+    ) -> Response:
+        """Raises `EngineError` for an answer that failed or makes no sense."""
+        from nemo_gym.responses.schemas import Response
+
+        chat = chat_completion.model_dump(by_alias=True)
+        params = responses_create_params.model_dump(by_alias=True)
+        answer = response_of_chat(chat, params, ids=_new_id, now=time.time(), dialect=self.dialect)
+        self._put_token_fields(answer.response["output"], chat["choices"][0]["message"])
+        return Response.model_validate(answer.response)
+
+    # --- Histories ----------------------------------------------------------------------------------------------
+
+    def chat_completions_messages_to_responses_items(
+        self, messages: Sequence[Mapping[str, Any]]
+    ) -> list[ResponseOutputItem]:
+        """The items of a chat transcript; those of the assistant are output items, with ids."""
+        problems = Problems()
+        items: list[dict[str, Any]] = []
+        for index, message in enumerate(messages):
+            if message.get("role") == "assistant":
+                items += self._output_items_of(message)
+            else:
+                filled = {**message, "content": ""} if message.get("content") is None else message
+                items += items_of_message(filled, f"messages[{index}]", problems, self.dialect)
+        problems.raise_if_any(TARGET)
+        return _items_adapter().validate_python(items)
+
+    def _output_items_of(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
+        items = output_items_of(message, ids=_new_id, dialect=self.dialect).items
+        self._put_token_fields(items, message)
+        return items
+
+    def _put_token_fields(self, items: list[dict[str, Any]], message: Mapping[str, Any]) -> None:
+        if self.return_token_id_information:
+            items[-1].update({key: message[key] for key in TRAINING_FIELDS if message.get(key) is not None})
+
+    def _extract_reasoning_from_content(self, content: str) -> tuple[list[str], str]:
+        """Reasoning and answer of a text. Environments call this, in spite of its name."""
+        blocks, answer, _ = split_thinking(content, self.dialect)
+        return list(blocks), answer
+
+
+VLLMConverter = ResponsesConverter
+
+
+def split_responses_input_output_items(items: Sequence[_Item]) -> tuple[Sequence[_Item], Sequence[_Item]]:
+    """Cut the items of an episode where the model first spoke: what it was given, and all that followed."""
+    start = next((index for index, item in enumerate(items) if _is_generated(item)), len(items))
+    return items[:start], items[start:]
+
+
+def _is_generated(item: object) -> bool:
+    read = item.get if isinstance(item, Mapping) else partial(getattr, item)
+    kind, role = read("type", None), read("role", None)
+    if role is not None:
+        return bool(role == "assistant")
+    return isinstance(kind, str) and (kind in _GENERATED_TYPES or kind.endswith("_call"))
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}_{uuid4().hex}"
+
+
+@cache
+def _items_adapter() -> TypeAdapter[list[ResponseOutputItem]]:
+    from pydantic import TypeAdapter
+
+    from nemo_gym.responses.items import ResponseOutputItem
+
+    return TypeAdapter(list[ResponseOutputItem])

@@ -1,0 +1,175 @@
+"""Verifies a stored rollout again: its environment gets the task and the response, and gives a reward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from nemo_gym import clock as sources
+from nemo_gym.episodes.driver import EndReason, failure_of
+from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
+from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.plan.identity import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, RolloutId
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import Answer, AttemptResult, outcome_of
+from nemo_gym.serving.rows import ReverifyMode
+from nemo_gym.transport import Caller, Deadline
+from nemo_gym.transport.context import SESSION_HEADER
+from nemo_gym.transport.directory import server_block
+from nemo_gym.transport.server_client import ServerReply
+
+REVERIFIED_KEY: Final = "_ng_reverified"
+"""In a row: that its reward was given anew, and what it was before (`reward_before`, null where there was none)."""
+_FAILURE_PREFIX = "_ng_failure"
+_RESULT_KEYS = frozenset(
+    {"response", "reward", "reward_components", "mask_sample", "failure_kind", "failure_reason"}
+)
+"""The keys that verifying adds to a row, for rows whose task row is not at hand."""
+
+
+def environment_of(agent: str, config: Mapping[str, Any]) -> str:
+    """The resources server that verifies the agent's rollouts. Raises `ConfigError` for an agent that has none."""
+    instance = config.get(agent)
+    block = server_block(instance) if isinstance(instance, Mapping) else None
+    reference = (block or {}).get("resources_server")
+    name = reference.get("name") if isinstance(reference, Mapping) else None
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"agent `{agent}` names no `resources_server` that could verify its rollouts",
+            code="no_resources_server",
+            remedy="Give the configuration that the rollouts were collected with.",
+        )
+    return name
+
+
+async def read_modes(caller: Caller, environments: Iterable[str]) -> dict[str, ReverifyMode]:
+    """The reverify mode of each environment; `UNKNOWN` for those without the route."""
+    modes = {}
+    for name in sorted(set(environments)):
+        reply = await caller.call(name, "GET", "/reverify_mode", repeatable=True)
+        said = reply.json() if reply.ok else None
+        modes[name] = ReverifyMode(said) if said in set(ReverifyMode) else ReverifyMode.UNKNOWN
+    return modes
+
+
+class Reverifier:
+    """Verifies the rollouts of a stored run again: an `Attempter` in the place of the agents."""
+
+    def __init__(
+        self,
+        run: StoredRun,
+        caller: Caller,
+        config: Mapping[str, Any],
+        modes: Mapping[str, ReverifyMode],
+        *,
+        judge_failed_only: bool = False,
+        timeout_s: float | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._run = run
+        self._caller = caller
+        self._config = config
+        self._modes = modes
+        self._keeps_scores = judge_failed_only
+        self._headers = {"content-type": "application/json"}
+        if token is not None:
+            self._headers[TOKEN_HEADER] = token
+        self._timeout_s = timeout_s
+
+    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+        scored = self._run.scored
+        if self._keeps_scores and task.identity in scored:
+            line = scored.line(task.identity)
+            return Answer(orjson.loads(line), line)
+        is_scored = task.identity in scored
+        stored = (scored if is_scored else self._run.failures).row(task.identity)
+        environment = environment_of(task.agent, self._config)
+        try:
+            verified = await self._verify(environment, task, stored)
+        except GymError as error:
+            return error.failure
+        return Answer(
+            verified_row(task, stored, verified, reward_before=stored["reward"] if is_scored else None)
+        )
+
+    async def _verify(
+        self, environment: str, task: PlannedAttempt, stored: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        body = {**orjson.loads(task.row), PARAMS_KEY: stored[PARAMS_KEY], "response": stored["response"]}
+        session = sources.hex_id()
+        if self._modes[environment] is ReverifyMode.STATELESS:
+            return await self._post(environment, "/verify", body, session)
+        await self._post(environment, "/seed_session", body, session)
+        try:
+            return await self._post(environment, "/verify", body, session)
+        finally:
+            await self._post(environment, "/close_session", {}, session)
+
+    async def _post(self, server: str, path: str, body: Any, session: str) -> dict[str, Any]:
+        """The JSON object of the answer. Raises the failure in an error answer."""
+        reply = await self._caller.call(
+            server,
+            "POST",
+            path,
+            body=orjson.dumps(body),
+            headers={**self._headers, SESSION_HEADER: session},
+            session=session,
+            deadline=None if self._timeout_s is None else Deadline.after(self._timeout_s),
+            repeatable=True,
+        )
+        if not reply.ok:
+            raise error_of(failure_of(ServerReply(reply, "POST", server), server, f"answer {path}"))
+        answer = reply.json()
+        if not isinstance(answer, dict):
+            message = f"`{server}` answered {path} with something that is no JSON object"
+            raise error_of(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
+        return answer
+
+
+def verified_row(
+    task: PlannedAttempt,
+    stored: Mapping[str, Any],
+    verified: Mapping[str, Any],
+    *,
+    reward_before: float | None,
+) -> dict[str, Any]:
+    """The stored row with the new verdict in place of the old one."""
+    marks = {
+        key: value
+        for key, value in stored.items()
+        if key.startswith(RESERVED_PREFIX) and not key.startswith(_FAILURE_PREFIX)
+    }
+    return {
+        **orjson.loads(task.row),
+        **verified,
+        PARAMS_KEY: stored[PARAMS_KEY],
+        "response": stored["response"],
+        **marks,
+        OUTCOME_KEY: _outcome_of_attempt(stored),
+        REVERIFIED_KEY: {"reward_before": reward_before},
+    }
+
+
+def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
+    """The row that the agent was sent, led by its identity; without it at hand, the stored row less its results."""
+    if identity in run.tasks:
+        return run.tasks.line(identity)
+    stored = (run.scored if identity in run.scored else run.failures).row(identity)
+    kept = {
+        key: value
+        for key, value in stored.items()
+        if key not in _RESULT_KEYS and not key.startswith(RESERVED_PREFIX)
+    }
+    return identity.head() + orjson.dumps(kept)[1:]
+
+
+def _outcome_of_attempt(stored: Mapping[str, Any]) -> str:
+    """The outcome of the attempt itself, whatever became of its verdict."""
+    reason = stored.get("_ng_end_reason")
+    if reason in set(EndReason):
+        return EndReason(reason).outcome.value
+    is_failure = any(key.startswith(_FAILURE_PREFIX) for key in stored)
+    return outcome_of({key: value for key, value in stored.items() if key != OUTCOME_KEY or not is_failure})

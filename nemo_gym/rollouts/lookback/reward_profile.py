@@ -1,0 +1,151 @@
+"""The rewards of each task over its rollouts, by which a curriculum chooses tasks.
+
+A profile row is the task row as the agent was sent it, with these beside it:
+
+    avg_reward, std_reward       over its scored rollouts; the sample's deviation, 0 for one
+    min_reward, max_reward
+    total_samples                scored rollouts
+    failed_samples               rollouts that have no score
+    pass_rate                    the share of scored rollouts with at least `pass_threshold`
+    pass_rate_passed, pass_rate_total, pass_threshold
+    avg_output_tokens            where the responses tell their usage
+
+A task without a scored rollout has `total_samples` 0 and null for every figure of its rewards; it is in no range.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import orjson
+
+from nemo_gym.metrics import read_record, sample_standard_deviation
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY, RolloutId
+
+_TOKENS = "output_tokens"
+
+
+@dataclass(slots=True)
+class TaskProfile:
+    """The rollouts of one task."""
+
+    first: RolloutId
+    """Any rollout of it: where its task row is found."""
+    rewards: array[float] = field(default_factory=lambda: array("d"))
+    output_tokens: array[float] = field(default_factory=lambda: array("d"))
+    failed: int = 0
+
+    def pass_rate(self, threshold: float) -> float | None:
+        """None without a scored rollout."""
+        return self.passed(threshold) / len(self.rewards) if self.rewards else None
+
+    def passed(self, threshold: float) -> int:
+        return sum(1 for reward in self.rewards if reward >= threshold)
+
+    def to_json(self, threshold: float) -> dict[str, Any]:
+        rewards = self.rewards
+        return {
+            "avg_reward": fmean(rewards) if rewards else None,
+            "std_reward": (sample_standard_deviation(rewards) or 0.0) if rewards else None,
+            "min_reward": min(rewards, default=None),
+            "max_reward": max(rewards, default=None),
+            "total_samples": len(rewards),
+            "failed_samples": self.failed,
+            "pass_rate": self.pass_rate(threshold),
+            "pass_rate_passed": self.passed(threshold),
+            "pass_rate_total": len(rewards),
+            "pass_threshold": threshold,
+            "avg_output_tokens": fmean(self.output_tokens) if self.output_tokens else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PassRates:
+    """The tasks to keep, by how often they are passed; both ends belong to it."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def is_all(self) -> bool:
+        return self.low <= 0.0 and self.high >= 1.0
+
+    def keeps(self, rate: float | None) -> bool:
+        return self.is_all or (rate is not None and self.low <= rate <= self.high)
+
+
+@dataclass(slots=True)
+class ProfileSummary:
+    """Counts of tasks by their use for training."""
+
+    tasks: int = 0
+    written: int = 0
+    never_passed: int = 0
+    always_passed: int = 0
+    sometimes_passed: int = 0
+    """Tasks that a policy can still learn from by comparing its rollouts."""
+    unscored: int = 0
+
+    def note(self, rate: float | None) -> None:
+        self.tasks += 1
+        if rate is None:
+            self.unscored += 1
+        elif rate == 0.0:
+            self.never_passed += 1
+        elif rate == 1.0:
+            self.always_passed += 1
+        else:
+            self.sometimes_passed += 1
+
+
+def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
+    """The tasks of a run by their index."""
+    profiles: dict[int, TaskProfile] = {}
+    for identity in run.scored:
+        row = run.scored.row(identity)
+        profile = profiles.setdefault(identity.task, TaskProfile(identity))
+        record = read_record(row)
+        if not record.is_scored:
+            profile.failed += 1
+            continue
+        profile.rewards.append(record.measurements["reward"])
+        if _TOKENS in record.measurements:
+            profile.output_tokens.append(record.measurements[_TOKENS])
+    for identity in run.failed():
+        profiles.setdefault(identity.task, TaskProfile(identity)).failed += 1
+    return dict(sorted(profiles.items()))
+
+
+def write_profile(
+    run: StoredRun, output: Path, *, pass_threshold: float = 1.0, rates: PassRates | None = None
+) -> ProfileSummary:
+    """Write a profile row for each task of `run` that `rates` keep, in the order of tasks."""
+    rates = rates or PassRates()
+    summary = ProfileSummary()
+    with replacing(output) as file:
+        for profile in profile_tasks(run).values():
+            rate = profile.pass_rate(pass_threshold)
+            summary.note(rate)
+            if rates.keeps(rate):
+                row = {**_task_row(run, profile.first), **profile.to_json(pass_threshold)}
+                file.write(orjson.dumps(row) + b"\n")
+                summary.written += 1
+    return summary
+
+
+def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
+    """The task as it was sent, without what belongs to one rollout of it; else what a scored row surely has of it."""
+    if identity in run.tasks:
+        row = run.tasks.row(identity)
+        return {TASK_INDEX_KEY: identity.task} | {key: row[key] for key in row if not key.startswith("_ng_")}
+    row = (run.scored if identity in run.scored else run.failures).row(identity)
+    return {TASK_INDEX_KEY: identity.task} | {
+        key: row[key] for key in (PARAMS_KEY, AGENT_REF_KEY) if key in row
+    }

@@ -1,0 +1,169 @@
+"""The files of a run: all beside `<stem>.jsonl`, all named after it.
+
+Rows, failures and task rows are compressed when the output's name ends in `.jsonl.gz` or `.jsonl.zst`. A run is in one
+form only: what is said of its files holds for all forms.
+
+A run's files move together. `<stem>.<n>` is itself the stem of a whole run, so a run that was moved aside can be
+read, exported and resumed like any other.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.disk import disk
+from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of
+
+_PLAIN: Final = ".jsonl"
+ENDINGS: Final = (_PLAIN, *(_PLAIN + packing for packing in CODECS))
+"""The endings of a file of rows, one for each form."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The paths of one run."""
+
+    folder: Path
+    stem: str
+    ending: str = _PLAIN
+    """Of rows, failures and task rows: one of `ENDINGS`."""
+
+    @classmethod
+    def of(cls, output: Path) -> RunFiles:
+        """The files of the run that writes its rows to `output`. Raises `ConfigError` for a name that cannot be."""
+        if output.is_dir():
+            raise ConfigError(
+                f"{output} is a folder",
+                code="output_is_folder",
+                remedy=f"Name a file: +output_jsonl_fpath={output / 'rollouts.jsonl'}.",
+            )
+        ending = ending_of(output)
+        if ending is None:
+            raise ConfigError(
+                f"the output {output} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
+                code="output_name",
+                remedy=f"Write to +output_jsonl_fpath={output.with_suffix(_PLAIN)}.",
+            )
+        return cls(output.parent, output.name.removesuffix(ending), ending)
+
+    def forms(self) -> list[RunFiles]:
+        """The run's files in every form that it could have."""
+        return [replace(self, ending=ending) for ending in ENDINGS]
+
+    def is_same_run(self, other: RunFiles) -> bool:
+        """Whether both are of one run, whatever their form."""
+        return self.stem == other.stem and self.folder.absolute() == other.folder.absolute()
+
+    def in_another_form(self) -> RunFiles | None:
+        """The form in which the run is, where that is not this one."""
+        return next((form for form in self.forms() if form != self and form._has_results()), None)
+
+    def _named(self, ending: str) -> Path:
+        return self.folder / f"{self.stem}{ending}"
+
+    @property
+    def rows(self) -> Path:
+        """One scored row per finished rollout."""
+        return self._named(self.ending)
+
+    @property
+    def failures(self) -> Path:
+        """One row per attempt of the latest start of the run that failed."""
+        return self._named(f"_failures{self.ending}")
+
+    @property
+    def manifest(self) -> Path:
+        return self._named("_run.json")
+
+    @property
+    def aggregate_metrics(self) -> Path:
+        return self._named("_aggregate_metrics.json")
+
+    @property
+    def materialized_inputs(self) -> Path:
+        """One row per planned rollout, as the agent is sent it."""
+        return self._named(f"_materialized_inputs{self.ending}")
+
+    def present(self) -> list[Path]:
+        """The files that exist and are not empty."""
+        every = (self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs)
+        return [path for path in every if holds_text(path)]
+
+    def holds_results(self) -> bool:
+        """Whether a run has come to anything here: a row, or the failure of one."""
+        return any(form._has_results() for form in self.forms())
+
+    def _has_results(self) -> bool:
+        return holds_text(self.rows) or holds_text(self.failures)
+
+    def first_free_torn(self) -> Path:
+        """The path for the next torn end of a file."""
+        return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
+
+    def make_folder(self) -> None:
+        """Raises `ConfigError` when the folder cannot be made or written to."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.folder, error.strerror or str(error)) from error
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise _unwritable(self.folder, "it is not writable")
+
+    def move_aside(self) -> RunFiles | None:
+        """Rename the files of an earlier run to the first free `<stem>.<n>`; None when there are none."""
+        present = self._every_file()
+        if not present:
+            return None
+        aside = next(run for run in map(self._numbered, count(1)) if not run._every_file())
+        for path in present:
+            disk().rename(path, self.folder / (aside.stem + path.name.removeprefix(self.stem)))
+        return next((form for form in aside.forms() if form._has_results()), aside)
+
+    def _numbered(self, number: int) -> RunFiles:
+        return replace(self, stem=f"{self.stem}.{number}")
+
+    def _every_file(self) -> list[Path]:
+        """Every file of the run in any form, torn ends, earlier failures and journals included."""
+        named = {path for form in self.forms() for path in form.present()}
+        stem = glob.escape(self.stem)
+        kept_apart = {
+            path
+            for kind in ("_torn_*", "_failures.*")
+            for ending in ENDINGS
+            for path in self.folder.glob(f"{stem}{kind}{ending}")
+        }
+        paths = sorted(named | kept_apart)
+        return [each for path in paths for each in (journal_of(path), path) if each.exists()]
+
+    def move_failures_aside(self) -> None:
+        """Keep the failures of the run's earlier start apart: their rollouts are attempted again."""
+        if not holds_text(self.failures):
+            return
+        aside = _first_free(lambda number: self._named(f"_failures.{number}{self.ending}"))
+        for path, target in ((journal_of(self.failures), journal_of(aside)), (self.failures, aside)):
+            if path.exists():
+                disk().rename(path, target)
+
+
+def ending_of(path: Path) -> str | None:
+    """In which of the `ENDINGS` the name of `path` ends, or None."""
+    return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
+
+
+def _first_free(name: Callable[[int], Path]) -> Path:
+    return next(path for path in map(name, count(1)) if not (path.exists() or journal_of(path).exists()))
+
+
+def _unwritable(folder: Path, reason: str) -> ConfigError:
+    return ConfigError(
+        f"the output folder {folder} cannot be used: {reason}",
+        code="output_unwritable",
+        remedy="Choose another +output_jsonl_fpath.",
+    )

@@ -1,0 +1,168 @@
+"""The output of a run, begun or resumed: which rollouts have their result, and where the next ones go.
+
+Laws: a rollout has exactly one row, whatever was killed when; the files of two runs never mix; nothing that was
+written is deleted, only moved aside. Everything that can be refused is refused on opening, before a rollout runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import read_finished
+from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
+from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.identity import FinishedRollouts
+
+
+class Existing(Enum):
+    """The treatment of an earlier run's files."""
+
+    REFUSE = auto()
+    RESUME = auto()
+    MOVE_ASIDE = auto()
+
+
+@dataclass(slots=True)
+class Journal:
+    """An open output. Rows and failures reach the operating system as they are added."""
+
+    files: RunFiles
+    finished: FinishedRollouts
+    """The rollouts that had their row when the journal was opened."""
+    changes: list[Change]
+    """Differences between a resumed run and the one that was begun."""
+    notes: list[str]
+    """Changes made to files on opening, for people."""
+    _manifest: Manifest
+    _rows: AppendFile
+    _failures: AppendFile
+
+    @property
+    def resumed(self) -> bool:
+        return len(self._manifest.starts) > 1
+
+    @property
+    def rows_before(self) -> int:
+        """Rows that were there when the journal was opened; they are the first in the file."""
+        return len(self.finished)
+
+    def add_row(self, line: bytes) -> None:
+        self._rows.append(line)
+
+    def add_failure(self, line: bytes) -> None:
+        self._failures.append(line)
+
+    def close(self, ending: Mapping[str, Any]) -> None:
+        """Note in the manifest how this start of the run ended, and close the files."""
+        self._rows.close()
+        self._failures.close()
+        self._manifest.starts[-1].update(ending)
+        self._manifest.write(self.files.manifest)
+
+
+def open_journal(
+    files: RunFiles,
+    identity: dict[str, Any],
+    start: Mapping[str, Any],
+    *,
+    existing: Existing = Existing.REFUSE,
+    allow_identity_change: bool = False,
+) -> Journal:
+    """Begin or resume the run that `files` names. Raises `ConfigError`, with the remedy, where it must not.
+
+    `start` is noted in the manifest: when this start was made and with which settings.
+    """
+    notes: list[str] = []
+    refuse_existing(files, existing)
+    if existing is Existing.MOVE_ASIDE or not files.holds_results():
+        notes += _move_aside(files)
+    manifest, changes = _compare(files, identity, bool(files.present()), allow_identity_change)
+    with ExitStack() as opened:
+        rows = opened.enter_context(closing(append_to(files.rows)))
+        notes += _recover(rows, files)
+        finished = read_finished(files.rows)
+        notes += _keep_earlier_failures(files)
+        failures = opened.enter_context(closing(append_to(files.failures)))
+        manifest.identity = identity
+        manifest.starts.append(
+            {**start, "finished_before": len(finished), "changes": [list(one) for one in changes]}
+        )
+        manifest.write(files.manifest)
+        opened.pop_all()
+    return Journal(files, finished, changes, notes, manifest, rows, failures)
+
+
+def refuse_existing(files: RunFiles, existing: Existing) -> None:
+    """Make the output folder; raise `ConfigError` when that fails, or when an earlier run's files are in the way."""
+    files.make_folder()
+    other = files.in_another_form()
+    if existing is Existing.RESUME and other is not None:
+        raise ConfigError(
+            f"the run to resume is in {other.rows}, not in {files.rows}",
+            code="output_form",
+            remedy=f"Resume it by +output_jsonl_fpath={other.rows}.",
+        )
+    if existing is Existing.REFUSE and files.holds_results():
+        names = ", ".join(path.name for path in files.present())
+        raise ConfigError(
+            f"{files.rows} belongs to an earlier run ({names})",
+            code="output_exists",
+            remedy="Go on with that run by +resume_from_cache=true, move its files aside by +overwrite=true, "
+            "or choose another +output_jsonl_fpath.",
+        )
+
+
+def _move_aside(files: RunFiles) -> list[str]:
+    for form in files.forms():
+        for path in (form.rows, journal_of(form.rows)):
+            if path.exists():
+                AppendFile(path).close()  # refuses while another process writes it
+    aside = files.move_aside()
+    return [f"the files of the earlier run are now {aside.rows.name} and its companions"] if aside else []
+
+
+def _compare(
+    files: RunFiles, identity: dict[str, Any], resumes: bool, allow_change: bool
+) -> tuple[Manifest, list[Change]]:
+    """The manifest to go on with, and how the run differs from it."""
+    manifest = Manifest.read(files.manifest)
+    if manifest is None:
+        if resumes and not allow_change:
+            raise ConfigError(
+                f"{files.rows} has no manifest ({files.manifest.name}), so it may belong to another run",
+                code="manifest_missing",
+                remedy="Add +allow_identity_change=true to go on with it all the same, "
+                "or start anew with +overwrite=true.",
+            )
+        return Manifest(identity), [Change("manifest", None, files.manifest.name)] if resumes else []
+    changes = manifest.changes_to(identity)
+    if not allow_change:
+        refuse_changes(changes, files.manifest)
+    return manifest, changes
+
+
+def _recover(file: AppendFile, files: RunFiles) -> list[str]:
+    """Repair the end of a file after a death; the note says what was kept apart."""
+    kept_at = files.first_free_torn()
+    torn = file.recover(kept_at)
+    return (
+        [f"{file.path.name} ended within a row: its last {torn} bytes are kept in {kept_at.name}"]
+        if torn
+        else []
+    )
+
+
+def _keep_earlier_failures(files: RunFiles) -> list[str]:
+    """Keep the failures of an earlier start apart; the notes say what was torn."""
+    with closing(append_to(files.failures)) as failures:
+        notes = _recover(failures, files)
+    files.move_failures_aside()
+    return notes

@@ -1,0 +1,101 @@
+"""Task datasets: JSONL files, plain or compressed, read one line at a time.
+
+The ending of the name says how a file is compressed. A dataset is never held in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.paths import GYM_FOLDERS
+from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, open_content
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFile:
+    """A file of task rows and how its rows are attempted."""
+
+    path: Path
+    num_repeats: int = 1
+    """Rollouts of each row."""
+    agent_name: str | None = None
+    """The agent of rows that name none themselves."""
+    prompt_config: Path | None = None
+    """The template that makes each row's input, for datasets without one."""
+
+
+class Line(NamedTuple):
+    """A line that holds a row. `number` counts from 1 and includes blank lines, as editors do."""
+
+    number: int
+    content: bytes
+
+
+def locate(path: Path) -> Path:
+    """`path` as it is, or below the folder that holds the gym's servers; raises `ConfigError` if it is at neither."""
+    for candidate in (path, *(folder / path for folder in GYM_FOLDERS)):
+        if candidate.is_file():
+            return candidate
+    problem = "is a folder" if path.is_dir() else "does not exist"
+    raise ConfigError(
+        f"the dataset {path} {problem}",
+        code="dataset_missing",
+        remedy="Check +input_jsonl_fpath; it names one JSONL file (.gz and .zst are read too).",
+    )
+
+
+@contextmanager
+def opened_plain(path: Path) -> Iterator[BinaryIO]:
+    """A file with the decompressed bytes of `path`, to read anywhere in it: itself, or a temporary copy.
+
+    Raises `ConfigError` where it cannot be read to its end.
+    """
+    if codec_of(path) is None:
+        with path.open("rb") as file:
+            yield file
+        return
+    folder = path.parent if os.access(path.parent, os.W_OK) else None
+    with tempfile.TemporaryFile(dir=folder) as copy:
+        try:
+            with open_content(path) as file:
+                shutil.copyfileobj(file, copy, _READ_BYTES)
+        except DAMAGE as error:
+            raise _damaged(path, f"byte {copy.tell()} of its content", error) from error
+        copy.flush()
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines that are not blank. Raises `ConfigError` where the file cannot be read, or not to its end."""
+    number = 0
+    try:
+        with open_content(path) as file:
+            for number, content in enumerate(file, start=1):
+                if number == 1:
+                    content = content.removeprefix(_BYTE_ORDER_MARK)
+                if not content.isspace():
+                    yield Line(number, content)
+    except DAMAGE as error:
+        raise _damaged(path, f"line {number}", error) from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", code="dataset_unreadable") from error
+
+
+def _damaged(path: Path, place: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"{path} is damaged after {place}: {error}",
+        code="dataset_damaged",
+        remedy="Copy or compress the file again.",
+    )

@@ -1,0 +1,144 @@
+"""The first pass over the datasets: every malformed row is found, and the content is hashed, before anything runs.
+
+All faults are counted, the first of them kept with file, line and field. The pass streams: it holds one line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
+from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
+from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, TaskShaper
+
+SHOWN_FAULTS = 50
+"""Faults that a report prints; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFault:
+    """A fault and where it is."""
+
+    path: Path
+    line: int
+    fault: Fault
+
+    def __str__(self) -> str:
+        place = f" `{self.fault.field}`" if self.fault.field else ""
+        return f"{self.path}:{self.line}:{place} {self.fault.message}"
+
+
+@dataclass(slots=True)
+class FileInspection:
+    """The content of one dataset file, in numbers."""
+
+    file: DatasetFile
+    sha256: str
+    """Of the rows taken, decompressed, without the space around them."""
+    rows: int
+    """Rows taken: all of the file, or as many as the limit allows."""
+    valid: int
+    invalid: int
+
+
+@dataclass(slots=True)
+class Inspection:
+    """The content of all datasets of a run."""
+
+    files: list[FileInspection] = field(default_factory=list)
+    faults: list[RowFault] = field(default_factory=list)
+    """The first `SHOWN_FAULTS`."""
+    fault_count: int = 0
+    agents: Counter[str] = field(default_factory=Counter)
+    """Tasks per agent."""
+    rollouts_of: Counter[str] = field(default_factory=Counter)
+    """Rollouts per agent."""
+    rows_with_reserved_keys: int = 0
+
+    @property
+    def invalid(self) -> int:
+        return sum(file.invalid for file in self.files)
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of the whole plan."""
+        return sum(file.valid * file.file.num_repeats for file in self.files)
+
+    @property
+    def first_tasks(self) -> tuple[int, ...]:
+        """The number of each file's first task: rows are numbered through all files."""
+        return tuple(sum(file.rows for file in self.files[:place]) for place in range(len(self.files)))
+
+    @property
+    def notes(self) -> list[str]:
+        """Changes that were made to rows without faults."""
+        notes = [
+            f"every row of {file.file.path} names its own agent, so +agent_name={file.file.agent_name} changed nothing"
+            for file in self.files
+            if file.file.agent_name and not self.agents[file.file.agent_name]
+        ]
+        if self.rows_with_reserved_keys:
+            notes.append(
+                f"{self.rows_with_reserved_keys} rows had keys that begin with `_ng_`: they were left out"
+            )
+        return notes
+
+    def refuse_faults(self) -> None:
+        """Raise `ConfigError` with every fault found, if any."""
+        if not self.invalid:
+            return
+        shown = "\n".join(f"  {fault}" for fault in self.faults)
+        more = self.fault_count - len(self.faults)
+        rest = f"\n  … and {more} more" if more else ""
+        rows = "1 row is" if self.invalid == 1 else f"{self.invalid} rows are"
+        raise ConfigError(
+            f"{rows} malformed:\n{shown}{rest}\n",
+            code="malformed_rows",
+            remedy="Correct them, or go on without them by +skip_invalid_rows=true.",
+        )
+
+
+def inspect(settings: PlanSettings) -> Inspection:
+    """Read every dataset once. Raises `ConfigError` for a file that is missing, damaged or empty."""
+    inspection = Inspection()
+    for file in settings.datasets:
+        _inspect_file(file, settings, inspection)
+    if not any(file.rows for file in inspection.files):
+        names = ", ".join(str(file.path) for file in settings.datasets)
+        raise ConfigError(f"there is no row in {names}", code="dataset_empty")
+    return inspection
+
+
+def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Inspection) -> None:
+    shaper = shaper_of(file, settings)
+    digest = hashlib.sha256()
+    rows = valid = invalid = 0
+    for number, content in islice(read_lines(locate(file.path)), settings.limit):
+        digest.update(content.strip() + b"\n")
+        rows += 1
+        faults = list(_faults_of(shaper, content, inspection, file.num_repeats))
+        if faults:
+            invalid += 1
+            inspection.fault_count += len(faults)
+            room = SHOWN_FAULTS - len(inspection.faults)
+            inspection.faults += [RowFault(file.path, number, fault) for fault in faults[:room]]
+        else:
+            valid += 1
+    inspection.files.append(FileInspection(file, digest.hexdigest(), rows, valid, invalid))
+
+
+def _faults_of(shaper: TaskShaper, content: bytes, inspection: Inspection, repeats: int) -> Iterator[Fault]:
+    try:
+        task = shaper.shape(content)
+    except FaultyRowError as error:
+        yield from error.faults
+    else:
+        inspection.agents[task.agent] += 1
+        inspection.rollouts_of[task.agent] += repeats
+        inspection.rows_with_reserved_keys += bool(task.reserved_keys)

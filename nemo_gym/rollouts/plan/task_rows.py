@@ -1,0 +1,177 @@
+"""From a line of a dataset to the task that an agent is sent, or to everything that is wrong with it.
+
+The first pass over a dataset and the pass that collects both come through here, so what passed the check is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX
+
+AGENT_TYPE = "responses_api_agents"
+
+
+class Fault(NamedTuple):
+    """Something wrong with a row: the field (empty for the row as a whole) and what is the matter."""
+
+    field: str
+    message: str
+
+
+class FaultyRowError(Exception):
+    """A line that is not a task."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A row ready to be sent, without the identity that a repeat of it leads with."""
+
+    agent: str
+    row: dict[str, Any]
+    encoded: bytes
+    """`row` as JSON."""
+    reserved_keys: tuple[str, ...] = ()
+    """Keys of the dataset's row that are the gym's to set, and so were left out."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        params: dict[str, Any] = self.row[PARAMS_KEY]
+        return params
+
+    def with_seed(self, seed: int) -> bytes:
+        """The task as JSON, with `seed` where model servers look for engine parameters that the API has not.
+
+        That is `metadata.extra_body`, a JSON string. A row's own extras are kept, its own seed is not.
+        """
+        extra_body = {**extra_body_of(self.params), "seed": seed}
+        metadata = {**(self.params.get("metadata") or {}), "extra_body": orjson.dumps(extra_body).decode()}
+        return orjson.dumps({**self.row, PARAMS_KEY: {**self.params, "metadata": metadata}})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShaper:
+    """The changes that turn a row of a dataset file into a task."""
+
+    agent_name: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Laid over each row's `responses_create_params`, key by key to any depth."""
+    prompt: PromptConfig | None = None
+    needs_seed: bool = False
+    """Whether `Task.with_seed` will be asked for."""
+
+    def shape(self, line: bytes) -> Task:
+        """The task of a line. Raises `FaultyRowError` with every fault of it."""
+        row = parse_row(line)
+        reserved = tuple(key for key in row if key.startswith(RESERVED_PREFIX))
+        for key in reserved:
+            del row[key]
+        shaped = self._with_prompt(row)
+        if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
+            shaped = {**shaped, PARAMS_KEY: merge(shaped[PARAMS_KEY], self.overrides)}
+        faults = [*_params_faults(shaped), *self._agent_faults(shaped)]
+        if faults:
+            raise FaultyRowError(*faults)
+        changed = shaped is not row or bool(reserved)
+        if self.needs_seed:
+            extra_body_of(shaped[PARAMS_KEY])
+        if shaped.get(AGENT_REF_KEY) is None:
+            shaped[AGENT_REF_KEY] = {"type": AGENT_TYPE, "name": self.agent_name}
+            changed = True
+        encoded = orjson.dumps(shaped) if changed else line.strip()
+        return Task(shaped[AGENT_REF_KEY]["name"], shaped, encoded, reserved)
+
+    def _with_prompt(self, row: dict[str, Any]) -> dict[str, Any]:
+        if self.prompt is None:
+            return row
+        if not isinstance(row.get(PARAMS_KEY, {}), dict):
+            return row  # reported as it is
+        try:
+            return apply_prompt_to_row(row, self.prompt)
+        except ConfigError as error:
+            raise FaultyRowError(Fault(error.failure.param or "", error.failure.message)) from error
+
+    def _agent_faults(self, row: Mapping[str, Any]) -> list[Fault]:
+        reference = row.get(AGENT_REF_KEY)
+        if reference is None:
+            if self.agent_name:
+                return []
+            return [Fault(AGENT_REF_KEY, "is missing, and there is no +agent_name to stand in for it")]
+        if not isinstance(reference, Mapping):
+            return [Fault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
+        if not isinstance(reference.get("name"), str) or not reference["name"]:
+            return [Fault(f"{AGENT_REF_KEY}.name", "must be the name of an agent")]
+        return []
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line. Raises `FaultyRowError` for anything else."""
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise FaultyRowError(Fault("", f"is not JSON: {error}")) from error
+    if not isinstance(row, dict):
+        raise FaultyRowError(Fault("", f"must be a JSON object, not {kind_of(row)}"))
+    return row
+
+
+def _params_faults(row: Mapping[str, Any]) -> list[Fault]:
+    if PARAMS_KEY not in row:
+        return [Fault(PARAMS_KEY, "is missing")]
+    params = row[PARAMS_KEY]
+    if not isinstance(params, dict):
+        return [Fault(PARAMS_KEY, f"must be an object, not {kind_of(params)}")]
+    if "input" not in params:
+        return [Fault(f"{PARAMS_KEY}.input", "is missing")]
+    if not isinstance(params["input"], str | list):
+        message = f"must be a string or a list of messages, not {kind_of(params['input'])}"
+        return [Fault(f"{PARAMS_KEY}.input", message)]
+    return [
+        Fault(f"{PARAMS_KEY}.input[{place}]", f"must be an object, not {kind_of(item)}")
+        for place, item in enumerate(params["input"])
+        if isinstance(params["input"], list) and not isinstance(item, dict)
+    ]
+
+
+def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The engine parameters in `metadata.extra_body`. Raises `FaultyRowError` when that is not JSON of an object."""
+    metadata = params.get("metadata") or {}
+    written = metadata.get("extra_body") if isinstance(metadata, Mapping) else metadata
+    try:
+        extra_body = orjson.loads(written or "{}")
+    except orjson.JSONDecodeError:
+        extra_body = None
+    if not isinstance(extra_body, dict):
+        place = f"{PARAMS_KEY}.metadata.extra_body"
+        raise FaultyRowError(Fault(place, "must be an object as a JSON string, for a seed to be added to it"))
+    return extra_body
+
+
+def merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `overrides`; where both hold an object, the two are merged in turn."""
+    merged = dict(base)
+    for key, value in overrides.items():
+        under = merged.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge(under, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's type in the words of JSON."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return names.get(type(value), "an object")

@@ -1,0 +1,88 @@
+"""Finds the causes that would fail every rollout before the first: an agent that is gone, an engine out of reach.
+
+All servers are asked at once, and within five seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, TransportError
+from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
+from nemo_gym.transport import Caller, Deadline, RetryBudget, failure_of_reply
+from nemo_gym.transport.directory import server_block
+
+PREFLIGHT_S = 5.0
+_ONE_TRY = RetryBudget(attempts=1)
+
+
+async def check_servers(
+    caller: Caller,
+    agents: Iterable[str],
+    servers: Mapping[str, Mapping[str, Any]],
+    *,
+    seconds: float = PREFLIGHT_S,
+) -> None:
+    """Raise `ConfigErrors` with all that is wrong with the agents, and with the engines of the model `servers`."""
+    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY)
+    models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
+    failures = await asyncio.gather(
+        *(_agent_problem(asking, agent, seconds) for agent in sorted(set(agents))),
+        *(_model_problem(asking, name, server, seconds) for name, server in sorted(models.items())),
+    )
+    found = [Problem(None, failure.message, failure.remedy) for failure in failures if failure is not None]
+    if found:
+        raise ConfigErrors(found)
+
+
+async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:
+    """The reason why the agent cannot be reached. A slow answer is none: the agent may be busy with another run."""
+    try:
+        await caller.call(agent, "GET", "/", deadline=Deadline.after(seconds), repeatable=True)
+    except DeadlineError:
+        return None
+    except TransportError as error:
+        return _does_not_answer(agent, error)
+    return None
+
+
+async def _model_problem(
+    caller: Caller, model: str, server: Mapping[str, Any], seconds: float
+) -> Failure | None:
+    """The failure that a model server reports of its engine; servers without the route are taken to be well."""
+    try:
+        reply = await caller.call(
+            model, "GET", "/preflight", deadline=Deadline.after(seconds), repeatable=True
+        )
+    except DeadlineError:
+        engine = ", ".join(_engine_urls(server)) or "its engine"
+        return EngineError(
+            f"{engine} did not answer model server `{model}` within {seconds:g} s",
+            code="engine_silent",
+            remedy="Check that the engine runs and that the URL is right.",
+            peer=model,
+        ).failure
+    except TransportError as error:
+        return _does_not_answer(model, error)
+    except GymError as error:
+        return error.failure
+    return None if reply.ok else failure_of_reply(reply)
+
+
+def _engine_urls(server: Mapping[str, Any]) -> list[str]:
+    """The addresses in a model server's configuration."""
+    block = server_block(server) or {}
+    values = [value for key, value in block.items() if str(key).endswith("base_url")]
+    return [str(url) for value in values for url in (value if isinstance(value, list) else [value])]
+
+
+def _does_not_answer(server: str, error: TransportError) -> Failure:
+    return TransportError(
+        f"server `{server}` does not answer: {error.failure.message}",
+        code=error.failure.code,
+        remedy="Start the servers with ng_run, or wait until it says that they are ready.",
+        peer=error.failure.peer,
+    ).failure

@@ -1,0 +1,88 @@
+"""Attempts made by agent servers: `POST /run` with the task row, answered by the scored row."""
+
+from __future__ import annotations
+
+import orjson
+
+from nemo_gym.failures import Boundary, Failure, GymError
+from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import Answer, AttemptResult
+from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
+
+_QUOTED_CHARACTERS = 500
+_LONGEST_HEAD_START_S = 2.0
+_TRANSIENT_STATUSES = frozenset({408, 425, 429})
+
+
+class AgentAttempter:
+    """Asks the agent that a planned attempt names."""
+
+    def __init__(self, caller: Caller, *, timeout_s: float | None = None, token: str | None = None) -> None:
+        """`timeout_s`: what an attempt may take, in seconds. `token`: the run's.
+
+        A little less is propagated to agents, so that they can close the session and name what took so long.
+        """
+        self._caller = caller
+        self._headers = {"content-type": "application/json"}
+        self._propagated_s: float | None = None
+        if timeout_s is not None:
+            self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
+        if token is not None:
+            self._headers[TOKEN_HEADER] = token
+
+    async def attempt(self, task: PlannedAttempt) -> AttemptResult:
+        propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
+        try:
+            reply = await self._caller.call(
+                task.agent,
+                "POST",
+                "/run",
+                body=task.body(),
+                headers=dict(self._headers),
+                propagated=propagated,
+            )
+        except GymError as error:
+            return error.failure
+        return read_reply(reply, task.agent)
+
+
+def read_reply(reply: Reply, agent: str) -> AttemptResult:
+    """The row in an agent's answer, or the failure in it."""
+    if not reply.ok:
+        passed_on = failure_of_reply(reply)
+        return passed_on.passed_on_by(agent) if passed_on else _foreign_failure(reply, agent)
+    try:
+        row = orjson.loads(reply.body)
+    except orjson.JSONDecodeError as error:
+        return _not_a_row(agent, f"is not JSON ({error}): {_quote(reply)}")
+    if not isinstance(row, dict):
+        return _not_a_row(agent, f"is not a JSON object: {_quote(reply)}")
+    return Answer(row, reply.body)
+
+
+def _foreign_failure(reply: Reply, agent: str) -> Failure:
+    """An error answer that is no envelope of ours: a third party's agent, or a proxy before it."""
+    return Failure(
+        boundary=Boundary.AGENT,
+        code=f"http_{reply.status}",
+        message=f"agent `{agent}` answered HTTP {reply.status}: {_quote(reply)}",
+        retryable=reply.status >= 500 or reply.status in _TRANSIENT_STATUSES,
+        remedy=f"See the log of `{agent}`.",
+        peer=agent,
+    )
+
+
+def _not_a_row(agent: str, problem: str) -> Failure:
+    return Failure(
+        boundary=Boundary.AGENT,
+        code="not_a_row",
+        message=f"the answer of agent `{agent}` {problem}",
+        remedy="`/run` answers a JSON object: the task row with `response` and `reward`.",
+        peer=agent,
+    )
+
+
+def _quote(reply: Reply) -> str:
+    text = reply.body[:_QUOTED_CHARACTERS].decode(errors="replace").strip()
+    return text or "an empty body"

@@ -1,0 +1,61 @@
+"""The counters of a run, shown by the progress line and the closing table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from nemo_gym.failures import Outcome
+from nemo_gym.rollouts.run._window import AutoWindow
+from nemo_gym.rollouts.run.answer import Failed, Scored
+
+
+@dataclass(slots=True)
+class RunCounters:
+    """Counts of rollouts. All but the first two are of this start of the run."""
+
+    planned: int
+    """Rollouts of the whole plan."""
+    finished_before: int = 0
+    """Rollouts that had their row already."""
+    in_flight: int = 0
+    completed: int = 0
+    truncated: int = 0
+    failed: int = 0
+    """Rollouts that failed for good."""
+    cancelled: int = 0
+    """Rollouts that were given up because the run ended."""
+    discarded: int = 0
+    """Rollouts whose agent asked that nothing be written."""
+    retries: int = 0
+    """Attempts after the first."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Rollouts that failed for good, by the class of their last failure."""
+    reward_sum: float = 0.0
+    auto: AutoWindow | None = None
+    """The window that adapts itself, where `num_samples_in_parallel=auto` asks for one."""
+
+    @property
+    def scored(self) -> int:
+        """Rows written by this start of the run."""
+        return self.completed + self.truncated
+
+    @property
+    def settled(self) -> int:
+        """Rollouts of the plan that are over."""
+        return self.finished_before + self.scored + self.failed + self.discarded
+
+    @property
+    def mean_reward(self) -> float | None:
+        return self.reward_sum / self.scored if self.scored else None
+
+    def note_scored(self, scored: Scored) -> None:
+        if scored.outcome is Outcome.TRUNCATED:
+            self.truncated += 1
+        else:
+            self.completed += 1
+        self.reward_sum += scored.reward
+
+    def note_failed(self, failed: Failed) -> None:
+        self.failed += 1
+        self.failures[failed.failure_class] += 1

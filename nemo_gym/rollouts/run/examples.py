@@ -1,0 +1,99 @@
+"""Rollouts of rows that a trainer holds, without files: what NeMo RL and verl embed.
+
+Names and shapes are the ecosystem's. The servers are those of a gym that runs already, found through its head server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nemo_gym.config.types import BaseServerConfig
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY
+from nemo_gym.rollouts.run.collect import collect
+from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.discovery import find_gym
+from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.tokens.rows import as_trainers_read
+from nemo_gym.transport.server_client import ServerClient, get_response_json, raise_for_status
+
+Row = dict[str, Any]
+
+
+class RolloutCollectionConfig(BaseModel):
+    """A collection from a dataset file, in the ecosystem's words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input_jsonl_fpath: str
+    output_jsonl_fpath: str
+    agent_name: str | None = None
+    limit: int | None = None
+    num_repeats: int | None = None
+    num_repeats_add_seed: bool = False
+    num_samples_in_parallel: int | None = None
+    responses_create_params: dict[str, Any] = Field(default_factory=dict)
+    resume_from_cache: bool = False
+    prompt_config: str | None = None
+
+    def to_settings(self) -> CollectSettings:
+        prompt = Path(self.prompt_config) if self.prompt_config else None
+        dataset = DatasetFile(Path(self.input_jsonl_fpath), self.num_repeats or 1, self.agent_name, prompt)
+        limits = Limits() if self.num_samples_in_parallel is None else Limits(self.num_samples_in_parallel)
+        return CollectSettings(
+            datasets=(dataset,),
+            output=Path(self.output_jsonl_fpath),
+            limit=self.limit,
+            responses_create_params=self.responses_create_params,
+            num_repeats_add_seed=self.num_repeats_add_seed,
+            existing=Existing.RESUME if self.resume_from_cache else Existing.REFUSE,
+            limits=limits,
+        )
+
+
+class RolloutCollectionHelper:
+    """Runs rows through the agents that they name."""
+
+    def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
+        """The client that reaches the agents; by default found through the head server."""
+        return ServerClient.load_from_global_config(head_server_config)
+
+    def run_examples(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        head_server_config: BaseServerConfig | None = None,
+        semaphore: AbstractAsyncContextManager[Any] | None = None,
+    ) -> Iterator[Awaitable[tuple[Row, Row]]]:
+        """Awaitables in the order in which rollouts finish, each giving the row and the scored row.
+
+        Token ids are in the fields that trainers read, whatever form they travelled in (docs/tokens.md). Called
+        inside a running event loop. `semaphore` bounds what is in flight. An agent's error answer raises,
+        for that rollout alone, an exception with `.status` and `.response_content`.
+        """
+        client = self.setup_server_client(head_server_config)
+        gate = semaphore if semaphore is not None else nullcontext()
+
+        async def run(row: Row) -> tuple[Row, Row]:
+            async with gate:
+                reply = await client.post(server_name=row[AGENT_REF_KEY]["name"], url_path="/run", json=row)
+            await raise_for_status(reply)
+            return row, as_trainers_read(await get_response_json(reply))
+
+        return iter(asyncio.as_completed([run(dict(row)) for row in examples]))
+
+    async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
+        """Collect from a dataset file with the gym that was started in this folder."""
+        gym = await find_gym(Path.cwd())
+        caller = gym.caller()
+        try:
+            return await collect(config.to_settings(), caller, gym)
+        finally:
+            await caller.transport.close()

@@ -1,0 +1,183 @@
+"""Progress on stderr while a run goes on: a live display in a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from nemo_gym import clock as sources
+from nemo_gym.rollouts.run.counters import RunCounters
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_LIVE_EVERY_S = 0.25
+_LINE_EVERY_S = 10.0
+_RATE_OVER_S = 60.0
+_SHOWN_FAILURES = 4
+
+
+class Display(Protocol):
+    """Shows how a run stands."""
+
+    every_s: float
+    """Seconds from one showing to the next."""
+
+    def show(self, counters: RunCounters, pace: Pace) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Pace:
+    """The rate at which rollouts settle, over the latest minute, so that a slow start is soon forgotten."""
+
+    def __init__(self, clock: Callable[[], float] = sources.monotonic) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._marks: deque[tuple[float, int]] = deque([(self._started, 0)])
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock() - self._started
+
+    def mark(self, settled: int) -> None:
+        """Note that `settled` rollouts have settled since the start."""
+        now = self._clock()
+        self._marks.append((now, settled))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= _RATE_OVER_S:
+            self._marks.popleft()
+
+    @property
+    def per_second(self) -> float:
+        (first, settled_then), (last, settled) = self._marks[0], self._marks[-1]
+        return (settled - settled_then) / (last - first) if last > first else 0.0
+
+    def seconds_left(self, remaining: int) -> float | None:
+        """None while nothing has settled to judge from."""
+        return remaining / self.per_second if self.per_second else None
+
+
+@asynccontextmanager
+async def show_progress(
+    counters: RunCounters, display: Display, clock: Callable[[], float] = sources.monotonic
+) -> AsyncIterator[Pace]:
+    """Keep `display` up to date while the block runs."""
+    pace = Pace(clock)
+    task = asyncio.create_task(_keep_showing(counters, display, pace))
+    try:
+        yield pace
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        pace.mark(counters.settled - counters.finished_before)
+        display.close()
+
+
+async def _keep_showing(counters: RunCounters, display: Display, pace: Pace) -> None:
+    while True:
+        pace.mark(counters.settled - counters.finished_before)
+        display.show(counters, pace)
+        await asyncio.sleep(display.every_s)
+
+
+def display_for(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
+    """The display that suits `stream` (default: stderr)."""
+    stream = stream or sys.stderr
+    if quiet:
+        return NoDisplay()
+    return LiveDisplay(stream) if stream.isatty() else LineDisplay(stream)
+
+
+class NoDisplay:
+    """For callers that show nothing."""
+
+    every_s = 3600.0
+
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class LineDisplay:
+    """A line of text every few seconds, for logs."""
+
+    every_s = _LINE_EVERY_S
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        line = f"{duration(pace.elapsed_s)}  {'  '.join(describe(counters, pace))}"
+        print(line, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+class LiveDisplay:
+    """A bar and figures that change in place."""
+
+    every_s = _LIVE_EVERY_S
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=True)
+
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        self._live.start()
+        self._live.update(_live_view(counters, pace), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def _live_view(counters: RunCounters, pace: Pace) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    view = Table.grid(padding=(0, 1))
+    share = f"{100 * counters.settled / max(1, counters.planned):.0f} %"
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(ProgressBar(counters.planned, counters.settled, width=40), share, duration(pace.elapsed_s))
+    view.add_row(bar)
+    view.add_row("  ".join(describe(counters, pace)))
+    return view
+
+
+def describe(counters: RunCounters, pace: Pace) -> list[str]:
+    """The figures of the moment, as short phrases."""
+    phrases = [f"{counters.settled:,}/{counters.planned:,} rollouts", f"{pace.per_second:.1f}/s"]
+    left = pace.seconds_left(counters.planned - counters.settled)
+    if left is not None:
+        phrases.append(f"{duration(left)} left")
+    if counters.mean_reward is not None:
+        phrases.append(f"mean reward {counters.mean_reward:.3f}")
+    allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
+    phrases.append(f"{counters.in_flight} in flight{allowed}")
+    if counters.retries:
+        phrases.append(f"{counters.retries} tried again")
+    if counters.failed:
+        phrases.append(f"{counters.failed} failed ({most_common(counters.failures)})")
+    return phrases
+
+
+def most_common(failures: Mapping[str, int]) -> str:
+    """The most frequent kinds of failure with their counts."""
+    ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{kind} {count}" for kind, count in ranked[:_SHOWN_FAILURES])
+    return shown if len(ranked) <= _SHOWN_FAILURES else f"{shown}, …"
+
+
+def duration(seconds: float) -> str:
+    """`1:02:03`, or `2:03` below an hour."""
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

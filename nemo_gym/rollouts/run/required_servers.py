@@ -1,0 +1,57 @@
+"""The servers that a run requires: the agents that its rows name, and every server that these refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
+from nemo_gym.names import SERVER_KINDS
+from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
+from nemo_gym.transport.directory import server_block
+
+MODEL_TYPE = "responses_api_models"
+
+
+def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
+    """Raise `ConfigErrors` for every name among `agents` that is not an agent of the configuration."""
+    known = {name for name, instance in config.items() if is_server(instance, AGENT_TYPE)}
+    problems = []
+    for agent in sorted(set(agents) - known):
+        other = next((kind for kind in SERVER_KINDS if is_server(config.get(agent), kind)), None)
+        what = f"`{agent}` is one of the {other}, not an agent" if other else f"no agent is named `{agent}`"
+        listed = f"The agents are: {', '.join(sorted(known)) or 'none'}."
+        problems.append(Problem(None, what, did_you_mean(agent, known) or listed))
+    if problems:
+        raise ConfigErrors(problems)
+
+
+def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The configuration of `agents` and of every server they refer to, directly or not, by name."""
+    found: dict[str, Mapping[str, Any]] = {}
+    open_names = list(agents)
+    while open_names:
+        name = open_names.pop()
+        instance = config.get(name)
+        if name in found or not isinstance(instance, Mapping):
+            continue
+        found[name] = instance
+        open_names += references_in(server_block(instance))
+    return found
+
+
+def references_in(value: Any) -> Iterator[str]:
+    """The names of servers that a block refers to, at any depth: `{type: <kind>, name: <instance>}`."""
+    if isinstance(value, Mapping):
+        if value.get("type") in SERVER_KINDS and isinstance(value.get("name"), str):
+            yield value["name"]
+        for inner in value.values():
+            yield from references_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from references_in(inner)
+
+
+def is_server(instance: object, kind: str) -> bool:
+    """Whether a value of the configuration is a server instance of that kind."""
+    return isinstance(instance, Mapping) and isinstance(instance.get(kind), Mapping)

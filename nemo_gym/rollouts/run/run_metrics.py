@@ -1,0 +1,255 @@
+"""The metrics of a run, agent by agent, gathered while it runs: numbers are kept, rows are not.
+
+An agent is also asked for the metrics of its own environment. That sends it all its rows at once, so it is done for
+runs of moderate size only; for others, and for agents that have no such route, the standard metrics stand alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
+from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
+from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.rollouts.output.journal import Journal
+from nemo_gym.rollouts.output.output import write_atomically
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
+from nemo_gym.rollouts.run.answer import Failed, Scored
+from nemo_gym.rollouts.run.stopping import Stop, first_of
+from nemo_gym.tokens.masking import MaskTally
+from nemo_gym.transport import Caller, Deadline
+
+_PLAN_METRICS = ("count/", "coverage/")
+"""Metrics that need to know the plan, which an environment does not."""
+_ENVIRONMENT_METRICS_S = 300.0
+_ENTRIES_A_PIECE = 100
+
+
+class RunMetrics:
+    """Accumulates the results of each agent's rollouts."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, AgentMetrics] = {}
+        self.masks = MaskTally()
+        """The model calls in the rows, and those without tokens to train on."""
+        self.notes: list[str] = []
+        """Notes on the results."""
+
+    def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
+        """Take in a rollout that is settled."""
+        if isinstance(result, Scored):
+            self.masks.note(result.row)
+            record = RolloutRecord(
+                *planned.identity,
+                planned.attempt_index,
+                outcome=result.outcome.value,
+                measurements=read_measurements(result.row),
+            )
+        else:
+            record = RolloutRecord(
+                *planned.identity,
+                planned.attempt_index,
+                outcome=Outcome.FAILED.value,
+                failure=result.failure_class,
+                is_scored=False,
+            )
+        self._of(planned.agent).add_record(record)
+
+    def note_rows(self, path: Path, count: int, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Take in the first `count` rows of `path`, for as long as they are `wanted`."""
+        for line in islice(read_lines(path), count):
+            if not wanted():
+                return
+            self.note_row(orjson.loads(line.content))
+
+    def note_row(self, row: Mapping[str, Any]) -> None:
+        """Take in a stored row, scored or failed."""
+        self.masks.note(row)
+        self._of(agent_of(row)).add(row)
+
+    def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
+        """The metrics by agent, also of agents that no rollout has come back from."""
+        return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}
+
+    def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
+        try:
+            return self._of(agent).result(planned)
+        except InputError as error:
+            if planned is None:
+                raise
+            self.notes.append(
+                f"coverage of `{agent}` is of what was seen, not of the plan: {error.failure.message}"
+            )
+            return self._of(agent).result()
+
+    def _of(self, agent: str) -> AgentMetrics:
+        metrics = self._agents.get(agent)
+        if metrics is None:
+            metrics = self._agents[agent] = AgentMetrics()
+        return metrics
+
+
+def agent_of(row: Mapping[str, Any]) -> str:
+    reference = row.get(AGENT_REF_KEY)
+    return str(reference.get("name")) if isinstance(reference, Mapping) else "unknown"
+
+
+class EnvironmentMetrics:
+    """Asks agents for their environments' own metrics of the rows."""
+
+    def __init__(
+        self, caller: Caller, token: str | None, *, max_rows: int, max_bytes: int = 256 << 20
+    ) -> None:
+        """`max_rows` and `max_bytes` bound what an agent is sent; with 0 rows no agent is asked."""
+        self._caller = caller
+        self._headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+        self.notes: list[str] = []
+        """The reasons why an agent's own metrics are missing."""
+
+    async def extend(self, results: dict[str, AggregateResult], rows: Path) -> dict[str, AggregateResult]:
+        """`results` with each environment's own metrics added."""
+        extended = dict(results)
+        for agent, result in results.items():
+            scored = result["agent_metrics"].get("count/scored", 0)
+            if not scored or not self._max_rows:
+                continue
+            body = None
+            if scored <= self._max_rows:
+                only = agent if len(results) > 1 else None
+                body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes)
+            if body is None:
+                self.notes.append(
+                    f"`{agent}` was not asked for its own metrics: the run is too large for that"
+                )
+                continue
+            own = await self._ask(agent, body)
+            if own is not None:
+                extended[agent] = combine(result, own)
+        return extended
+
+    async def _ask(self, agent: str, body: bytes) -> Mapping[str, Any] | None:
+        try:
+            reply = await self._caller.call(
+                agent,
+                "POST",
+                "/aggregate_metrics",
+                body=body,
+                headers=dict(self._headers),
+                deadline=Deadline.after(_ENVIRONMENT_METRICS_S),
+                repeatable=True,
+            )
+            answer = reply.json() if reply.ok else None
+        except (GymError, orjson.JSONDecodeError) as error:
+            self.notes.append(f"`{agent}` gave no metrics of its own: {error}")
+            return None
+        if isinstance(answer, Mapping):
+            return answer
+        if reply.status not in (404, 405, 501):
+            self.notes.append(f"`{agent}` gave no metrics of its own: HTTP {reply.status}")
+        return None
+
+
+def _request_of(rows: Path, agent: str | None, most: int) -> bytes | None:
+    """The body of `POST /aggregate_metrics` with the rows of `agent`, or with all where there is only one; None if it
+    would have more than `most` bytes."""
+    body = bytearray(b'{"verify_responses":[')
+    for line in read_lines(rows):
+        if agent is None or agent_of(orjson.loads(line.content)) == agent:
+            body += line.content.rstrip(b"\n") + b","
+        if len(body) > most:
+            return None
+    return bytes(body.removesuffix(b",")) + b"]}"
+
+
+def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResult:
+    """An environment's own metrics over the standard ones; what is counted against the plan stays ours."""
+    ours = standard["agent_metrics"]
+    of_plan = {key: value for key, value in ours.items() if key.startswith(_PLAN_METRICS)}
+    partial = {key: value for key, value in standard["key_metrics"].items() if key.startswith(_PLAN_METRICS)}
+    groups = own.get("group_level_metrics")
+    if not groups or not isinstance(groups, list):
+        groups = standard["group_level_metrics"]
+    return AggregateResult(
+        group_level_metrics=groups,
+        agent_metrics=ours | (own.get("agent_metrics") or {}) | of_plan,
+        key_metrics=(own.get("key_metrics") or standard["key_metrics"]) | partial,
+    )
+
+
+async def write_metrics(
+    metrics: RunMetrics,
+    journal: Journal,
+    planned: Mapping[str, Planned],
+    environment: EnvironmentMetrics,
+    stop: Stop,
+) -> tuple[dict[str, AggregateResult], list[str]]:
+    """The metrics of all rows of a run, written beside them, and the notes on them.
+
+    `metrics` has the rollouts of this start of the run; the rows of earlier ones are read from the file.
+    """
+    files = journal.files
+    await asyncio.to_thread(
+        metrics.note_rows, files.rows, journal.rows_before, lambda: not stop.cancelling.is_set()
+    )
+    if stop.cancelling.is_set():  # perhaps in the middle of the file
+        return {}, ["no metrics were computed: the run was interrupted twice"]
+    results = await asyncio.to_thread(metrics.results, planned)
+    if stop.reason is None:
+        results = await _extended(results, environment, files.rows, stop)
+    notes = [*metrics.notes, *environment.notes]
+    try:
+        await asyncio.to_thread(write_atomically, files.aggregate_metrics, document_of(results))
+    except ConfigError as error:
+        notes.append(f"there are no metrics: {error.failure.message}")
+    return results, notes
+
+
+async def _extended(
+    results: dict[str, AggregateResult], environment: EnvironmentMetrics, rows: Path, stop: Stop
+) -> dict[str, AggregateResult]:
+    """`results` with the environments' own metrics, unless the run is interrupted before they answer."""
+    asking = asyncio.create_task(environment.extend(results, rows))
+    try:
+        await first_of(asking, stop.draining)
+        if asking.done():
+            return asking.result()
+    finally:
+        asking.cancel()
+    environment.notes.append("the environments' own metrics are missing: the run was interrupted")
+    return results
+
+
+def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
+    """The text of `<stem>_aggregate_metrics.json`, in pieces: the entries of tasks, a line each, are not held."""
+    yield b"["
+    separator = b"\n"
+    for agent, result in results.items():
+        head = {
+            AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent},
+            "agent_metrics": result["agent_metrics"],
+            "key_metrics": result["key_metrics"],
+        }
+        yield separator + orjson.dumps(head, option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
+        yield b',\n"group_level_metrics": ['
+        yield from _lines_of(result["group_level_metrics"])
+        yield b"\n]}"
+        separator = b",\n"
+    yield b"\n]\n"
+
+
+def _lines_of(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    encoded, separator = map(orjson.dumps, entries), b"\n"
+    while piece := b",\n".join(islice(encoded, _ENTRIES_A_PIECE)):
+        yield separator + piece
+        separator = b",\n"

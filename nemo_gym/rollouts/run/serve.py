@@ -1,0 +1,151 @@
+"""`POST /rollouts`: rollouts as a stream, each on a line of its own as soon as it is over.
+
+A line is a scored row or, for a rollout that failed for good, its failure row. The last line is `{"_ng_end": …}` with
+the counts, and with the reason if the rest was given up; a stream without it was broken off.
+
+A reader that is slow slows the run: no rollout is begun while as many lines wait as may be in flight, or so many bytes
+that memory would feel them. A reader that goes away ends it: everything in flight is cancelled, down to the engine,
+and every session is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import asdict, replace
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from nemo_gym.names import END_KEY
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.run.answer import Failed, Scored
+from nemo_gym.rollouts.run.collector import Attempter, Collector
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.requested import NDJSON, RolloutRequest
+from nemo_gym.rollouts.run.stopping import Stop, StopRules
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING_BYTES = 32 << 20
+_CHUNK_BYTES = 256 << 10
+"""Bytes handed to the socket at once; more follow when the reader has taken most of them."""
+
+
+class WaitingLines:
+    """Lines on their way to the reader, and the room that is left for more."""
+
+    def __init__(self, most: int, most_bytes: int = _MOST_WAITING_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._come = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._is_ended = False
+
+    def put(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._bytes += len(line)
+        self._come.set()
+
+    def end(self, line: bytes) -> None:
+        """Put the last line."""
+        self._is_ended = True
+        self.put(line)
+
+    async def room(self) -> None:
+        """Return when there is room for the line of a further rollout."""
+        while len(self._lines) >= self._most or self._bytes >= self._most_bytes:
+            self._gone.clear()
+            await self._gone.wait()
+
+    async def take(self) -> tuple[bytes, bool]:
+        """Lines that wait, one at least and a chunk of them at most, and whether the last is among them."""
+        while not self._lines:
+            self._come.clear()
+            await self._come.wait()
+        taken: list[bytes] = []
+        size = 0
+        while self._lines and size < _CHUNK_BYTES:
+            taken.append(self._lines.popleft())
+            size += len(taken[-1])
+        self._bytes -= size
+        self._gone.set()
+        return b"\n".join([*taken, b""]), self._is_ended and not self._lines
+
+
+class RolloutStream(Response):
+    """The answer to a request for rollouts, which are run while it is sent."""
+
+    media_type = NDJSON
+
+    def __init__(self, request: RolloutRequest, attempter: Attempter) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        options = request.options
+        self._request = request
+        self._lines = WaitingLines(options.num_samples_in_parallel)
+        self._stop = Stop()
+        self._counters = RunCounters(request.planned)
+        self._collector = Collector(
+            attempter,
+            _NoOutput(),
+            self._counters,
+            limits=replace(options.limits, in_parallel=min(options.num_samples_in_parallel, request.planned)),
+            rules=StopRules(request.planned, identical_failures=options.stop_after_identical_failures),
+            stop=self._stop,
+            on_settled=self._put,
+            pace=self._lines.room,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        run = asyncio.create_task(self._run())
+        try:
+            is_last = False
+            while not is_last:
+                chunk, is_last = await self._lines.take()
+                await send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
+        finally:
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            await self._collector.run(self._request.plan())
+        except Exception:
+            log.exception("a request for rollouts broke; its last line says so")
+        self._lines.end(self._end_line())
+
+    def _end_line(self) -> bytes:
+        counters, reason = self._counters, self._stop.reason
+        end = {
+            "end": reason.code
+            if reason
+            else "complete"
+            if counters.scored == counters.planned
+            else "partial",
+            "planned": counters.planned,
+            "scored": counters.scored,
+            "failed": counters.failed,
+            "discarded": counters.discarded,
+            "cancelled": counters.cancelled,
+            "stop": asdict(reason) if reason else None,
+        }
+        return orjson.dumps({END_KEY: end})
+
+    def _put(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
+        self._lines.put(result.line if isinstance(result, Scored) else result.to_line(planned, terminal=True))
+
+
+class _NoOutput:
+    """Keeps nothing: every result is in the stream."""
+
+    def add_row(self, line: bytes) -> None:
+        pass
+
+    def add_failure(self, line: bytes) -> None:
+        pass

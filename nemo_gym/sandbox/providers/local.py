@@ -1,0 +1,203 @@
+"""The sandbox provider `local`: commands on this machine, confined by `nemo_gym.sandbox.execution`.
+
+A sandbox of it is a workspace, the only place that outlives a command; each command runs confined anew, without
+network. It starts in milliseconds and needs no daemon. What it cannot give (an image, a GPU, ports, a user of
+one's choice) it refuses, instead of giving something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+from nemo_gym.failures import GymError
+from nemo_gym.sandbox.execution import Ending, Limits, Sandbox, remove_workspace
+from nemo_gym.sandbox.isolation import MIB, Workspace
+from nemo_gym.sandbox.providers.base import (
+    SandboxCreateError,
+    SandboxExecResult,
+    SandboxHandle,
+    SandboxResources,
+    SandboxSpec,
+    SandboxStatus,
+)
+
+_log = logging.getLogger(__name__)
+
+NO_EXIT_CODE = 125
+"""The return code of a command that the sandbox ended."""
+_ERROR_OF_ENDING = {
+    Ending.TIMED_OUT: "timeout",
+    Ending.OUTPUT_EXCEEDED: "output_exceeded",
+    Ending.MEMORY_EXCEEDED: "memory_exceeded",
+    Ending.STOPPED: "stopped",
+}
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_WRITE = 'mkdir -p -- "$(dirname -- "$0")" && cat > "$0"'
+_READ = 'cat -- "$0"'
+_IN_FOLDER = 'cd -- "$0" && exec "$@"'
+
+
+class _LocalSandbox:
+    """What the provider keeps of a sandbox."""
+
+    def __init__(self, workspace: Workspace, env: dict[str, str], limits: Limits) -> None:
+        self.workspace, self.env, self.limits = workspace, env, limits
+        self.is_open = True
+
+
+class LocalProvider:
+    """Makes sandboxes on this machine. `ignore_image` goes on with the machine's own programs instead of an image."""
+
+    name = "local"
+
+    def __init__(
+        self,
+        *,
+        require_sandbox: bool = False,
+        ignore_image: bool = False,
+        default_timeout_s: float = 180.0,
+        concurrency: int = 8,
+        memory_mib: int = 2048,
+        max_processes: int = 256,
+        max_file_mib: int = 1024,
+        max_output_mib: int = 16,
+    ) -> None:
+        self._shell = shutil.which("bash") or "/bin/sh"
+        self._sandbox = Sandbox(probe=(self._shell, "-c", "exit 0"), require_sandbox=require_sandbox)
+        self._ignores_image = ignore_image
+        self._slots = asyncio.Semaphore(concurrency)
+        self._limits = Limits(
+            wall_s=default_timeout_s,
+            memory_bytes=memory_mib * MIB,
+            processes=max_processes,
+            file_bytes=max_file_mib * MIB,
+            output_bytes=max_output_mib * MIB,
+        )
+
+    async def create(self, spec: SandboxSpec) -> SandboxHandle:
+        """A workspace, seen as `spec.workdir`. Raises SandboxCreateError that names all that it cannot give."""
+        resources = spec.resources
+        assert isinstance(resources, SandboxResources)
+        self._refuse(spec, resources)
+        seen_as = Path(spec.workdir) if spec.workdir else None
+        if seen_as is not None and not seen_as.is_absolute():
+            raise SandboxCreateError(f"workdir must be an absolute path, not {spec.workdir!r}")
+        try:
+            workspace = await self._sandbox.make_workspace(seen_as)
+        except GymError as error:
+            raise SandboxCreateError(str(error)) from error
+        memory = resources.memory_mib * MIB if resources.memory_mib else self._limits.memory_bytes
+        limits = replace(self._limits, memory_bytes=memory)
+        return SandboxHandle(
+            f"local-{uuid.uuid4().hex[:12]}", self.name, _LocalSandbox(workspace, dict(spec.env), limits)
+        )
+
+    async def exec(
+        self,
+        handle: SandboxHandle,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_s: float | None = None,
+        user: str | int | None = None,
+    ) -> SandboxExecResult:
+        """Run a shell command, in `cwd` (relative to the workdir) where it is given."""
+        if user is not None:
+            raise ValueError("the local sandbox provider cannot run commands as a user of one's choice")
+        program = [self._shell, "-c", command]
+        if cwd is not None:
+            program = ["/bin/sh", "-c", _IN_FOLDER, cwd, *program]
+        return await self._run(_opened(handle), program, env=env, timeout_s=timeout_s)
+
+    async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
+        """Copy a file of this machine into the sandbox. Raises OSError where it cannot be written."""
+        data = await asyncio.to_thread(source_path.read_bytes)
+        await self._transfer(handle, _WRITE, target_path, data)
+
+    async def download_file(self, handle: SandboxHandle, source_path: str, target_path: Path) -> None:
+        """Copy a file out of the sandbox. It is read inside, so that a link leads nowhere else."""
+        data = await self._transfer(handle, _READ, source_path)
+        target_path.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(target_path.write_bytes, data)
+
+    async def status(self, handle: SandboxHandle) -> SandboxStatus:
+        return SandboxStatus.RUNNING if handle.raw.is_open else SandboxStatus.STOPPED
+
+    async def close(self, handle: SandboxHandle) -> None:
+        """Delete the workspace. Closing twice is fine."""
+        handle.raw.is_open = False
+        await remove_workspace(handle.raw.workspace)
+
+    async def aclose(self) -> None:
+        """Nothing is held beyond the sandboxes."""
+
+    def _refuse(self, spec: SandboxSpec, resources: SandboxResources) -> None:
+        wanted = {
+            "image": spec.image is not None and not self._ignores_image,
+            "entrypoint": bool(spec.entrypoint),
+            "ports": bool(spec.ports),
+            "resources.gpu": bool(resources.gpu),
+            "provider_options": bool(spec.provider_options),
+        }
+        refused = [name for name, is_wanted in wanted.items() if is_wanted]
+        if refused:
+            raise SandboxCreateError(f"the local sandbox provider cannot give: {', '.join(refused)}")
+        shared = {"ttl_s": spec.ttl_s, "cpu": resources.cpu, "disk_gib": resources.disk_gib}
+        unused = [name for name, value in shared.items() if value is not None]
+        if unused:
+            _log.warning("The local sandbox provider shares this machine and sets no %s.", ", ".join(unused))
+
+    async def _run(
+        self,
+        sandbox: _LocalSandbox,
+        program: list[str],
+        *,
+        env: dict[str, str] | None = None,
+        timeout_s: float | None = None,
+        stdin: bytes = b"",
+    ) -> SandboxExecResult:
+        environment = {"PATH": _PATH, "HOME": str(sandbox.workspace.place), **sandbox.env, **(env or {})}
+        limits = replace(sandbox.limits, wall_s=timeout_s) if timeout_s is not None else sandbox.limits
+        async with self._slots:
+            done = await self._sandbox.run(
+                program,
+                stdin=stdin,
+                limits=limits,
+                workspace=sandbox.workspace,
+                environment=environment,
+            )
+        error = _ERROR_OF_ENDING.get(done.ending)
+        return SandboxExecResult(
+            done.stdout.decode(errors="replace"),
+            done.stderr.decode(errors="replace"),
+            NO_EXIT_CODE if error else done.exit_status,
+            error,
+        )
+
+    async def _transfer(self, handle: SandboxHandle, script: str, path: str, data: bytes = b"") -> bytes:
+        sandbox = _opened(handle)
+        async with self._slots:
+            done = await self._sandbox.run(
+                ["/bin/sh", "-c", script, path],
+                stdin=data,
+                limits=Limits(file_bytes=sandbox.limits.file_bytes, output_bytes=sandbox.limits.file_bytes),
+                workspace=sandbox.workspace,
+                environment={"PATH": _PATH},
+            )
+        if done.exit_status != 0 or done.ending is not Ending.EXITED:
+            said = done.stderr.decode(errors="replace").strip()
+            raise OSError(f"{path} in the sandbox: {said or done.ending}")
+        return done.stdout
+
+
+def _opened(handle: SandboxHandle) -> _LocalSandbox:
+    sandbox: _LocalSandbox = handle.raw
+    if not sandbox.is_open:
+        raise RuntimeError(f"the sandbox {handle.sandbox_id} was closed")
+    return sandbox

@@ -1,0 +1,243 @@
+"""The base of all servers: a config, a server client, an app behind the middleware, and a process to run in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import sys
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+from starlette.types import ASGIApp
+
+from nemo_gym.config import bootstrap
+from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.config.types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
+from nemo_gym.failures import Boundary
+from nemo_gym.processes.loop_monitor import LoopMonitor
+from nemo_gym.serving._session_access import SessionAccess
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.garbage import collected_rarely
+from nemo_gym.serving.listening import web_config
+from nemo_gym.serving.middleware import RequestMiddleware
+from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
+from nemo_gym.transport.directory import server_block
+from nemo_gym.transport.http import raise_file_limit
+from nemo_gym.transport.server_client import (
+    HEAD_SERVER_KEY_NAME,
+    ServerClient,
+    process_outages,
+    process_refusals,
+    process_transport,
+)
+
+
+class BaseServer(BaseModel):
+    """A server object: `config` and `server_client`; state is set up in `model_post_init`."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    config: BaseRunServerInstanceConfig
+    server_client: ServerClient
+
+    @classmethod
+    def load_config_from_global_config(cls) -> BaseRunServerInstanceConfig:
+        """This process's config of the class's own config type."""
+        given = bootstrap.current()
+        if given is None:
+            raise RuntimeError(
+                f"{cls.__name__} was started by hand; servers get their configuration from ng_run "
+                "(ng_run '+config_paths=[...]')"
+            )
+        return cls.config_of(given.server_name, given.global_config)
+
+    @classmethod
+    def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
+        block = server_block(global_config[name])
+        config_type = cls.model_fields["config"].annotation
+        assert block is not None
+        assert config_type is not None
+        validated: BaseRunServerInstanceConfig = config_type.model_validate({**block, "name": name})
+        return validated
+
+
+class SimpleServer(BaseServer):
+    """A server with an app. Subclasses add their routes in `setup_webserver`."""
+
+    boundary: ClassVar[Boundary] = Boundary.AGENT
+    watched_paths: ClassVar[frozenset[str]] = frozenset()
+    """Routes whose handlers are cancelled when the client leaves."""
+    acting_paths: ClassVar[frozenset[str]] = frozenset()
+    """Routes in which the policy acts; no control route can be called from there."""
+    guards_sessions: ClassVar[bool] = False
+    """Whether a session needs the run's token or a signed cookie."""
+    _loop_monitor: LoopMonitor | None = PrivateAttr(default=None)
+
+    @cached_property
+    def middleware(self) -> RequestMiddleware:
+        """The middleware of this server's app, made on first use."""
+        return RequestMiddleware(self._new_access(), self.boundary, self.watched_paths, self.acting_paths)
+
+    def _new_access(self) -> SessionAccess:
+        given = bootstrap.current()
+        name = self.config.name or type(self).__name__
+        return SessionAccess(
+            server_name=name,
+            cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
+            sessions=self.new_sessions(),
+            token=given.run_token if given else None,
+            guards_sessions=self.guards_sessions,
+        )
+
+    def new_sessions(self) -> SessionRegistry:
+        return SessionRegistry()
+
+    def new_app(self) -> GymApp:
+        """An app with the routes that all servers have."""
+        app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
+        self.add_common_routes(app)
+        return app
+
+    def add_common_routes(self, app: GymApp) -> None:
+        app.get("/")(_answer_ok)
+        app.get("/_ng/stats")(self._answer_stats)
+
+    async def _answer_stats(self) -> dict[str, Any]:
+        stats = self.middleware.stats
+        return {
+            "requests": stats.requests,
+            "errors": stats.errors,
+            "in_flight": stats.in_flight,
+            "cancelled": stats.cancelled,
+            "sessions_open": len(self.middleware.access.sessions),
+            "outages": process_outages(),
+            "refusals": process_refusals(),
+            "workers": _worker_stats(),
+            "loop_held": self._loop_monitor.to_wire() if self._loop_monitor is not None else {},
+        }
+
+    @abstractmethod
+    def setup_webserver(self) -> FastAPI: ...
+
+    def setup_session_middleware(self, app: FastAPI) -> None:
+        """Sessions for an app that an author made by hand; the app of `super().setup_webserver()` has them."""
+        if not isinstance(app, GymApp):
+            app.add_middleware(_with_middleware, middleware=self.middleware)
+
+    @asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """The server's life in its event loop, around the serving of requests."""
+        await self.on_start()
+        chores = [asyncio.create_task(chore) for chore in self.chores()]
+        try:
+            yield
+        finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(*chores, return_exceptions=True)
+            await self.before_stop()
+            await self.on_stop()
+
+    def chores(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """What the server does beside answering, for as long as it lives."""
+        return ()
+
+    async def before_stop(self) -> None:
+        """What the server still owes to its clients when it stops."""
+
+    async def on_start(self) -> None:
+        """Runs in the server's event loop before it listens to anybody."""
+
+    async def on_stop(self) -> None:
+        """Runs in the server's event loop when it stops."""
+
+    @contextmanager
+    def monitored_loop(self) -> Iterator[None]:
+        """Within the block, handlers that hold the event loop are named in the log and in `GET /_ng/stats`."""
+        self._loop_monitor = LoopMonitor(self.middleware.access.server_name)
+        with self._loop_monitor:
+            yield
+
+    @classmethod
+    def run_webserver(cls) -> None:
+        """Serve in this process until SIGTERM: what every `app.py` ends with."""
+        config = cls.load_config_from_global_config()
+        given = bootstrap.current()
+        assert given is not None
+        logging.basicConfig(
+            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+        )
+        _serve(lambda client: cls(config=config, server_client=client), given)
+
+    @classmethod
+    def standalone(cls, **config: Any) -> SimpleServer:
+        """A server outside any gym, for tests and notebooks: `host`, `port`, `entrypoint`, `name` are filled in."""
+        config_type = cls.model_fields["config"].annotation
+        assert config_type is not None
+        values = {"host": "127.0.0.1", "port": 0, "entrypoint": "app.py", "name": cls.__name__, **config}
+        client = ServerClient(
+            head_server_config=BaseServerConfig(host="127.0.0.1", port=0), global_config_dict={}
+        )
+        return cls(config=config_type.model_validate(values), server_client=client)
+
+
+def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
+    return partial(middleware, app)
+
+
+def _worker_stats() -> list[dict[str, Any]]:
+    """How busy the worker processes are, in servers that have some."""
+    workers = sys.modules.get("nemo_gym.processes.workers")
+    return [asdict(stats) for stats in workers.shared_stats()] if workers is not None else []
+
+
+async def _answer_ok() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+def _serve(make_server: Any, given: Bootstrap) -> None:
+    """Build the server inside its event loop and serve the inherited sockets until SIGTERM or SIGINT."""
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(_serve_async(make_server, given))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _serve_async(make_server: Any, given: Bootstrap) -> None:
+    transport = process_transport()
+    client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
+    server: SimpleServer = make_server(client)
+    app = server.setup_webserver()
+    raise_file_limit()
+    web = uvicorn.Server(web_config(app))
+    try:
+        async with server.alive():
+            with server.monitored_loop(), collected_rarely():
+                await web.serve(sockets=[socket.socket(fileno=fd) for fd in given.listen_fds])
+    finally:
+        await transport.close()
+
+
+__all__ = [
+    "HEAD_SERVER_KEY_NAME",
+    "BaseRunServerConfig",
+    "BaseRunServerInstanceConfig",
+    "BaseServer",
+    "BaseServerConfig",
+    "SimpleServer",
+]

@@ -1,0 +1,176 @@
+"""The middleware of every server: what each request passes before and after its handler, in this order.
+
+1. The body is read whole (`request_body`); handlers of `cancelled_paths` are cancelled when the client leaves
+   (`disconnects`).
+2. The request is counted; an exception becomes an error envelope (`error_responses`).
+3. The run's token and the session are checked (`session_access`), and the request's context is opened: session and
+   deadline travel with the calls that the handler makes (`context`).
+4. The session's lock is held (`session_locks`), and `request.session` holds its data.
+
+It is pure ASGI, so that requests over sockets (uvicorn) and through memory (`InMemoryTransport`) are the same to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nemo_gym.failures import Boundary, InputError
+from nemo_gym.serving._error_responses import error_response
+from nemo_gym.serving._request_body import read_body, replayed
+from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
+from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.transport.context import RequestContext, current_context
+from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
+
+log = logging.getLogger(__name__)
+
+_ABOUT_SERVER = "/_ng/"
+_DEADLINE = DEADLINE_HEADER.encode()
+
+
+@dataclass(slots=True)
+class RequestStats:
+    """Counters of one server process, answered by `GET /_ng/stats`."""
+
+    requests: int = 0
+    errors: int = 0
+    in_flight: int = 0
+    cancelled: int = 0
+
+
+@dataclass(slots=True)
+class RequestMiddleware:
+    """The middleware of one server process."""
+
+    access: SessionAccess
+    boundary: Boundary
+    cancelled_paths: frozenset[str] = frozenset()
+    """Paths whose handlers are cancelled when the client leaves."""
+    acting_paths: frozenset[str] = frozenset()
+    """Paths whose handlers let the policy act."""
+    stats: RequestStats = field(default_factory=RequestStats)
+
+    async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have `app` handle a request. Raises nothing but cancellation."""
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        body = await read_body(receive)
+        if body is None:
+            return
+        if scope["path"] not in self.cancelled_paths:
+            await self._handle(app, scope, replayed(body, receive), send)
+            return
+        watch = DisconnectWatch(receive, send)
+        await watch.run(self._handle(app, scope, replayed(body, watch.receive), watch.send))
+
+    async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        # Health and stats requests are excluded from the counters.
+        stats = RequestStats() if path == "/" or path.startswith(_ABOUT_SERVER) else self.stats
+        stats.requests += 1
+        stats.in_flight += 1
+        responder = _Responder(send)
+        try:
+            await self._handle_in_session(app, scope, receive, responder)
+        except asyncio.CancelledError:
+            stats.cancelled += 1
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary: every exception becomes an envelope
+            await self._send_error(error, scope, receive, responder)
+        finally:
+            stats.in_flight -= 1
+            if responder.status >= 400:
+                stats.errors += 1
+
+    async def _handle_in_session(
+        self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder
+    ) -> None:
+        path, headers = scope["path"], dict(scope["headers"])
+        session, response_headers = self.access.admit(path, headers)
+        context = RequestContext(session, _deadline_of(headers), acting=path in self.acting_paths)
+        responder.headers = response_headers
+        locks = self.access.sessions.locks
+        previous = current_context.set(context)
+        try:
+            if path in EXCLUSIVE_ROUTES:
+                async with locks.exclusive(session):
+                    self._provide_session(scope, context, responder)
+                    await app(scope, receive, responder)
+            elif self._provide_session(scope, context, responder):
+                with locks.shared(session):
+                    await app(scope, receive, responder)
+            else:
+                await app(scope, receive, responder)
+        finally:
+            current_context.reset(previous)
+
+    def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
+        """Give the handler its `request.session`. Returns whether the session is open.
+
+        Data that a handler puts into a session that is not open would be gone by the next request. So the session is
+        opened with the response, whose cookie brings the client back to it.
+        """
+        access = self.access
+        data = scope["session"] = access.data_for(scope["path"], context)
+        is_open = context.session in access.sessions
+        if access.guards_sessions and not is_open:
+            responder.before_response = partial(access.keep, context, data)
+        return is_open
+
+    async def _send_error(
+        self, error: Exception, scope: Scope, receive: Receive, responder: _Responder
+    ) -> None:
+        """Answer with an envelope. A response that has begun is left unfinished, so that the client sees it broken."""
+        server = self.access.server_name
+        if responder.status:
+            log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
+            return
+        await error_response(error, server, self.boundary)(scope, receive, responder)
+
+
+class _Responder:
+    """The ASGI `send` of one request: adds headers to the response, and notes its status."""
+
+    __slots__ = ("_send", "before_response", "headers", "status")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.headers: tuple[RawHeader, ...] = ()
+        self.before_response: Callable[[], None] | None = None
+        self.status = 0
+        """0 until the response begins."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.before_response is not None:
+                self.before_response()
+            if self.headers:
+                message["headers"] = [*message.get("headers", ()), *self.headers]
+        await self._send(message)
+
+
+def _deadline_of(headers: Headers) -> Deadline | None:
+    """The rollout's deadline. Raises `InputError` for one that is no finite number of seconds."""
+    given = headers.get(_DEADLINE)
+    if given is None:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise InputError(
+            f"{DEADLINE_HEADER} is {given.decode('latin-1')!r}, not a number of seconds",
+            code="invalid_deadline",
+            param=DEADLINE_HEADER,
+        )
+    return Deadline.after(seconds)

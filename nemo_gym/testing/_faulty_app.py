@@ -1,0 +1,235 @@
+"""A server's app that misbehaves by plan: late, broken off, refused or garbled, before or after it did the work.
+
+    - {do: reset_after, route: add, every: 10}         # the tool is executed, its answer is lost
+    - {do: hang, route: verify, match: '"task":7'}     # never answers
+    - {do: http_503, retry_after_s: 1, times: 3}       # of whatever route
+    - {delay_s: "uniform:0.1:0.5", probability: 0.2}
+
+Routes are named by their path without the first slash; a rule without `route` is about all of them but `GET`s. Real
+handlers do the work, so that what was executed can be told from what was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import orjson
+from pydantic import Field, field_validator
+from starlette.types import Receive, Scope, Send
+
+from nemo_gym.mock_engine.delivery import Answer, deliver
+from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
+from nemo_gym.mock_engine.fault_kinds import Delivery
+from nemo_gym.mock_engine.fault_plan import Plan, Rule
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.middleware import RequestMiddleware
+
+_HTML = b"<html><body><h1>Bad Gateway</h1></body></html>"
+
+REFUSALS: Mapping[str, Answer] = {
+    "http_429": Answer(b'{"detail":"Too many requests."}', 429),
+    "http_500": Answer(b'{"detail":"Internal server error"}', 500),
+    "http_502": Answer(_HTML, 502, b"text/html"),
+    "http_503": Answer(b'{"detail":"Not yet."}', 503),
+    "http_504": Answer(_HTML, 504, b"text/html"),
+}
+"""Answers in place of the handler's, which is not called."""
+
+BEFORE: Mapping[str, Delivery] = {"hang": Delivery.HANG, "reset_before": Delivery.RESET_BEFORE}
+"""What becomes of a request that is never executed."""
+
+AFTER: Mapping[str, Delivery | None] = {
+    "hang_after": Delivery.HANG,
+    "reset_after": Delivery.RESET_AFTER,
+    "drip": Delivery.DRIP,
+    "short_body": Delivery.SHORT_BODY,
+    "broken_json": Delivery.BROKEN_JSON,
+    "invalid_utf8": Delivery.INVALID_UTF8,
+}
+"""What becomes of the answer to a request that was executed."""
+
+
+def _replace_reward(reward: object) -> Callable[[dict[str, Any]], object]:
+    return lambda answer: {**answer, "reward": reward}
+
+
+SHAPES: Mapping[str, Callable[[dict[str, Any]], object]] = {
+    "a_list": lambda answer: [answer],
+    "reward_missing": lambda answer: {key: value for key, value in answer.items() if key != "reward"},
+    "reward_null": _replace_reward(None),
+    "reward_text": _replace_reward("1.0"),
+}
+"""What becomes of the JSON object in an answer."""
+
+FAULTS = (*REFUSALS, *BEFORE, *AFTER, *SHAPES)
+
+
+class ServerFaultRule(Rule):
+    """One rule of a server's plan."""
+
+    route: str | list[str] | None = Field(None, description="Of which routes; of all unless given.")
+
+    @field_validator("do")
+    @classmethod
+    def _is_known(cls, name: str | None) -> str | None:
+        if name is not None and name not in FAULTS:
+            raise ValueError(f"{name!r} is no fault. There are: {', '.join(FAULTS)}")
+        return name
+
+    def concerns(self, route: str) -> bool:
+        return self.route is None or route in ([self.route] if isinstance(self.route, str) else self.route)
+
+
+@dataclass(slots=True)
+class Saw:
+    """What reached the server."""
+
+    received: Counter[str] = field(default_factory=Counter)
+    """Requests by route."""
+    executed: Counter[str] = field(default_factory=Counter)
+    """Those whose handler came to an answer, whether or not that arrived."""
+    faults: Counter[str] = field(default_factory=Counter)
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    disconnects: int = 0
+    """Callers that left before they had their answer."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "received": dict(self.received),
+            "executed": dict(self.executed),
+            "faults": dict(self.faults),
+            "in_flight": self.in_flight,
+            "peak_in_flight": self.peak_in_flight,
+            "disconnects": self.disconnects,
+        }
+
+
+class FaultyApp(GymApp):
+    """A gym app with a plan of faults around it."""
+
+    def __init__(
+        self, middleware: RequestMiddleware, plan: Plan[ServerFaultRule], seed: int = 0, **options: Any
+    ) -> None:
+        super().__init__(middleware, **options)
+        self.saw = Saw()
+        self._plan = plan
+        self._delays = Random(f"{seed}/delays")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] == "GET":
+            await super().__call__(scope, receive, send)
+            return
+        saw = self.saw
+        saw.in_flight += 1
+        saw.peak_in_flight = max(saw.peak_in_flight, saw.in_flight)
+        try:
+            await self._serve(Exchange(scope, receive, send), send)
+        except ConnectionCut:
+            pass  # counted as a fault
+        except (ClientLeft, asyncio.CancelledError) as left:
+            saw.disconnects += 1
+            if isinstance(left, asyncio.CancelledError):
+                raise
+        finally:
+            saw.in_flight -= 1
+
+    async def _serve(self, exchange: Exchange, send: Send) -> None:
+        route = exchange.path.lstrip("/")
+        body = await exchange.body()
+        self.saw.received[route] += 1
+        rule = self._plan.pick(route, body)
+        if rule is None:
+            await self._execute(exchange, body, route, send)
+            return
+        self.saw.faults[rule.name] += 1
+        if rule.delay_s is not None:
+            await exchange.pause(rule.delay_s.draw(self._delays))
+        name = rule.do
+        if name is None:
+            await self._execute(exchange, body, route, send)
+        elif name in REFUSALS:
+            await deliver(exchange, _with_retry_after(REFUSALS[name], rule))
+        elif name in BEFORE:
+            await _deliver(exchange, REFUSALS["http_500"], BEFORE[name], rule)
+        else:
+            answer = await self._answer(exchange, body, route)
+            if name in SHAPES:
+                shaped = SHAPES[name](orjson.loads(answer.body))
+                answer = Answer(orjson.dumps(shaped), answer.status, answer.content_type)
+            await _deliver(exchange, answer, AFTER.get(name), rule)
+
+    async def _execute(self, exchange: Exchange, body: bytes, route: str, send: Send) -> None:
+        scope: Any = exchange.scope
+        await super().__call__(scope, _Replay(body, exchange), send)
+        self.saw.executed[route] += 1
+
+    async def _answer(self, exchange: Exchange, body: bytes, route: str) -> Answer:
+        """What the handler answers, kept here."""
+        kept = _Kept()
+        await self._execute(exchange, body, route, kept)
+        return kept.answer()
+
+
+async def _deliver(exchange: Exchange, answer: Answer, delivery: Delivery | None, rule: Rule) -> None:
+    match delivery:
+        case Delivery.HANG:
+            await exchange.until_left()
+        case Delivery.RESET_BEFORE:
+            await exchange.cut(with_reset=True)
+        case _:
+            await deliver(exchange, answer, delivery, rule.over_s)
+
+
+def _with_retry_after(answer: Answer, rule: Rule) -> Answer:
+    if rule.retry_after_s is None:
+        return answer
+    return Answer(
+        answer.body, answer.status, answer.content_type, [(b"retry-after", b"%g" % rule.retry_after_s)]
+    )
+
+
+class _Replay:
+    """The `receive` of a handler whose request has been read."""
+
+    def __init__(self, body: bytes, exchange: Exchange) -> None:
+        self._body: bytes | None = body
+        self._exchange = exchange
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        body, self._body = self._body, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        try:
+            await self._exchange.until_left()
+        except ClientLeft:
+            return {"type": "http.disconnect"}
+
+
+class _Kept:
+    """The `send` of a handler whose answer goes out in another way."""
+
+    def __init__(self) -> None:
+        self._status = 0
+        self._content_type = b"application/json"
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._parts: list[bytes] = []
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            for name, value in message.get("headers", ()):
+                if name == b"content-type":
+                    self._content_type = value
+                elif name != b"content-length":
+                    self._headers.append((name, value))
+        else:
+            self._parts.append(message.get("body", b""))
+
+    def answer(self) -> Answer:
+        return Answer(b"".join(self._parts), self._status, self._content_type, self._headers)

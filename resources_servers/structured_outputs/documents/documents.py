@@ -1,0 +1,115 @@
+"""Documents in JSON, YAML, XML, TOML and CSV, read as plain JSON values.
+
+    json   itself, without NaN and infinity
+    yaml   see `yaml_documents`; dates stay text
+    toml   itself; dates and times become ISO 8601 text
+    xml    see `xml_documents`; leaves are text
+    csv    an array of objects by the header's names; values are text
+
+`resources_servers.structured_outputs.documents.leaf_types` gives the leaves of XML and CSV the types that a schema names.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from enum import StrEnum
+
+import orjson
+
+from nemo_gym.verify.code_blocks import code_blocks
+from resources_servers.structured_outputs.documents.limits import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    DocumentError,
+    too_deep,
+)
+from resources_servers.structured_outputs.documents.xml_documents import parse_xml
+from resources_servers.structured_outputs.documents.yaml_documents import parse_yaml
+
+
+class DocumentFormat(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+    XML = "xml"
+    TOML = "toml"
+    CSV = "csv"
+
+
+def parse_document(text: str, document_format: DocumentFormat) -> object:
+    """The JSON value that `text` means. Raises DocumentError."""
+    if len(text) > MAX_CHARACTERS:
+        raise DocumentError(f"the document has {len(text)} characters; at most {MAX_CHARACTERS} are read")
+    if not text.strip():
+        raise DocumentError("the document is empty")
+    try:
+        return _as_json(_PARSERS[document_format](text), 0)
+    except DocumentError:
+        raise
+    except (ValueError, csv.Error) as error:
+        raise DocumentError(f"not {document_format.upper()}: {error}") from error
+    except RecursionError as error:
+        raise too_deep() from error
+
+
+_LANGUAGES: Mapping[DocumentFormat, tuple[str, ...]] = {
+    DocumentFormat.YAML: ("yaml", "yml"),
+    DocumentFormat.CSV: ("csv", "tsv"),
+}
+_CODE_MARKS = ("<|BEGIN_CODE|>", "<|END_CODE|>")
+
+
+def embedded_document(text: str, document_format: DocumentFormat) -> str | None:
+    """The document in an answer that may say more: the last one that is marked as one, or else all of the text.
+
+    Marks are a code fence of the format or of no language, and `<|BEGIN_CODE|>…<|END_CODE|>`. None where there are
+    fences, but only of other languages.
+    """
+    before_end, _, _ = text.rpartition(_CODE_MARKS[1])
+    _, begin, marked = before_end.rpartition(_CODE_MARKS[0])
+    if begin:
+        return marked
+    blocks = code_blocks(text)
+    languages = (*_LANGUAGES.get(document_format, (document_format.value,)), "")
+    fitting = [block.text for block in blocks if block.language in languages]
+    if fitting:
+        return fitting[-1]
+    return None if blocks else text
+
+
+def _as_json(value: object, depth: int) -> object:
+    """`value` with dates as text. Raises DocumentError for what JSON lacks and for what nests too deep."""
+    if depth >= MAX_DEPTH and isinstance(value, dict | list):
+        raise too_deep()
+    if isinstance(value, dict):
+        return {name: _as_json(member, depth + 1) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_as_json(member, depth + 1) for member in value]
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DocumentError(f"{value} is no number that JSON has")
+    return value
+
+
+def _parse_csv(text: str) -> list[object]:
+    rows = [row for row in csv.reader(text.strip().splitlines(keepends=True), strict=True) if row]
+    header = [name.strip() for name in rows[0]]
+    if len(set(header)) < len(header):
+        raise DocumentError("not CSV: two columns have the same name")
+    for number, row in enumerate(rows[1:], start=1):
+        if len(row) != len(header):
+            raise DocumentError(f"not CSV: row {number} has {len(row)} fields, the header {len(header)}")
+    return [dict(zip(header, (field.strip() for field in row), strict=True)) for row in rows[1:]]
+
+
+_PARSERS: Mapping[DocumentFormat, Callable[[str], object]] = {
+    DocumentFormat.JSON: orjson.loads,
+    DocumentFormat.YAML: parse_yaml,
+    DocumentFormat.XML: parse_xml,
+    DocumentFormat.TOML: tomllib.loads,
+    DocumentFormat.CSV: _parse_csv,
+}

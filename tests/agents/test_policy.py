@@ -1,0 +1,99 @@
+"""A policy's conversation: what is kept, what goes back to the model, and how a turn ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.agents.policy import Trajectory, add_usage, calls_in, input_items, read_answer, without_tokens
+from nemo_gym.episodes.driver import EndReason
+from nemo_gym.failures import AgentError
+from tests.serving.environments import call, text
+
+TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
+
+
+def answer(*output: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"id": "r", "output": list(output), **fields}
+
+
+def sent(trajectory: Trajectory) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(trajectory.request_body())
+    return body
+
+
+def test_a_question_in_plain_words_becomes_a_message() -> None:
+    trajectory = Trajectory({"input": "hi", "temperature": 0.5})
+    message = {"role": "user", "content": "hi", "type": "message"}
+    assert sent(trajectory) == {"temperature": 0.5, "input": [message]}
+    assert input_items([message]) == [message]
+
+
+def test_every_turn_is_kept_and_goes_back_as_text_only() -> None:
+    trajectory = Trajectory({"input": "hi"})
+    record = {"_ng_tokens": {"masked": "x"}, "routed_experts": "e"}
+    trajectory.add_answer(answer({**call("f", "{}"), **TOKENS, **record}))
+    trajectory.add_tool_output("call_1", "out")
+    trajectory.add_user_message("and?", simulated_by="user_model")
+    trajectory.add_answer(answer(text("done")))
+    kept = trajectory.end(EndReason.FINAL_ANSWER).response["output"]
+    assert [item["type"] for item in kept] == ["function_call", "function_call_output", "message", "message"]
+    assert kept[0] == {**call("f", "{}"), **TOKENS, **record}
+    assert kept[2]["simulated_by"] == "user_model"
+    goes_back = sent(trajectory)["input"][1:]
+    assert goes_back[0] == without_tokens(kept[0]) == call("f", "{}")
+    assert goes_back[2] == {"role": "user", "content": "and?", "type": "message"}
+    assert (trajectory.steps, trajectory.last_answer["output"]) == (2, [text("done")])
+
+
+def test_the_attempt_has_the_fields_of_the_last_answer_and_the_usage_of_all() -> None:
+    trajectory = Trajectory({"input": "hi"})
+    usage = {"input_tokens": 3, "output_tokens": 1, "output_tokens_details": {"reasoning_tokens": 1}}
+    trajectory.add_answer(answer(text("a"), usage=usage, model="one"))
+    trajectory.add_answer(answer(text("b"), model="two"))
+    trajectory.add_answer(answer(text("c"), usage=usage, model="three"))
+    act = trajectory.end(EndReason.MAX_STEPS)
+    assert (act.response["model"], act.end_reason) == ("three", EndReason.MAX_STEPS)
+    assert act.response["usage"] == {
+        "input_tokens": 6,
+        "output_tokens": 2,
+        "output_tokens_details": {"reasoning_tokens": 2},
+    }
+
+
+def test_an_overflow_leaves_an_incomplete_response() -> None:
+    trajectory = Trajectory({"input": "hi"})
+    trajectory.add_answer(answer(text("a"), status="completed"))
+    response = trajectory.end(EndReason.CONTEXT_OVERFLOW).response
+    assert (response["status"], response["incomplete_details"]) == (
+        "incomplete",
+        {"reason": "max_output_tokens"},
+    )
+
+
+def test_usage_that_nobody_reports_stays_unknown() -> None:
+    assert add_usage(None, None) is None
+    assert add_usage(None, {"total_tokens": 1}) == {"total_tokens": 1}
+    assert add_usage({"total_tokens": 1}, None) == {"total_tokens": 1}
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"output": null}', b'{"choices": []}'])
+def test_what_is_no_answer_names_the_model(body: bytes) -> None:
+    with pytest.raises(AgentError) as caught:
+        read_answer(body, "policy_model")
+    assert (caught.value.failure.code, caught.value.failure.peer) == ("malformed_answer", "policy_model")
+
+
+def test_calls_are_found_in_their_order() -> None:
+    calls = [call("f", "{}", "a"), call("g", "{}", "b")]
+    assert calls_in(answer(text("x"), calls[0], {"type": "reasoning"}, calls[1])) == calls
+
+
+@pytest.mark.parametrize("reason", list(EndReason))
+def test_an_attempt_is_complete_when_somebody_ended_it_and_truncated_when_something_cut_it(
+    reason: EndReason,
+) -> None:
+    ended = {EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.USER_DONE}
+    assert reason.outcome.value == ("completed" if reason in ended else "truncated")

@@ -1,0 +1,204 @@
+"""The episode's outcome and its session, whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nemo_gym.failures import Boundary, Failure, TransportError
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport import Call, Reply
+from nemo_gym.transport._upstream_error import UpstreamError
+from responses_api_agents.simple_agent.app import SimpleAgent
+from tests.patience import until
+from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
+
+CUT = {"output": [text("cut")], "incomplete_details": {"reason": "max_output_tokens"}}
+ADD = call("add", '{"amount": 2}')
+
+
+class Gym(InProcessGym):
+    """An agent, an environment, a model; `send` can be spoilt."""
+
+    def __init__(self, turns: list[Any], **agent_options: Any) -> None:
+        super().__init__()
+        environment, model = self.add(CounterEnvironment, "env"), self.add(ScriptedModel, "policy_model")
+        assert isinstance(environment, CounterEnvironment)
+        assert isinstance(model, ScriptedModel)
+        self.environment = environment
+        model.turns = turns
+        self.add(
+            SimpleAgent,
+            "agent",
+            resources_server={"type": "resources_servers", "name": "env"},
+            model_server={"type": "responses_api_models", "name": "policy_model"},
+            **agent_options,
+        )
+
+    def spoil(self, path: str, error: Exception, *, executed: bool) -> list[Call]:
+        """Let calls to `path` fail, after or instead of their execution; the calls that were sent there."""
+        send, sent = self.transport.send, []
+
+        async def spoilt(base_url: str, call: Call) -> Reply:
+            if call.path != path:
+                return await send(base_url, call)
+            sent.append(call)
+            if executed:
+                await send(base_url, call)
+            raise error
+
+        self.transport.send = spoilt  # type: ignore[method-assign]
+        return sent
+
+    async def failure(self, row: dict[str, Any]) -> Failure:
+        with pytest.raises(UpstreamError) as caught:
+            await self.run("agent", row)
+        assert b"reward" not in caught.value.response_content
+        assert caught.value.failure is not None
+        return caught.value.failure
+
+
+# --- Truncation -------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_cut_short_is_scored_as_if_it_were_whole_unless_told_otherwise() -> None:
+    row = await Gym([[ADD], CUT]).run("agent", task_row())
+    assert (row["_ng_outcome"], row["reward"]) == ("truncated", 2.0)
+    assert "_ng_masked" not in row
+
+
+async def test_a_context_overflow_keeps_what_came_before() -> None:
+    row = await Gym([[ADD], "overflow"]).run("agent", task_row())
+    assert (row["_ng_outcome"], row["_ng_end_reason"], row["reward"]) == (
+        "truncated",
+        "context_overflow",
+        2.0,
+    )
+    assert [item["type"] for item in row["response"]["output"]] == ["function_call", "function_call_output"]
+
+
+async def test_zero_asks_no_verifier() -> None:
+    gym = Gym([[ADD], CUT], on_truncation="zero")
+    gym.environment.verify_error = "nobody asked"
+    row = await gym.run("agent", task_row())
+    assert (row["_ng_outcome"], row["reward"]) == ("truncated", 0.0)
+
+
+async def test_mask_scores_and_tells_trainers_to_leave_it_out() -> None:
+    row = await Gym([[ADD], CUT], on_truncation="mask").run("agent", task_row())
+    assert (row["reward"], row["_ng_masked"], row["mask_sample"]) == (2.0, True, True)
+
+
+async def test_a_row_says_for_itself_what_its_truncation_means() -> None:
+    row = await Gym([[ADD], CUT], on_truncation="mask").run("agent", task_row(on_truncation="zero"))
+    assert (row["reward"], "_ng_masked" in row) == (0.0, False)
+    failure = await Gym([[ADD], CUT]).failure(task_row(on_truncation="ignore"))
+    assert (failure.code, failure.param) == ("invalid_row", "on_truncation")
+
+
+@pytest.mark.parametrize("policy", ["zero", "mask"])
+async def test_what_came_to_its_end_is_scored_whatever_the_policy(policy: str) -> None:
+    row = await Gym([[ADD], [text("two")]], on_truncation=policy).run("agent", task_row())
+    assert (row["_ng_outcome"], row["reward"], "_ng_masked" in row) == ("completed", 2.0, False)
+
+
+# --- Broken connections -----------------------------------------------------------------------------------------
+
+
+def broken(code: str) -> TransportError:
+    return TransportError(f"{code} happened", code=code, retryable=True)
+
+
+async def test_a_tool_whose_answer_was_lost_is_not_called_again_and_fails_the_attempt() -> None:
+    gym = Gym([[ADD], [text("two")]])
+    sent = gym.spoil("/add", broken("disconnected"), executed=True)
+    failure = await gym.failure(task_row())
+    assert (failure.boundary, failure.code) == (Boundary.TRANSPORT, "ambiguous_delivery")
+    assert failure.retryable, "another attempt has a session of its own"
+    assert "nobody knows whether POST /add was executed" in failure.message
+    assert len(sent) == 1
+    assert len(gym.environment.closed) == 1
+
+
+async def test_a_session_whose_opening_was_lost_is_closed_all_the_same() -> None:
+    gym = Gym([[text("hi")]])
+    gym.spoil("/seed_session", broken("disconnected"), executed=True)
+    assert (await gym.failure(task_row())).code == "disconnected"
+    assert len(gym.environment.closed) == 1
+    assert len(gym.environment.middleware.access.sessions) == 0
+
+
+async def test_a_session_that_is_cancelled_while_it_opens_is_closed() -> None:
+    gym = Gym([[text("hi")]])
+    opened = asyncio.Event()
+    send = gym.transport.send
+
+    async def slow(base_url: str, call: Call) -> Reply:
+        reply = await send(base_url, call)
+        if call.path == "/seed_session":
+            opened.set()
+            await asyncio.sleep(30)
+        return reply
+
+    gym.transport.send = slow  # type: ignore[method-assign]
+    attempt = asyncio.create_task(gym.run("agent", task_row()))
+    await opened.wait()
+    attempt.cancel()
+    await asyncio.gather(attempt, return_exceptions=True)
+    assert len(gym.environment.closed) == 1
+
+
+async def test_a_verifier_whose_answer_was_lost_is_asked_again() -> None:
+    gym = Gym([[ADD], [text("two")]])
+    send = gym.transport.send
+    lost: list[Reply] = []
+
+    async def losing(base_url: str, call: Call) -> Reply:
+        reply = await send(base_url, call)
+        if call.path == "/verify" and not lost:
+            lost.append(reply)
+            raise broken("disconnected")
+        return reply
+
+    gym.transport.send = losing  # type: ignore[method-assign]
+    assert (await gym.run("agent", task_row()))["reward"] == 2.0
+    assert len(lost) == 1
+
+
+async def test_a_closing_that_is_not_answered_is_asked_for_again() -> None:
+    gym = Gym([[text("hi")]])
+    send = gym.transport.send
+    hung: list[Call] = []
+
+    async def hanging(base_url: str, call: Call) -> Reply:
+        if call.path == "/close_session" and not hung:
+            hung.append(call)
+            await asyncio.sleep(60)
+        return await send(base_url, call)
+
+    gym.transport.send = hanging  # type: ignore[method-assign]
+    assert (await gym.run("agent", task_row()))["reward"] == 0.0
+    assert len(hung) == 1
+    assert len(gym.environment.closed) == 1
+
+
+async def test_a_session_is_closed_although_the_attempt_is_cancelled_while_it_closes() -> None:
+    gym = Gym([[text("hi")]])
+    send = gym.transport.send
+    closing = asyncio.Event()
+
+    async def slow(base_url: str, call: Call) -> Reply:
+        if call.path == "/close_session":
+            closing.set()
+            await asyncio.sleep(0.05)
+        return await send(base_url, call)
+
+    gym.transport.send = slow  # type: ignore[method-assign]
+    attempt = asyncio.create_task(gym.run("agent", task_row()))
+    await closing.wait()
+    attempt.cancel()
+    await asyncio.gather(attempt, return_exceptions=True)
+    assert not gym.environment.closed
+    await until(lambda: len(gym.environment.closed) == 1)

@@ -1,0 +1,123 @@
+"""Asynchronous work for code that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from nemo_gym.processes.event_loop_thread import EventLoopThread
+
+
+class Numbers:
+    """A stream of numbers that notes when it was closed."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.is_closed = False
+
+    async def stream(self, count: int) -> AsyncGenerator[int, None]:
+        try:
+            while self.made < count:
+                await asyncio.sleep(0)
+                self.made += 1
+                yield self.made
+        finally:
+            await asyncio.sleep(0)
+            self.is_closed = True
+
+
+async def double(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+async def fail() -> None:
+    raise ValueError("no")
+
+
+def test_work_gives_its_result_or_raises_its_error() -> None:
+    with EventLoopThread("test") as loop:
+        assert loop.run(double(2)) == 4
+        with pytest.raises(ValueError, match="no"):
+            loop.run(fail())
+
+
+async def test_it_works_where_an_event_loop_runs_already() -> None:
+    with EventLoopThread("test") as loop:
+        assert loop.run(double(2)) == 4
+
+
+def test_the_thread_ends_with_the_block() -> None:
+    with EventLoopThread("the one"):
+        assert "the one" in {thread.name for thread in threading.enumerate()}
+    assert "the one" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_stream_is_read_as_far_as_it_is_asked_for_and_closed() -> None:
+    numbers = Numbers()
+    with EventLoopThread("test") as loop:
+        items = loop.iterate(numbers.stream(100))
+        assert [next(items), next(items)] == [1, 2]
+        assert numbers.made == 2
+        items.close()
+        assert numbers.is_closed
+    numbers = Numbers()
+    with EventLoopThread("test") as loop:
+        assert list(loop.iterate(numbers.stream(3))) == [1, 2, 3]
+    assert numbers.is_closed
+
+
+def test_an_interrupted_reader_closes_the_stream() -> None:
+    """As Control-C does: the exception is raised in the waiting thread, in the middle of an item."""
+    program = """
+import asyncio, os, signal, threading
+from nemo_gym.processes.event_loop_thread import EventLoopThread
+
+async def stream():
+    try:
+        yield 1
+        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+        await asyncio.sleep(60)
+        yield 2
+    finally:
+        await asyncio.sleep(0)
+        print("closed")
+
+try:
+    with EventLoopThread("test") as loop:
+        for item in loop.iterate(stream()):
+            print(item)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run(program) == ["1", "closed", "interrupted"]
+
+
+def test_a_stream_that_is_never_finished_does_not_hold_up_the_end_of_the_program() -> None:
+    program = """
+from nemo_gym.processes.event_loop_thread import EventLoopThread
+
+async def stream():
+    yield 1
+    yield 2
+
+def items():
+    with EventLoopThread("test") as loop:
+        yield from loop.iterate(stream())
+
+kept = items()
+print(next(kept))
+"""
+    assert run(program) == ["1"]
+
+
+def run(program: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.split()

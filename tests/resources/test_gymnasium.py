@@ -1,0 +1,134 @@
+"""The base of step-style environments, as authors call it and over its routes."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import BaseModel, Field
+
+from nemo_gym.base_resources_server import BaseResourcesServerConfig
+from nemo_gym.failures import InputError
+from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseFunctionToolCall
+from nemo_gym.resources.gymnasium import last_action
+from nemo_gym.server_utils import ServerClient
+from nemo_gym.serving.rows import read_task
+from resources_servers.gymnasium import (
+    EnvResetRequest,
+    EnvStepRequest,
+    GymnasiumServer,
+    extract_text,
+)
+from tests.serving.environments import call, text
+
+ROW: dict[str, Any] = {"responses_create_params": {"input": "count"}, "start": 2}
+
+
+def response(*output: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "r", "created_at": 0, "model": "m", "object": "response", "output": list(output)}
+
+
+class Counting(GymnasiumServer):
+    """Counts the steps of each session and ends when it is told to stop."""
+
+    config: BaseResourcesServerConfig
+    closed: list[Any] = Field(default_factory=list)
+
+    async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> Any:
+        self.session_state[session_id] = metadata["start"]
+        return "start", {}
+
+    async def step(
+        self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
+    ) -> Any:
+        self.session_state[session_id] = self.episode(session_id) + 1
+        calls = (item for item in action.output if isinstance(item, NeMoGymResponseFunctionToolCall))
+        outputs = [self.tool_output(call, {"n": 1}) for call in calls]
+        info = {"tool_outputs": outputs} if outputs else {}
+        return None, float(self.session_state[session_id]), extract_text(action) == "stop", False, info
+
+    async def close_session(self, session_id: str | None) -> None:
+        self.closed.append(session_id)
+        await super().close_session(session_id)
+
+
+@pytest.fixture
+def server() -> Counting:
+    config = BaseResourcesServerConfig(host="", port=0, entrypoint="", name="counting")
+    return Counting(config=config, server_client=MagicMock(spec=ServerClient))
+
+
+def test_an_episode_over_its_routes(server: Counting) -> None:
+    client = TestClient(server.setup_webserver())
+    assert client.post("/reset", json=ROW).json() == {"observation": "start", "info": {}}
+    assert len(server.middleware.access.sessions) == 1
+    step = client.post("/step", json={**ROW, "response": response(text("one"))}).json()
+    assert step == {"observation": None, "reward": 3.0, "terminated": False, "truncated": False, "info": {}}
+    step = client.post(
+        "/step", json={**ROW, "response": response(call("f", "{}", "c1"), text("stop"))}
+    ).json()
+    assert (step["reward"], step["terminated"]) == (4.0, True)
+    assert step["info"] == {"tool_outputs": [{"call_id": "c1", "output": '{"n":1}'}]}
+    assert (server.session_state, len(server.closed), len(server.middleware.access.sessions)) == ({}, 1, 0)
+    assert client.post("/close_session").json()["was_open"] is False
+    assert len(server.closed) == 1
+
+
+def test_a_reset_starts_anew_and_sessions_are_apart(server: Counting) -> None:
+    app = server.setup_webserver()
+    one, other = TestClient(app), TestClient(app)
+    one.post("/reset", json=ROW)
+    other.post("/reset", json={**ROW, "start": 10})
+    going_on = {**ROW, "response": response(text("on"))}
+    assert one.post("/step", json=going_on).json()["reward"] == 3.0
+    assert other.post("/step", json=going_on).json()["reward"] == 11.0
+    one.post("/reset", json=ROW)
+    assert one.post("/step", json=going_on).json()["reward"] == 3.0
+
+
+def test_what_has_no_open_episode_is_refused(server: Counting) -> None:
+    client = TestClient(server.setup_webserver())
+    refused = client.post("/step", json={**ROW, "response": response(text("on"))})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "no_episode")
+    verdict = client.post("/verify", json={**ROW, "response": response(text("on"))})
+    assert (verdict.status_code, verdict.json()["error"]["code"]) == (409, "scored_by_steps")
+    assert "gymnasium_agent" in verdict.json()["error"]["remedy"]
+    assert client.get("/reverify_mode").json() == "unsupported"
+
+
+async def test_the_endpoints_can_be_called_by_hand(server: Counting) -> None:
+    request = MagicMock(session={"session_id": "s"})
+    await server._reset_endpoint(EnvResetRequest.model_validate(ROW), request)
+    step = EnvStepRequest.model_validate({**ROW, "response": response(text("stop"))})
+    answer = await server._step_endpoint(step, request)
+    assert (answer.terminated, server.session_state, server.closed) == (True, {}, ["s"])
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("<action>hit</action>", "hit"),
+        ("<ACTION> Stand </action>", "Stand"),
+        ("<action>hit</action> no, <action>stand</action>", "stand"),
+        ("<action>hit</action> or <action>stand", "hit"),
+        ("<think><action>hit</action></think>", None),
+        ("hit", None),
+        ("</action><action>", None),
+        ("<action></action>", ""),
+    ],
+)
+def test_the_last_complete_action_counts(said: str, action: str | None) -> None:
+    assert last_action(NeMoGymResponse.model_validate(response(text(said)))) == action
+
+
+def test_a_row_that_cannot_be_played_is_named() -> None:
+    class Task(BaseModel):
+        seed: int
+        index: int = Field(alias="_ng_task_index")
+
+    assert read_task(Task, {"seed": 1, "_ng_task_index": 4, "other": "x"}).index == 4
+    with pytest.raises(InputError, match=r"seed: .*; _ng_task_index: ") as caught:
+        read_task(Task, {"seed": "x"})
+    assert caught.value.failure.param == "seed"

@@ -1,0 +1,83 @@
+"""A plain `verify` computes in a worker, is killed at its deadline, and holds up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.processes.workers import default_pool
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport.server_client import ServerReply
+from tests.resources.computing import ComputingEnvironment, StatefulEnvironment
+from tests.serving.test_middleware import VERIFY
+
+
+@pytest.fixture
+async def gym() -> InProcessGym:
+    """With workers that have built the environment already."""
+    gym = InProcessGym()
+    environment = gym.add(ComputingEnvironment, "env", factor=3.0, verify_timeout_s=2)
+    assert isinstance(environment, ComputingEnvironment)
+    await environment.warm_workers()
+    return gym
+
+
+async def verify(gym: InProcessGym, **fields: Any) -> ServerReply:
+    return await gym.post("env", "/verify", {**VERIFY, **fields})
+
+
+async def test_it_sees_config_and_what_was_set_up_and_runs_elsewhere(gym: InProcessGym) -> None:
+    scored = await (await verify(gym, mode="score")).json()
+    assert (scored["reward"], scored["mode"]) == (6.0, "score")
+    assert scored["pid"] != os.getpid()
+
+
+async def test_what_it_raises_arrives_as_it_would_from_here(gym: InProcessGym) -> None:
+    refused = await (await verify(gym, mode="refuse")).json()
+    assert (refused["error"]["type"], refused["error"]["code"]) == ("input", "invalid_row")
+    raised = await (await verify(gym, mode="raise")).json()
+    assert raised["error"]["code"] == "verifier_raised"
+    assert "ZeroDivisionError: by zero" in raised["error"]["message"]
+    invalid = await verify(gym)
+    assert invalid.status == 422
+    assert "mode" in invalid.body.decode()
+
+
+async def test_one_that_never_ends_is_killed_and_the_others_finish(gym: InProcessGym) -> None:
+    before = default_pool().stats
+    replies = await asyncio.gather(*(verify(gym, mode="spin" if n == 3 else "score") for n in range(20)))
+    culprits = [n for n, reply in enumerate(replies) if not reply.ok]
+    assert culprits == [3]
+    error = orjson.loads(replies[3].body)["error"]
+    assert (error["type"], error["code"], error["retryable"]) == ("verifier", "verifier_timeout", False)
+    assert "2 s" in error["message"]
+    after = default_pool().stats
+    assert (after.killed - before.killed, after.busy, after.workers) == (
+        1,
+        0,
+        before.workers or after.workers,
+    )
+
+
+async def test_a_caller_that_goes_away_ends_the_computation(gym: InProcessGym) -> None:
+    killed = default_pool().stats.killed
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(verify(gym, mode="spin"), 0.1)
+    stats = default_pool().stats
+    assert (stats.killed, stats.busy) == (killed + 1, 0)
+
+
+async def test_its_workers_are_in_the_server_s_figures(gym: InProcessGym) -> None:
+    await verify(gym, mode="score")
+    (workers,) = orjson.loads((await gym.client().get("env", "/_ng/stats")).body)["workers"]
+    assert workers["completed"] >= 1
+
+
+def test_one_that_needs_the_session_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigError, match="neither the request nor the sessions"):
+        StatefulEnvironment.standalone().setup_webserver()

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nemo_gym.cli import aggregate_rollouts
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.merging import merge_shards
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import Existing, open_journal
+from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from tests.rollouts.doubles import identities, read_rows
+from tests.rollouts.stored_runs import failure_row, scored_row, store
+
+TASKS, REPEATS = 6, 3
+
+
+def rollouts() -> list[dict[str, Any]]:
+    """Rows of a run, most of them scored, of two agents."""
+    rng = random.Random(5)
+    rows = []
+    for task, repeat in product(range(TASKS), range(REPEATS)):
+        agent = "one" if task % 2 else "other"
+        made = failure_row if rng.random() < 0.2 else scored_row
+        row = made(task, repeat, agent=agent)
+        rows.append(row | ({"reward": rng.random()} if made is scored_row else {}))
+    return rows
+
+
+def store_shard(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A shard with the metrics that its own run would have written."""
+    scored = [row for row in rows if "reward" in row]
+    store(path, scored, [row for row in rows if "reward" not in row])
+    metrics = RunMetrics()
+    for row in rows:
+        metrics.note_row(row)
+    path.with_name(f"{path.stem}_aggregate_metrics.json").write_bytes(
+        b"".join(document_of(metrics.results({})))
+    )
+    return path
+
+
+def contents(folder: Path, stem: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{stem}*"))}
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cut=st.lists(st.integers(0, 2), min_size=TASKS * REPEATS, max_size=TASKS * REPEATS), seed=st.integers()
+)
+def test_however_a_run_is_cut_into_shards_the_merged_files_are_the_same(
+    tmp_path: Path, cut: list[int], seed: int
+) -> None:
+    rows = rollouts()
+    whole = store_shard(tmp_path / "whole.jsonl", rows)
+    expected = merge_shards([whole], tmp_path / "a" / "merged.jsonl", overwrite=True)
+    shuffled = list(zip(rows, cut, strict=True))
+    random.Random(seed).shuffle(shuffled)
+    shards = [
+        store_shard(tmp_path / f"shard_{number}.jsonl", mine)
+        for number in range(3)
+        if (mine := [row for row, shard in shuffled if shard == number])
+    ]
+    merged = merge_shards(shards[::-1], tmp_path / "b" / "merged.jsonl", overwrite=True)
+    assert contents(tmp_path / "b", "merged") == contents(tmp_path / "a", "merged")
+    assert merged.results == expected.results
+    assert merged.rows + merged.failures == TASKS * REPEATS
+    assert merged.results["one"]["agent_metrics"]["count/rollouts"] == TASKS // 2 * REPEATS
+
+
+def test_the_metrics_are_those_of_the_unsharded_run(tmp_path: Path) -> None:
+    rows = rollouts()
+    metrics = RunMetrics()
+    for row in rows:
+        metrics.note_row(row)
+    shards = [store_shard(tmp_path / f"{n}.jsonl", rows[n::2]) for n in range(2)]
+    assert merge_shards(shards, tmp_path / "merged.jsonl").results == metrics.results({})
+
+
+def test_rows_stand_in_the_order_of_their_identities(tmp_path: Path) -> None:
+    one = store_shard(tmp_path / "one.jsonl", [scored_row(3), scored_row(0, 1)])
+    two = store_shard(tmp_path / "two.jsonl", [scored_row(1), scored_row(0, 0)])
+    merged = merge_shards([one, two], tmp_path / "merged.jsonl")
+    assert identities(read_rows(merged.files.rows)) == [(0, 0), (0, 1), (1, 0), (3, 0)]
+    assert identities(read_rows(merged.files.materialized_inputs)) == [(0, 0), (0, 1), (1, 0), (3, 0)]
+
+
+def test_shards_and_whole_may_be_compressed(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"{n}.jsonl", [scored_row(n), failure_row(n, 1)]) for n in range(2)]
+    merged = merge_shards(shards, tmp_path / "packed.jsonl.zst")
+    again = merge_shards([merged.files.rows], tmp_path / "plain.jsonl")
+    plain = merge_shards(shards, tmp_path / "direct.jsonl")
+    assert again.files.rows.read_bytes() == plain.files.rows.read_bytes()
+    assert again.files.failures.read_bytes() == plain.files.failures.read_bytes()
+    assert again.results == plain.results
+    with pytest.raises(ConfigError, match=r"the run in the output is .*packed\.jsonl\.zst"):
+        merge_shards(shards, tmp_path / "packed.jsonl", overwrite=True)
+
+
+def test_what_was_planned_and_left_no_trace_is_missing_in_the_whole_too(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"{n}.jsonl", [scored_row(n)]) for n in range(2)]
+    path = tmp_path / "0_aggregate_metrics.json"
+    document = orjson.loads(path.read_bytes())
+    document[0]["agent_metrics"] |= {"count/tasks": 2, "count/rollouts": 2}
+    path.write_bytes(orjson.dumps(document))
+    metrics = merge_shards(shards, tmp_path / "merged.jsonl").results["simple_agent"]["agent_metrics"]
+    assert (metrics["count/tasks"], metrics["count/rollouts"], metrics["count/scored"]) == (3, 3, 2)
+
+
+def test_shards_that_overlap_are_refused_with_both_named(tmp_path: Path) -> None:
+    one = store_shard(tmp_path / "one.jsonl", [scored_row(0), scored_row(1)])
+    two = store_shard(tmp_path / "two.jsonl", [scored_row(1)])
+    with pytest.raises(ConfigError, match=f"task 1, repeat 0: in {one} and {two}") as caught:
+        merge_shards([one, two], tmp_path / "merged.jsonl")
+    assert "+renumber=true" in (caught.value.failure.remedy or "")
+    assert not (tmp_path / "merged.jsonl").exists()
+
+
+def test_shards_that_number_tasks_of_their_own_are_numbered_through(tmp_path: Path) -> None:
+    one = store_shard(tmp_path / "one.jsonl", [scored_row(0, reward=0.1), failure_row(1)])
+    two = store_shard(tmp_path / "two.jsonl", [scored_row(0, reward=0.3), scored_row(1, reward=0.4)])
+    loose = [{"reward": 1.0, "_ng_rollout_index": 0, "_ng_task_index": 0, "agent_ref": {"name": "a"}}]
+    three = store(tmp_path / "three.jsonl", loose, tasks=False)
+    merged = merge_shards([one, two, three], tmp_path / "merged.jsonl", renumber=True)
+    rows = read_rows(merged.files.rows)
+    assert [(row["_ng_task_index"], row["reward"]) for row in rows] == [
+        (0, 0.1),
+        (2, 0.3),
+        (3, 0.4),
+        (4, 1.0),
+    ]
+    assert identities(read_rows(merged.files.failures)) == [(1, 0)]
+
+
+def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> None:
+    shard = store_shard(tmp_path / "shard.jsonl", [scored_row(0)])
+    merge_shards([shard], tmp_path / "merged.jsonl")
+    with pytest.raises(ConfigError, match="belongs to an earlier run"):
+        merge_shards([shard], tmp_path / "merged.jsonl")
+
+
+def test_a_merged_run_is_not_taken_for_the_one_that_it_replaces(tmp_path: Path) -> None:
+    files = RunFiles.of(tmp_path / "merged.jsonl")
+    identity: dict[str, Any] = {"datasets": [], "config": {}}
+    replaced = open_journal(files, identity, {})
+    replaced.add_row(orjson.dumps(scored_row(5)))
+    replaced.close({})
+    merge_shards([store_shard(tmp_path / "shard.jsonl", [scored_row(0)])], files.rows, overwrite=True)
+    with pytest.raises(ConfigError, match="has no manifest"):
+        open_journal(files, identity, {}, existing=Existing.RESUME)
+
+
+def test_the_command_takes_patterns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        store_shard(
+            tmp_path / "shards" / f"part_{number}.jsonl", [scored_row(number), failure_row(number, 1)]
+        )
+    arguments = ["+input_jsonl_fpath=shards/part_*.jsonl", "+output_jsonl_fpath=shards/part_all.jsonl"]
+    with pytest.raises(SystemExit) as ended:
+        aggregate_rollouts.main(arguments)
+    assert ended.value.code == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "3 rows and 3 failed attempts of 3 shards"
+    assert told[1] == "  simple_agent: 3 of 6 rollouts scored, mean reward 1.0000"
+    with pytest.raises(SystemExit):
+        aggregate_rollouts.main([*arguments, "+overwrite=true", "+json=true"])
+    assert json.loads(capsys.readouterr().out)["shards"] == [
+        f"shards/part_{number}.jsonl" for number in range(3)
+    ]
+    with pytest.raises(SystemExit) as ended:
+        aggregate_rollouts.main(["+input_jsonl_fpath=none_*.jsonl", "+output_jsonl_fpath=out.jsonl"])
+    assert ended.value.code == 2
+
+
+def test_runs_may_be_named_after_the_one_that_they_become(tmp_path: Path) -> None:
+    shards = [store_shard(tmp_path / f"run_shard_{number}.jsonl", [scored_row(number)]) for number in (0, 1)]
+    assert merge_shards(shards, tmp_path / "run.jsonl").rows == 2
+    assert all(shard.exists() for shard in shards)
+
+
+@pytest.mark.parametrize("damaged", ["part.jsonl", "part_failures.jsonl"])
+def test_a_damaged_row_is_refused_by_its_rollout_and_nothing_is_written(tmp_path: Path, damaged: str) -> None:
+    shard = store_shard(tmp_path / "part.jsonl", [scored_row(0), failure_row(1)])
+    merged = merge_shards([shard], tmp_path / "all.jsonl")
+    before = contents(tmp_path, "all")
+    with (tmp_path / damaged).open("ab") as file:
+        file.write(RolloutId(7, 2).head() + b'"reward":1.0,"resp{}\n')
+    with pytest.raises(ConfigError, match="is damaged, that of task 7, repeat 2"):
+        merge_shards([shard], merged.files.rows, overwrite=True)
+    assert contents(tmp_path, "all") == before
+
+
+@pytest.mark.parametrize("renumber", [True, False])
+def test_a_shard_that_was_cut_off_is_refused_by_its_name(tmp_path: Path, renumber: bool) -> None:
+    shard = tmp_path / "part.jsonl.zst"
+    with replacing(shard) as file:
+        file.write(b"".join(orjson.dumps(scored_row(task)) + b"\n" for task in range(50)))
+    os.truncate(shard, shard.stat().st_size - 20)
+    with pytest.raises(ConfigError, match=r"part\.jsonl\.zst is damaged"):
+        merge_shards([shard], tmp_path / "all.jsonl", renumber=renumber)

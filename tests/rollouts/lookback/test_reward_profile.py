@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemo_gym.cli import reward_profile
+from nemo_gym.rollouts.lookback.reward_profile import PassRates, ProfileSummary, write_profile
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from tests.rollouts.doubles import read_rows
+from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
+
+ROWS = [
+    scored_row(0, 0, 1.0),
+    scored_row(0, 1, 0.0),
+    scored_row(1, 0, 1.0),
+    scored_row(1, 1, 1.0),
+    scored_row(2, 0, 0.25),
+]
+FAILURES = [failure_row(2, 1), failure_row(3), judge_failure_row(3, 1)]
+
+
+def profile(
+    tmp_path: Path, *, tasks: bool = True, **options: Any
+) -> tuple[list[dict[str, Any]], ProfileSummary]:
+    run = StoredRun(store(tmp_path / "run.jsonl", ROWS, FAILURES, tasks=tasks))
+    summary = write_profile(run, tmp_path / "profile.jsonl", **options)
+    run.close()
+    return read_rows(tmp_path / "profile.jsonl"), summary
+
+
+def test_each_task_has_its_row_with_what_its_rollouts_came_to(tmp_path: Path) -> None:
+    rows, summary = profile(tmp_path)
+    assert [row["_ng_task_index"] for row in rows] == [0, 1, 2, 3]
+    first = rows[0]
+    assert first["responses_create_params"] == {"input": "question 0"}
+    assert first["answer"] == 0
+    assert "response" not in first
+    assert "_ng_rollout_index" not in first
+    assert (first["avg_reward"], first["min_reward"], first["max_reward"]) == (0.5, 0.0, 1.0)
+    assert first["std_reward"] == pytest.approx(0.5**0.5)
+    assert (first["total_samples"], first["pass_rate"], first["avg_output_tokens"]) == (2, 0.5, 15.0)
+    assert (rows[2]["total_samples"], rows[2]["failed_samples"], rows[2]["pass_rate"]) == (1, 1, 0.0)
+    assert (rows[3]["total_samples"], rows[3]["failed_samples"], rows[3]["avg_reward"]) == (0, 2, None)
+    assert summary == ProfileSummary(4, 4, never_passed=1, always_passed=1, sometimes_passed=1, unscored=1)
+
+
+def test_tasks_are_chosen_by_how_often_they_are_passed(tmp_path: Path) -> None:
+    rows, summary = profile(tmp_path, rates=PassRates(0.1, 0.9))
+    assert [row["_ng_task_index"] for row in rows] == [0]
+    assert (summary.tasks, summary.written) == (4, 1)
+    rows, _ = profile(tmp_path, rates=PassRates(0.5, 1.0), pass_threshold=0.25)
+    assert [(row["_ng_task_index"], row["pass_rate"]) for row in rows] == [(0, 0.5), (1, 1.0), (2, 1.0)]
+
+
+def test_without_the_task_rows_what_a_row_surely_has_of_its_task_is_kept(tmp_path: Path) -> None:
+    rows, _ = profile(tmp_path, tasks=False)
+    assert rows[0]["responses_create_params"] == {"input": "question 0"}
+    assert rows[0]["agent_ref"]["name"] == "simple_agent"
+    assert "answer" not in rows[0]
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "run.jsonl", ROWS, FAILURES)
+    arguments = [
+        "+input_jsonl_fpath=run.jsonl",
+        "+output_jsonl_fpath=out/profile.jsonl",
+        "+min_pass_rate=0.5",
+    ]
+    with pytest.raises(SystemExit) as ended:
+        reward_profile.main([*arguments, "+json=true"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out)["written"] == 2
+    with pytest.raises(SystemExit):
+        reward_profile.main(arguments)
+    assert capsys.readouterr().out.splitlines() == [
+        "out/profile.jsonl: 2 of 4 tasks",
+        "passed always: 1, sometimes: 1, never: 1, without a score: 1",
+    ]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun, is_judge_failure
+from nemo_gym.rollouts.plan.identity import RolloutId
+from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
+
+
+def test_rows_are_found_by_their_identity_whatever_their_order(tmp_path: Path) -> None:
+    rows = [scored_row(2), scored_row(0, 1, 0.5), scored_row(0, 0)]
+    run = StoredRun(store(tmp_path / "run.jsonl", rows))
+    assert [run.scored.row(RolloutId(0, repeat))["reward"] for repeat in (0, 1)] == [1.0, 0.5]
+    assert list(run.scored) == [(2, 0), (0, 1), (0, 0)]
+    assert RolloutId(1, 0) not in run.scored
+    assert run.tasks.row(RolloutId(2, 0))["answer"] == 2
+    run.close()
+
+
+def test_of_several_failures_of_a_rollout_the_last_counts_and_those_that_succeeded_do_not(
+    tmp_path: Path,
+) -> None:
+    failures = [failure_row(0, kind="a"), failure_row(0, kind="b"), failure_row(1)]
+    run = StoredRun(store(tmp_path / "run.jsonl", [scored_row(1)], failures))
+    assert list(run.failed()) == [(0, 0)]
+    assert run.failures.row(RolloutId(0, 0))["_ng_failure_class"] == "b"
+    run.close()
+
+
+def test_a_score_given_twice_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"run\.jsonl:2: there is an earlier row of task 0, repeat 0"):
+        StoredRun(store(tmp_path / "run.jsonl", [scored_row(0), scored_row(0)]))
+
+
+def test_a_run_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no run at"):
+        StoredRun(tmp_path / "run.jsonl")
+    assert len(IndexedRows(tmp_path / "nothing.jsonl")) == 0
+
+
+def test_the_digest_tells_runs_apart(tmp_path: Path) -> None:
+    digests = set()
+    for name, rows, failures in (
+        ("a", [scored_row(0)], []),
+        ("b", [scored_row(0, reward=0.0)], []),
+        ("c", [scored_row(0)], [failure_row(1)]),
+        ("d", [scored_row(0)], []),
+    ):
+        run = StoredRun(store(tmp_path / f"{name}.jsonl", rows, failures))
+        digests.add(run.digest())
+        run.close()
+    assert len(digests) == 3
+
+
+def test_a_judge_failure_is_one_with_a_response() -> None:
+    assert is_judge_failure(judge_failure_row(0))
+    assert not is_judge_failure(failure_row(0, kind="judge_failed"))
+    assert not is_judge_failure(failure_row(0, response={}))

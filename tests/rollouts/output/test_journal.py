@@ -1,0 +1,278 @@
+"""Opening the output of a run: begun, resumed, refused, moved aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
+from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.plan.compression import CODECS, journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import RolloutId
+from tests.rollouts.doubles import identities, read_rows
+from tests.rollouts.output.test_packed_file import dying
+
+IDENTITY: dict[str, Any] = {"datasets": [{"sha256": "abc", "num_repeats": 1}], "config": {}}
+CHANGED: dict[str, Any] = {"datasets": [{"sha256": "xyz", "num_repeats": 1}], "config": {}}
+RESUME: dict[str, Any] = {"existing": Existing.RESUME}
+
+
+def files_in(folder: Path) -> RunFiles:
+    return RunFiles.of(folder / "results" / "out.jsonl")
+
+
+def opened(folder: Path, identity: dict[str, Any] | None = None, **options: Any) -> Journal:
+    return open_journal(files_in(folder), dict(identity or IDENTITY), {"started_at": "now"}, **options)
+
+
+def row(task: int, repeat: int = 0) -> bytes:
+    return RolloutId(task, repeat).head() + b'"reward":%d}' % task
+
+
+def write_run(folder: Path, count: int = 3) -> RunFiles:
+    """A run that ended with `count` rows and a failure."""
+    journal = opened(folder)
+    for task in range(count):
+        journal.add_row(row(task))
+    journal.add_failure(b'{"_ng_task_index":9}')
+    journal.close({"end": "complete"})
+    return journal.files
+
+
+def test_a_fresh_run_makes_its_folder_and_its_manifest_before_any_row(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    assert journal.files.manifest.exists()
+    assert not journal.resumed
+    assert len(journal.finished) == 0
+    journal.close({"end": "complete"})
+    document = orjson.loads(journal.files.manifest.read_bytes())
+    assert document["schema_version"] == 1
+    assert document["starts"] == [
+        {"started_at": "now", "finished_before": 0, "changes": [], "end": "complete"}
+    ]
+
+
+def test_a_fresh_run_refuses_to_mix_with_an_earlier_one(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    before = {path.name: path.read_bytes() for path in files.folder.iterdir()}
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path)
+    assert "+resume_from_cache=true" in str(caught.value)
+    assert "+overwrite=true" in str(caught.value)
+    assert {path.name: path.read_bytes() for path in files.folder.iterdir()} == before
+
+
+def test_overwriting_moves_the_earlier_run_aside_as_a_whole(tmp_path: Path) -> None:
+    write_run(tmp_path, count=2)
+    for _ in range(2):
+        journal = opened(tmp_path, existing=Existing.MOVE_ASIDE)
+        files = journal.files
+        journal.close({})
+    assert read_rows(files.rows) == []
+    assert len(read_rows(files.folder / "out.1.jsonl")) == 2
+    names = {path.name for path in files.folder.iterdir()}
+    assert {"out.1.jsonl", "out.1_failures.jsonl", "out.1_run.json", "out.2_run.json"} <= names
+    aside = open_journal(RunFiles.of(files.folder / "out.1.jsonl"), IDENTITY, {}, existing=Existing.RESUME)
+    assert len(aside.finished) == 2
+    aside.close({})
+
+
+def test_what_earlier_starts_left_moves_aside_with_the_run(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    with files.rows.open("ab") as file:
+        file.write(b'{"torn')
+    opened(tmp_path, **RESUME).close({})
+    opened(tmp_path, existing=Existing.MOVE_ASIDE).close({})
+    names = {path.name for path in files.folder.iterdir()}
+    assert {"out.1_torn_1.jsonl", "out.1_failures.1.jsonl"} <= names
+    assert not {"out_torn_1.jsonl", "out_failures.1.jsonl"} & names
+
+
+def test_resuming_knows_what_is_finished_and_goes_on_behind_it(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    journal = opened(tmp_path, **RESUME)
+    assert journal.resumed
+    assert [RolloutId(task, 0) in journal.finished for task in range(4)] == [True, True, True, False]
+    assert journal.rows_before == len(files.rows.read_bytes().splitlines())
+    journal.add_row(row(3))
+    journal.close({})
+    assert identities(read_rows(files.rows)) == [(0, 0), (1, 0), (2, 0), (3, 0)]
+
+
+@pytest.mark.parametrize("existing", list(Existing))
+def test_a_run_that_came_to_nothing_is_in_nobodys_way(tmp_path: Path, existing: Existing) -> None:
+    opened(tmp_path).close({"end": "interrupted"})
+    journal = opened(tmp_path, CHANGED, existing=existing)
+    assert not journal.resumed
+    journal.close({})
+    assert (journal.files.folder / "out.1_run.json").exists()
+
+
+def test_resuming_where_nothing_is_begins_a_run(tmp_path: Path) -> None:
+    journal = opened(tmp_path, **RESUME)
+    assert not journal.resumed
+    journal.close({})
+
+
+def test_failures_of_an_earlier_start_are_kept_apart(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    opened(tmp_path, **RESUME).close({})
+    assert read_rows(files.failures) == []
+    assert read_rows(files.folder / "out_failures.1.jsonl") == [{"_ng_task_index": 9}]
+
+
+def test_resuming_another_run_is_refused_and_touches_nothing(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    with files.rows.open("ab") as file:
+        file.write(b'{"torn')
+    before = {path.name: path.read_bytes() for path in files.folder.iterdir()}
+    with pytest.raises(ConfigError, match='sha256: "abc" -> "xyz"'):
+        opened(tmp_path, CHANGED, **RESUME)
+    assert {path.name: path.read_bytes() for path in files.folder.iterdir()} == before
+
+
+def test_a_change_that_is_allowed_is_recorded(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    journal = opened(tmp_path, CHANGED, allow_identity_change=True, **RESUME)
+    journal.close({})
+    document = orjson.loads(files.manifest.read_bytes())
+    assert document["identity"] == CHANGED
+    assert document["starts"][1]["changes"] == [["datasets.0.sha256", "abc", "xyz"]]
+    opened(tmp_path, CHANGED, **RESUME).close({})
+
+
+def test_rows_without_a_manifest_are_resumed_only_on_request(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    files.manifest.unlink()
+    with pytest.raises(ConfigError, match="has no manifest"):
+        opened(tmp_path, **RESUME)
+    journal = opened(tmp_path, allow_identity_change=True, **RESUME)
+    assert len(journal.finished) == 3
+    assert [change.field for change in journal.changes] == ["manifest"]
+    journal.close({})
+
+
+@pytest.mark.parametrize("existing", [Existing.RESUME, Existing.MOVE_ASIDE])
+def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path, existing: Existing) -> None:
+    journal = opened(tmp_path)
+    journal.add_row(row(0))
+    with pytest.raises(ConfigError, match="another process is writing"):
+        opened(tmp_path, existing=existing)
+    journal.close({})
+
+
+ROWS = [row(0), row(1)[:-1] + b',"text":"\\n{\\"_ng_task_index\\":5"}', row(2)]
+
+
+@settings(max_examples=25)
+@given(cut=st.integers(0, 10**6), again=st.integers(0, 10**6))
+def test_a_run_killed_at_any_byte_twice_has_exactly_one_row_for_each_rollout(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, again: int
+) -> None:
+    folder = tmp_path_factory.mktemp("killed")
+    files = write_run(folder, count=0)
+    for place in (cut, again, None):
+        journal = opened(folder, **RESUME)
+        for task, line in enumerate(ROWS):
+            if RolloutId(task, 0) not in journal.finished:
+                journal.add_row(line)
+        journal.close({})
+        whole = files.rows.read_bytes()
+        if place is not None:
+            files.rows.write_bytes(whole[: place % (len(whole) + 1)])
+    assert sorted(files.rows.read_bytes().splitlines()) == sorted(ROWS)
+
+
+def test_a_torn_row_is_kept_and_spoken_of(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    for number in (1, 2):
+        with files.rows.open("ab") as file:
+            file.write(b'{"torn')
+        journal = opened(tmp_path, **RESUME)
+        journal.close({})
+        assert f"out_torn_{number}.jsonl" in journal.notes[0]
+        assert (files.folder / f"out_torn_{number}.jsonl").read_bytes() == b'{"torn'
+    assert len(read_rows(files.rows)) == 3
+
+
+@pytest.mark.parametrize("packing", sorted(CODECS))
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, is_compressed: bool) -> None:
+    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    open_journal(files, IDENTITY, {}).close({})
+    content = b"".join(row(task) + b"\n" for task in range(3))
+    if is_compressed:  # killed before it could remove the journal
+        with replacing(files.failures) as file:
+            file.write(content)
+    journal_of(files.failures).write_bytes(content)
+    open_journal(files, IDENTITY, {}, **RESUME).close({})
+    kept = tmp_path / f"out_failures.1.jsonl{packing}"
+    assert b"".join(line.content for line in read_lines(kept)) == content
+    assert not journal_of(kept).exists()
+
+
+def test_a_journal_that_cannot_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    failures = append_to(files.failures)
+    with pytest.raises(ConfigError, match=r"another process is writing .*out_failures"):
+        opened(tmp_path, **RESUME)
+    failures.close()
+    opened(tmp_path, **RESUME).close({})
+
+
+@pytest.mark.parametrize("packing", ["", *sorted(CODECS)])
+def test_a_death_at_any_operation_of_a_resumed_start_loses_and_doubles_nothing(
+    tmp_path: Path, packing: str
+) -> None:
+    deaths, at = 0, 0
+    while deaths == at:
+        at += 1
+        files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
+        with closing_run(open_journal(files, IDENTITY, {})) as journal:
+            journal.add_row(row(0))
+            journal.add_failure(row(7))
+        with dying(at) as disk, closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+            journal.add_row(row(1))
+            journal.add_failure(row(8))
+        deaths += disk.has_killed
+        with closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+            if RolloutId(1, 0) not in journal.finished:
+                journal.add_row(row(1))
+            journal.add_failure(row(9))
+        assert [line.content.rstrip() for line in read_lines(files.rows)] == [row(0), row(1)], at
+        kept = [line for path in files.folder.glob("out_failures.*") for line in read_lines(path)]
+        failures = sorted(line.content.rstrip() for line in kept)
+        assert failures in ([row(7), row(9)], [row(7), row(8), row(9)]), at
+        assert not list(files.folder.glob("*.journal")), at
+    assert deaths > (30 if packing else 15)
+
+
+@contextmanager
+def closing_run(journal: Journal) -> Iterator[Journal]:
+    """Close the journal when the block has ended well, as a process that lives does."""
+    yield journal
+    journal.close({})
+
+
+@pytest.mark.parametrize("packing", sorted(CODECS))
+def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Path, packing: str) -> None:
+    files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
+    open_journal(files, IDENTITY, {}).close({})
+    journal_of(files.rows).write_bytes(row(0) + b"\n")
+    journal_of(files.failures).write_bytes(row(1) + b"\n")
+    open_journal(files, IDENTITY, {}, existing=Existing.MOVE_ASIDE).close({})
+    aside = RunFiles.of(tmp_path / f"out.1.jsonl{packing}")
+    assert [line.content for line in read_lines(aside.rows)] == [row(0) + b"\n"]
+    assert [line.content for line in read_lines(aside.failures)] == [row(1) + b"\n"]
+    assert not files.holds_results()

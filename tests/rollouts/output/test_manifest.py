@@ -1,0 +1,134 @@
+"""What makes a run the same run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.manifest import Manifest, identity_of, refuse_changes
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.inspection import inspect
+from nemo_gym.rollouts.plan.plan import PlanSettings
+from tests.rollouts.doubles import write_dataset
+
+SERVERS: dict[str, Any] = {
+    "policy_model": {
+        "responses_api_models": {
+            "openai_model": {
+                "host": "127.0.0.1",
+                "port": 4000,
+                "openai_base_url": "http://engine/v1",
+                "openai_api_key": "sk-secret-value",
+                "openai_model": "small",
+                "extra_body": {"max_output_tokens": 100},
+            }
+        }
+    }
+}
+
+
+def identity(
+    path: Path, servers: dict[str, Any] | None = None, repeats: int = 1, **options: Any
+) -> dict[str, Any]:
+    settings = PlanSettings((DatasetFile(path, num_repeats=repeats),), **options)
+    return identity_of(settings, inspect(settings), SERVERS if servers is None else servers)
+
+
+def model(**changed: Any) -> dict[str, Any]:
+    block = SERVERS["policy_model"]["responses_api_models"]["openai_model"] | changed
+    return {"policy_model": {"responses_api_models": {"openai_model": block}}}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "rows.jsonl", 3)
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path, dataset: Path) -> None:
+    path = tmp_path / "out_run.json"
+    assert Manifest.read(path) is None
+    Manifest(identity(dataset), [{"started_at": "now"}]).write(path)
+    manifest = Manifest.read(path)
+    assert manifest is not None
+    assert manifest.changes_to(identity(dataset)) == []
+    assert manifest.starts == [{"started_at": "now"}]
+
+
+def test_no_secret_and_no_address_is_in_it(tmp_path: Path, dataset: Path) -> None:
+    path = tmp_path / "out_run.json"
+    Manifest(identity(dataset)).write(path)
+    text = path.read_text()
+    assert "sk-secret-value" not in text
+    assert "http://engine" not in text
+    assert orjson.loads(text)["identity"]["config"] == {
+        "policy_model": {
+            "responses_api_models": {
+                "openai_model": {"openai_model": "small", "extra_body": {"max_output_tokens": 100}}
+            }
+        }
+    }
+
+
+def test_servers_that_moved_are_the_same_servers(dataset: Path) -> None:
+    moved = model(
+        host="10.0.0.1", port=5000, openai_base_url="http://other/v1", openai_api_key="sk-2", num_workers=3
+    )
+    assert Manifest(identity(dataset)).changes_to(identity(dataset, moved)) == []
+
+
+def test_every_change_is_named_with_both_values(dataset: Path, tmp_path: Path) -> None:
+    before = Manifest(identity(dataset))
+    other = write_dataset(tmp_path / "other.jsonl", 2)
+    changes = before.changes_to(
+        identity(other, model(openai_model="large"), overrides={"temperature": 0.5}, add_seed=True)
+    )
+    fields = [change.field for change in changes]
+    assert fields == [
+        "datasets.0.sha256",
+        "datasets.0.rows",
+        "settings.num_repeats_add_seed",
+        "config.policy_model.responses_api_models.openai_model.openai_model",
+        "responses_create_params.temperature",
+    ]
+    with pytest.raises(ConfigError) as caught:
+        refuse_changes(changes, tmp_path / "out_run.json")
+    message = str(caught.value)
+    assert 'openai_model.openai_model: "small" -> "large"' in message
+    assert "responses_create_params.temperature: null -> 0.5" in message
+    assert "+allow_identity_change=true" in message
+
+
+def test_more_repeats_extend_a_run_and_fewer_make_it_another(dataset: Path, tmp_path: Path) -> None:
+    manifest = Manifest(identity(dataset, repeats=4))
+    refuse_changes(manifest.changes_to(identity(dataset, repeats=8)), tmp_path)
+    with pytest.raises(ConfigError, match="num_repeats: 4 -> 2"):
+        refuse_changes(manifest.changes_to(identity(dataset, repeats=2)), tmp_path)
+
+
+def test_a_prompt_counts_by_its_content(dataset: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "questions.jsonl"
+    rows.write_text('{"question": "x"}\n')
+    digests = []
+    for name, text in (
+        ("a.yaml", "user: 'Q: {question}'"),
+        ("b.yaml", "user: 'Q: {question}'  # same"),
+        ("c.yaml", "user: '{question}'"),
+    ):
+        (tmp_path / name).write_text(text)
+        settings = PlanSettings((DatasetFile(rows, agent_name="a", prompt_config=tmp_path / name),))
+        digests.append(identity_of(settings, inspect(settings), {})["datasets"][0]["prompt_sha256"])
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"{}", b'{"schema_version": 99, "identity": {}, "starts": []}']
+)
+def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "out_run.json"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"out_run\.json"):
+        Manifest.read(path)

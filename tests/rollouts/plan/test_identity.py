@@ -1,0 +1,49 @@
+"""Identities of rollouts, and the set of those that are done."""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
+
+ids = st.builds(RolloutId, st.integers(0, 10**12), st.integers(0, 200))
+
+
+@given(ids)
+def test_a_row_led_by_its_identity_tells_it_without_being_parsed(identity: RolloutId) -> None:
+    line = identity.head() + b'"reward":1.0}'
+    assert identity_at(line) == identity
+    assert identity_in(orjson.loads(line)) == identity
+
+
+def test_a_row_that_begins_otherwise_tells_nothing_at_a_glance() -> None:
+    assert identity_at(b'{"reward":1.0,"_ng_task_index":1,"_ng_rollout_index":2}') is None
+    assert identity_in({"_ng_task_index": 1}) is None
+
+
+@given(st.lists(ids))
+def test_the_set_of_finished_rollouts_is_a_set(given_ids: list[RolloutId]) -> None:
+    finished = FinishedRollouts()
+    fresh = [finished.add(identity) for identity in given_ids]
+    assert fresh == [identity not in given_ids[:place] for place, identity in enumerate(given_ids)]
+    assert len(finished) == len(set(given_ids))
+    assert all(identity in finished for identity in given_ids)
+    assert RolloutId(10**13, 0) not in finished
+
+
+@given(st.lists(ids))
+def test_the_last_is_the_highest(given_ids: list[RolloutId]) -> None:
+    finished = FinishedRollouts()
+    for identity in given_ids:
+        finished.add(identity)
+    assert finished.last() == max(given_ids, default=RolloutId(-1, -1))
+
+
+def test_those_of_a_plan_are_counted_apart_from_others() -> None:
+    finished = FinishedRollouts()
+    for identity in (RolloutId(0, 0), RolloutId(0, 3), RolloutId(1, 1), RolloutId(9, 0)):
+        finished.add(identity)
+    assert finished.count(range(2), repeats=2) == 2
+    assert finished.count(range(10), repeats=4) == 4

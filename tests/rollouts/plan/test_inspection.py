@@ -1,0 +1,101 @@
+"""The first pass over the datasets."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import orjson
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, inspect
+from nemo_gym.rollouts.plan.plan import PlanSettings
+from tests.rollouts.doubles import task_row, write_dataset
+
+
+def settings_of(*files: DatasetFile, limit: int | None = None) -> PlanSettings:
+    return PlanSettings(files, limit=limit)
+
+
+def test_all_malformed_rows_are_reported_together_with_file_line_and_field(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = [
+        orjson.dumps(task_row(0)),
+        b"{broken",
+        b"",
+        b'{"agent_ref": {"name": "a"}}',
+        orjson.dumps(task_row(1)),
+    ]
+    path.write_bytes(b"\n".join(lines))
+    inspection = inspect(settings_of(DatasetFile(path)))
+    assert (inspection.invalid, inspection.files[0].valid, inspection.rollouts) == (2, 2, 2)
+    with pytest.raises(ConfigError) as caught:
+        inspection.refuse_faults()
+    message = caught.value.failure.message
+    assert f"{path}:2:" in message
+    assert f"{path}:4: `responses_create_params` is missing" in message
+    assert "+skip_invalid_rows" in str(caught.value)
+
+
+def test_a_report_of_many_faults_is_capped_and_says_how_many_more_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"{}\n" * 1000)
+    inspection = inspect(settings_of(DatasetFile(path, agent_name="a")))
+    assert inspection.invalid == 1000
+    with pytest.raises(ConfigError) as caught:
+        inspection.refuse_faults()
+    assert caught.value.failure.message.count("\n  ") == SHOWN_FAULTS + 1
+    assert "… and 950 more" in caught.value.failure.message
+
+
+def test_sound_rows_are_not_refused(tmp_path: Path) -> None:
+    inspect(settings_of(DatasetFile(write_dataset(tmp_path / "rows.jsonl", 3)))).refuse_faults()
+
+
+def test_tasks_and_rollouts_are_counted_by_agent_over_all_files(tmp_path: Path) -> None:
+    first = DatasetFile(write_dataset(tmp_path / "a.jsonl", 3), num_repeats=2)
+    second = DatasetFile(write_dataset(tmp_path / "b.jsonl", 4, agent=None), agent_name="other")
+    inspection = inspect(settings_of(first, second))
+    assert inspection.agents == {"simple_agent": 3, "other": 4}
+    assert inspection.rollouts_of == {"simple_agent": 6, "other": 4}
+    assert inspection.first_tasks == (0, 3)
+
+
+def test_an_agent_name_that_no_row_takes_is_spoken_of(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "rows.jsonl", 2)
+    (note,) = inspect(settings_of(DatasetFile(path, agent_name="other"))).notes
+    assert "+agent_name=other changed nothing" in note
+    assert inspect(settings_of(DatasetFile(path, agent_name="simple_agent"))).notes == []
+
+
+def test_keys_of_the_gym_in_a_dataset_are_spoken_of(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(orjson.dumps(task_row(0, _ng_outcome="completed")))
+    assert inspect(settings_of(DatasetFile(path))).notes == [
+        "1 rows had keys that begin with `_ng_`: they were left out"
+    ]
+
+
+def test_rows_beyond_the_limit_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(orjson.dumps(task_row()) + b"\n{broken\n")
+    inspection = inspect(settings_of(DatasetFile(path), limit=1))
+    assert (inspection.invalid, inspection.rollouts) == (0, 1)
+
+
+def test_the_hash_is_of_the_rows_not_of_their_packing(tmp_path: Path) -> None:
+    plain = write_dataset(tmp_path / "a.jsonl", 3)
+    packed = tmp_path / "b.jsonl.gz"
+    packed.write_bytes(gzip.compress(b"\n\n" + plain.read_bytes().rstrip()))
+    other = write_dataset(tmp_path / "c.jsonl", 4)
+    digests = [inspect(settings_of(DatasetFile(path))).files[0].sha256 for path in (plain, packed, other)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_dataset_without_rows_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n\n")
+    with pytest.raises(ConfigError, match="there is no row"):
+        inspect(settings_of(DatasetFile(path)))

@@ -1,0 +1,83 @@
+"""The plan of a run."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
+from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
+from tests.rollouts.doubles import task_row, write_dataset
+
+
+def plan_of(*files: DatasetFile, **options: Any) -> PlanSettings:
+    return PlanSettings(files, **options)
+
+
+def ids(plan: Plan) -> list[tuple[int, int]]:
+    return [attempt.identity for attempt in plan]
+
+
+def test_repeats_of_a_task_follow_one_another(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 3)
+    plan = Plan(plan_of(DatasetFile(path, num_repeats=2)))
+    assert ids(plan) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert ids(plan) == ids(plan)
+
+
+def test_what_the_agent_is_sent_is_the_row_led_by_its_identity(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 1)
+    (attempt,) = Plan(plan_of(DatasetFile(path)))
+    assert attempt.agent == "simple_agent"
+    assert orjson.loads(attempt.row) == {"_ng_task_index": 0, "_ng_rollout_index": 0, **task_row(0)}
+    body = attempt.again().body()
+    assert body.startswith(b'{"_ng_task_index":0,"_ng_rollout_index":0,"_ng_attempt_index":1,')
+    assert orjson.loads(body) == {**orjson.loads(attempt.row), "_ng_attempt_index": 1}
+
+
+def test_a_task_keeps_its_number_whatever_is_left_out_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\n".join([orjson.dumps(task_row(0)), b"", b"{broken", orjson.dumps(task_row(2))]))
+    assert ids(Plan(plan_of(DatasetFile(path)))) == [(0, 0), (2, 0)]
+
+
+def test_the_limit_is_for_each_file_and_files_are_numbered_through(tmp_path: Path) -> None:
+    first = DatasetFile(write_dataset(tmp_path / "a.jsonl", 5))
+    second = DatasetFile(write_dataset(tmp_path / "b.jsonl", 5), num_repeats=2)
+    plan = Plan(plan_of(first, second, limit=2), first_tasks=(0, 2))
+    assert ids(plan) == [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0), (3, 1)]
+
+
+def test_finished_rollouts_are_not_planned_again(tmp_path: Path) -> None:
+    finished = FinishedRollouts()
+    for identity in (RolloutId(0, 0), RolloutId(0, 1), RolloutId(1, 1)):
+        finished.add(identity)
+    path = write_dataset(tmp_path / "a.jsonl", 3)
+    plan = Plan(plan_of(DatasetFile(path, num_repeats=2)), finished=finished)
+    assert ids(plan) == [(1, 0), (2, 0), (2, 1)]
+
+
+def test_each_repeat_has_its_own_seed_when_asked(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 1)
+    attempts = list(Plan(plan_of(DatasetFile(path, num_repeats=3), add_seed=True)))
+    metadata = [orjson.loads(attempt.row)["responses_create_params"]["metadata"] for attempt in attempts]
+    assert [orjson.loads(each["extra_body"])["seed"] for each in metadata] == [0, 1, 2]
+
+
+def peak_memory(path: Path, rows: int) -> int:
+    plan = Plan(plan_of(DatasetFile(write_dataset(path, rows), num_repeats=2)))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in plan) == 2 * rows
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_plan_takes_the_memory_of_one_row_however_long_the_dataset(tmp_path: Path) -> None:
+    small, large = peak_memory(tmp_path / "small.jsonl", 100), peak_memory(tmp_path / "large.jsonl", 10_000)
+    assert large < small + 100_000

@@ -1,0 +1,113 @@
+"""From a line to a task, or to its faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.prompt import PromptConfig
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, TaskShaper, merge
+
+ROW: dict[str, Any] = {"responses_create_params": {"input": "What is 1+1?"}, "agent_ref": {"name": "mine"}}
+
+
+def shape(row: Any, **options: Any) -> dict[str, Any]:
+    line = row if isinstance(row, bytes) else orjson.dumps(row)
+    shaped: dict[str, Any] = orjson.loads(TaskShaper(**options).shape(line).encoded)
+    return shaped
+
+
+def faulty_fields(row: Any, **options: Any) -> list[str]:
+    with pytest.raises(FaultyRowError) as caught:
+        shape(row, **options)
+    return [fault.field for fault in caught.value.faults]
+
+
+def test_a_row_that_needs_nothing_is_sent_letter_by_letter() -> None:
+    line = b'{"responses_create_params": {"input": []}, "agent_ref": {"name": "a"}, "n": 123456789012345678901234}'
+    assert TaskShaper().shape(line + b"\n").encoded == line
+
+
+@pytest.mark.parametrize(
+    ("row", "fields"),
+    [
+        (b"{not json", [""]),
+        (b"[1, 2]", [""]),
+        ({"agent_ref": {"name": "a"}}, ["responses_create_params"]),
+        ({}, ["responses_create_params", "agent_ref"]),
+        (ROW | {"responses_create_params": [1]}, ["responses_create_params"]),
+        (ROW | {"responses_create_params": {}}, ["responses_create_params.input"]),
+        (ROW | {"responses_create_params": {"input": 5}}, ["responses_create_params.input"]),
+        (ROW | {"responses_create_params": {"input": ["a", {}]}}, ["responses_create_params.input[0]"]),
+        (ROW | {"agent_ref": "a"}, ["agent_ref"]),
+        (ROW | {"agent_ref": {"type": "responses_api_agents"}}, ["agent_ref.name"]),
+    ],
+)
+def test_every_fault_names_its_field(row: Any, fields: list[str]) -> None:
+    assert faulty_fields(row) == fields
+
+
+def test_a_row_without_an_agent_takes_the_one_given_and_others_keep_theirs() -> None:
+    bare = {"responses_create_params": {"input": "x"}}
+    assert shape(bare, agent_name="given")["agent_ref"] == {"type": "responses_api_agents", "name": "given"}
+    assert shape(bare | {"agent_ref": None}, agent_name="given")["agent_ref"]["name"] == "given"
+    assert shape(ROW, agent_name="given")["agent_ref"] == {"name": "mine"}
+
+
+def test_overrides_are_laid_over_the_parameters_to_any_depth() -> None:
+    row = ROW | {"responses_create_params": {"input": "x", "reasoning": {"effort": "low", "summary": "auto"}}}
+    shaped = shape(row, overrides={"temperature": 0.5, "reasoning": {"effort": "high"}})
+    assert shaped["responses_create_params"] == {
+        "input": "x",
+        "temperature": 0.5,
+        "reasoning": {"effort": "high", "summary": "auto"},
+    }
+
+
+def test_merging_changes_neither_side() -> None:
+    base, over = {"a": {"b": 1}}, {"a": {"c": 2}}
+    assert merge(base, over) == {"a": {"b": 1, "c": 2}}
+    assert (base, over) == ({"a": {"b": 1}}, {"a": {"c": 2}})
+
+
+def test_a_prompt_makes_the_input_of_rows_that_have_none() -> None:
+    shaped = shape({"question": "2+2?"}, prompt=PromptConfig(user="Q: {question}"), agent_name="a")
+    assert shaped["responses_create_params"]["input"] == [{"role": "user", "content": "Q: 2+2?"}]
+
+
+def test_a_prompt_over_an_input_or_without_its_fields_is_a_fault() -> None:
+    prompt = PromptConfig(user="Q: {question}")
+    assert faulty_fields(ROW | {"question": "x"}, prompt=prompt) == ["responses_create_params.input"]
+    assert faulty_fields({"answer": 1}, prompt=prompt, agent_name="a") == ["question"]
+    assert faulty_fields({"question": "x", "responses_create_params": 3}, prompt=prompt, agent_name="a") == [
+        "responses_create_params"
+    ]
+
+
+def test_keys_of_the_gym_in_a_dataset_are_left_out_and_named() -> None:
+    task = TaskShaper().shape(orjson.dumps(ROW | {"_ng_task_index": 5, "_ng_outcome": "completed"}))
+    assert task.reserved_keys == ("_ng_task_index", "_ng_outcome")
+    assert orjson.loads(task.encoded) == ROW
+
+
+def test_a_seed_goes_where_model_servers_look_for_it_and_spares_other_extras() -> None:
+    extra = {"metadata": {"extra_body": '{"top_k": 5, "seed": 9}', "note": "x"}}
+    row = ROW | {"responses_create_params": {"input": "x", **extra}}
+    task = TaskShaper(needs_seed=True).shape(orjson.dumps(row))
+    metadata = orjson.loads(task.with_seed(3))["responses_create_params"]["metadata"]
+    assert metadata["note"] == "x"
+    assert orjson.loads(metadata["extra_body"]) == {"top_k": 5, "seed": 3}
+    bare = TaskShaper(needs_seed=True).shape(orjson.dumps(ROW))
+    assert orjson.loads(bare.with_seed(0))["responses_create_params"]["metadata"] == {
+        "extra_body": '{"seed":0}'
+    }
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"extra_body": "no json"}, {"extra_body": "[1]"}, {"extra_body": {"a": 1}}, [1]]
+)
+def test_extras_that_a_seed_cannot_join_are_a_fault(metadata: Any) -> None:
+    row = ROW | {"responses_create_params": {"input": "x", "metadata": metadata}}
+    assert faulty_fields(row, needs_seed=True) == ["responses_create_params.metadata.extra_body"]

@@ -1,0 +1,70 @@
+"""Finding the running gym."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.launch.records import RunRecord, write_discovery
+from nemo_gym.paths import DISCOVERY_FILE
+from nemo_gym.rollouts.run.discovery import ask_head, find_gym
+from nemo_gym.transport import InMemoryTransport
+
+CONFIG: dict[str, Any] = {
+    "head_server": {"host": "127.0.0.1", "port": 9},
+    "agent": {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 4000}}},
+}
+
+
+def answering(status: int, body: bytes) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["path"] == "/global_config_dict_yaml"
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def test_the_gym_of_this_folder_is_found_with_its_token(tmp_path: Path) -> None:
+    write_discovery(tmp_path, CONFIG, RunRecord(1, "the-token-of-the-run", "now", "http://127.0.0.1:9"))
+    gym = await find_gym(tmp_path)
+    assert gym.token == "the-token-of-the-run"
+    assert gym.config == CONFIG
+    assert gym.caller().directory.replicas("agent") == ("http://127.0.0.1:4000",)
+
+
+async def test_a_head_server_answers_its_configuration() -> None:
+    body = orjson.dumps(yaml.safe_dump(CONFIG))
+    transport = InMemoryTransport({"http://head:1": answering(200, body)})
+    assert await ask_head("http://head:1", transport) == CONFIG
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        answering(404, b"{}"),
+        answering(200, b"<html>"),
+        answering(200, b'"[1, 2]"'),
+        answering(200, b'"a: ["'),
+    ],
+)
+async def test_what_is_no_head_server_is_not_believed(app: Any) -> None:
+    with pytest.raises(ConfigError, match="http://head:1"):
+        await ask_head("http://head:1", InMemoryTransport({"http://head:1": app}))
+
+
+async def test_without_a_gym_the_remedy_is_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await find_gym(tmp_path, host="127.0.0.1", port=9)
+    assert "ng_run" in str(caught.value)
+
+
+async def test_a_damaged_discovery_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / DISCOVERY_FILE).write_text("a: [")
+    with pytest.raises(ConfigError, match="nemo_gym_global_config"):
+        await find_gym(tmp_path)

@@ -1,0 +1,105 @@
+"""Rows that a trainer holds, through agents of an in-process gym."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request, Response
+
+from nemo_gym.config_types import BaseServerConfig
+from nemo_gym.rollout_collection import (
+    NG_FAILURE_CLASS_KEY,
+    NG_NO_PERSIST_KEY,
+    NG_TERMINAL_KEY,
+    RolloutCollectionConfig,
+    RolloutCollectionHelper,
+)
+from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.transport import InMemoryTransport
+from nemo_gym.transport.server_client import ServerClient
+from tests.rollouts.doubles import AGENT, task_row
+
+CONFIG: dict[str, Any] = {AGENT: {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 4000}}}}
+
+
+class Helper(RolloutCollectionHelper):
+    """Reaches an agent in memory that needs as many hundredths of a second as its answer says."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.head: BaseServerConfig | None = None
+
+    def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
+        self.head = head_server_config
+        app = FastAPI()
+        app.post("/run")(self._run)
+        transport = InMemoryTransport({"http://127.0.0.1:4000": app})
+        return ServerClient.connect(CONFIG, transport=transport, token=None)
+
+    async def _run(self, request: Request) -> Any:
+        row = await request.json()
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await asyncio.sleep(row["answer"] / 100)
+        self.in_flight -= 1
+        return Response(b"no such luck", 500) if row["answer"] == 13 else {**row, "reward": 1.0}
+
+
+async def test_results_come_in_the_order_in_which_they_finish_each_with_its_row() -> None:
+    head, rows = BaseServerConfig(host="127.0.0.1", port=11000), [task_row(5), task_row(1), task_row(3)]
+    helper = Helper()
+    got = [await each for each in helper.run_examples(examples=rows, head_server_config=head, semaphore=None)]
+    assert [row["answer"] for row, _ in got] == [1, 3, 5]
+    assert all(result == {**row, "reward": 1.0} for row, result in got)
+    assert helper.head == head
+    assert helper.most_in_flight == 3
+
+
+async def test_a_semaphore_bounds_what_is_in_flight() -> None:
+    helper = Helper()
+    for each in helper.run_examples([task_row(1)] * 6, semaphore=asyncio.Semaphore(2)):
+        await each
+    assert helper.most_in_flight == 2
+
+
+async def test_an_error_answer_raises_for_its_rollout_alone() -> None:
+    results: list[Any] = []
+    for each in Helper().run_examples([task_row(1), task_row(13), task_row(20)]):
+        try:
+            results.append((await each)[1]["answer"])
+        except Exception as error:  # noqa: BLE001 - what trainers look for is on the exception
+            results.append(error)
+    assert (results[0], results[2]) == (1, 20)
+    assert results[1].status == 500
+    assert results[1].response_content == b"no such luck"
+
+
+def test_the_keys_by_which_agents_tell_failures() -> None:
+    assert (NG_FAILURE_CLASS_KEY, NG_NO_PERSIST_KEY, NG_TERMINAL_KEY) == (
+        "_ng_failure_class",
+        "_ng_no_persist",
+        "_ng_failure_terminal",
+    )
+
+
+def test_a_config_in_the_ecosystems_words_is_the_settings_of_a_collection() -> None:
+    settings = RolloutCollectionConfig(
+        input_jsonl_fpath="in.jsonl",
+        output_jsonl_fpath="out.jsonl",
+        agent_name="a",
+        num_repeats=4,
+        num_samples_in_parallel=10,
+        resume_from_cache=True,
+    ).to_settings()
+    assert settings.datasets[0].path == Path("in.jsonl")
+    assert (settings.datasets[0].num_repeats, settings.datasets[0].agent_name) == (4, "a")
+    assert settings.limits.in_parallel == 10
+    assert settings.existing is Existing.RESUME
+    with pytest.raises(ValueError, match="no_such_key"):
+        RolloutCollectionConfig.model_validate(
+            {"input_jsonl_fpath": "a", "output_jsonl_fpath": "b", "no_such_key": 1}
+        )

@@ -1,0 +1,62 @@
+"""A run says which engine it waits for, and when that is back."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from nemo_gym.rollouts.run._outage_watch import outages_told
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport import Caller, Directory, InMemoryTransport
+from responses_api_models.openai_model.app import OpenAIModel
+from tests.patience import until
+
+
+async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as held:  # bound and not listening: connections are refused
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+        gym = InProcessGym()
+        gym.add(OpenAIModel, "policy_model", openai_base_url=url, openai_api_key="none", openai_model="mock")
+        async with gym.running(over_http=True):
+            caller = gym.client().caller()
+            async with outages_told(caller, ["policy_model"]):
+                calling = asyncio.create_task(gym.post("policy_model", "/v1/responses", {"input": "hi"}))
+                await until(lambda: any("`policy_model` waits" in message for message in caplog.messages))
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+    (told,) = [message for message in caplog.messages if "waits" in message and "policy_model" in message]
+    assert f"{url} refuses the connection" in told
+
+
+async def test_what_is_reached_again_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    outages = [[{"peer": "http://e", "cause": "http://e refuses"}]] * 3 + [[]] * 3
+
+    async def app(scope: object, receive: object, send: Callable[[dict[str, object]], object]) -> None:
+        body = orjson.dumps({"outages": outages.pop(0) if len(outages) > 1 else outages[0]})
+        await send({"type": "http.response.start", "status": 200, "headers": []})  # type: ignore[misc]
+        await send({"type": "http.response.body", "body": body})  # type: ignore[misc]
+
+    caller = Caller(Directory({"model": ["http://m"]}), InMemoryTransport({"http://m": app}))
+    async with outages_told(caller, ["model"], every_s=0.005):
+        await until(lambda: len(outages) == 1)
+    assert caplog.messages == ["`model` waits: http://e refuses", "`model` reaches http://e again"]
+
+
+async def test_servers_that_are_away_or_know_no_figures_are_no_problem(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def strange(scope: object, receive: object, send: Callable[[dict[str, object]], object]) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})  # type: ignore[misc]
+        await send({"type": "http.response.body", "body": b"[1"})  # type: ignore[misc]
+
+    directory = Directory({"strange": ["http://s"], "away": ["http://a"]})
+    async with outages_told(
+        Caller(directory, InMemoryTransport({"http://s": strange})), ["strange", "away"], every_s=0.005
+    ):
+        await asyncio.sleep(0.05)
+    assert not [message for message in caplog.messages if "waits:" in message]

@@ -1,0 +1,72 @@
+"""What is found before the first rollout."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from fastapi import FastAPI, Response
+
+from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.failures import EngineError, GymError
+from nemo_gym.rollouts.run._preflight import check_servers
+from nemo_gym.transport import Caller, Directory, InMemoryTransport
+
+SERVERS: dict[str, Any] = {
+    "agent": {"responses_api_agents": {"simple": {"host": "h", "port": 1}}},
+    "policy_model": {"responses_api_models": {"vllm": {"base_url": ["http://engine:8000/v1"]}}},
+}
+
+
+def app_of(routes: dict[str, tuple[int, bytes]]) -> FastAPI:
+    app = FastAPI()
+    for path, (status, body) in routes.items():
+        app.get(path)(lambda status=status, body=body: Response(body, status))
+    return app
+
+
+async def check(model: Any, agent: Any = None, seconds: float = 30.0) -> None:
+    agent = app_of({"/": (200, b"{}")}) if agent is None else agent
+    apps = {"http://agent": agent, "http://model": model}
+    transport = InMemoryTransport({url: app for url, app in apps.items() if app != "absent"})
+    caller = Caller(Directory({"agent": ["http://agent"], "policy_model": ["http://model"]}), transport)
+    await check_servers(caller, ["agent"], SERVERS, seconds=seconds)
+
+
+async def hang(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_servers_that_are_well_pass() -> None:
+    await check(app_of({"/preflight": (200, b'{"ok": true}')}))
+
+
+async def test_a_model_server_of_somebody_else_that_has_no_such_route_passes() -> None:
+    await check(app_of({}))
+
+
+async def test_an_engine_that_is_out_of_reach_is_told_as_its_model_server_tells_it() -> None:
+    cause = EngineError(
+        "http://engine:8000/v1 refuses the connection", code="connect_refused", peer="http://engine"
+    )
+    with pytest.raises(ConfigErrors, match="http://engine:8000/v1 refuses"):
+        await check(app_of({"/preflight": (502, orjson.dumps(cause.failure.to_wire()))}))
+
+
+async def test_an_engine_that_is_silent_is_named_by_its_url() -> None:
+    with pytest.raises(ConfigErrors, match="http://engine:8000/v1 did not answer"):
+        await check(hang, seconds=0.05)
+
+
+async def test_a_busy_agent_is_not_taken_for_a_dead_one() -> None:
+    await check(app_of({"/preflight": (200, b"{}")}), agent=hang, seconds=0.05)
+
+
+@pytest.mark.parametrize(("agent", "model"), [("absent", None), (None, "absent")])
+async def test_a_server_that_is_gone_is_named(agent: Any, model: Any) -> None:
+    with pytest.raises(ConfigErrors, match="does not answer") as caught:
+        await check(app_of({}) if model is None else model, agent=agent)
+    error: GymError = caught.value
+    assert "ng_run" in str(error)

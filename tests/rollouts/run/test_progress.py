@@ -1,0 +1,137 @@
+"""Progress while a run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.progress import (
+    LineDisplay,
+    LiveDisplay,
+    NoDisplay,
+    Pace,
+    describe,
+    display_for,
+    duration,
+    most_common,
+    show_progress,
+)
+from tests.rollouts.doubles import run_virtually
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def some_counters() -> RunCounters:
+    counters = RunCounters(
+        1000, finished_before=100, completed=180, truncated=20, failed=10, in_flight=64, retries=3
+    )
+    counters.reward_sum = 50.0
+    counters.failures.update({"engine:timeout": 7, "judge_failed": 3})
+    return counters
+
+
+def test_the_line_says_how_far_how_fast_how_well_and_what_failed() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    clock.now += 10
+    pace.mark(210)
+    assert describe(some_counters(), pace) == [
+        "310/1,000 rollouts",
+        "21.0/s",
+        "0:33 left",
+        "mean reward 0.250",
+        "64 in flight",
+        "3 tried again",
+        "10 failed (engine:timeout 7, judge_failed 3)",
+    ]
+
+
+def test_the_pace_is_that_of_the_latest_minute() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    for second in range(1, 601):
+        clock.now += 1
+        pace.mark(10 * min(second, 300))
+    assert pace.per_second == 0.0
+    assert pace.elapsed_s == 600.0
+    assert pace.seconds_left(5) is None
+
+
+def test_at_the_start_nothing_is_foretold() -> None:
+    assert describe(RunCounters(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
+
+
+def test_lines_appear_every_few_seconds_until_the_run_ends() -> None:
+    stream, counters = io.StringIO(), RunCounters(100)
+
+    async def run() -> None:
+        async with show_progress(counters, LineDisplay(stream), asyncio.get_running_loop().time):
+            for _ in range(25):
+                await asyncio.sleep(1.0)
+                counters.completed += 1
+
+    run_virtually(run())
+    lines = stream.getvalue().splitlines()
+    assert [line.split("  ")[:2] for line in lines] == [
+        ["0:00", "0/100 rollouts"],
+        ["0:10", "9/100 rollouts"],
+        ["0:20", "19/100 rollouts"],
+    ]
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_display_is_closed_whatever_happens(failing: bool) -> None:
+    class Watched(NoDisplay):
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    display = Watched()
+
+    async def run() -> None:
+        async with show_progress(RunCounters(1), display):
+            if failing:
+                raise ValueError
+
+    if failing:
+        with pytest.raises(ValueError):
+            run_virtually(run())
+    else:
+        run_virtually(run())
+    assert display.closed == 1
+
+
+def test_the_live_display_draws_the_same_figures() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    display = display_for(stream)
+    assert isinstance(display, LiveDisplay)
+    display.show(some_counters(), Pace())
+    display.close()
+    assert "mean reward 0.250" in stream.getvalue()
+    assert isinstance(display_for(io.StringIO()), LineDisplay)
+
+
+def test_many_kinds_of_failure_are_cut_short() -> None:
+    assert most_common({f"kind_{number}": number for number in range(1, 7)}) == (
+        "kind_6 6, kind_5 5, kind_4 4, kind_3 3, …"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (7322, "2:02:02")]
+)
+def test_durations_are_read_as_on_a_clock(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

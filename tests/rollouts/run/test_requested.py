@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.failures import InputError
+from nemo_gym.rollouts.run.requested import NDJSON, RolloutRequest, read_request
+from tests.rollouts.doubles import AGENT, identities, task_row
+
+CONFIG = {AGENT: {"responses_api_agents": {"simple_agent": {"port": 1}}}}
+
+
+def read(body: Any, kind: str = "application/json", **query: str) -> RolloutRequest:
+    return read_request(body if isinstance(body, bytes) else orjson.dumps(body), kind, query, CONFIG)
+
+
+def sent(request: RolloutRequest) -> list[dict[str, Any]]:
+    return [orjson.loads(planned.body()) for planned in request.plan()]
+
+
+def test_both_bodies_say_the_same() -> None:
+    rows = [task_row(number) for number in range(2)]
+    lines = b"\n".join(map(orjson.dumps, rows)) + b"\n\n"
+    as_json = read({"rows": rows, "num_repeats": 3, "rollout_timeout_s": 9})
+    as_lines = read(lines, f"{NDJSON}; charset=utf-8", num_repeats="3", rollout_timeout_s="9")
+    assert as_json.options == as_lines.options
+    assert sent(as_json) == sent(as_lines)
+    assert identities(sent(as_json)) == [(task, repeat) for task in range(2) for repeat in range(3)]
+    assert as_json.planned == 6
+
+
+def test_rows_are_shaped_as_those_of_a_dataset() -> None:
+    row = {**task_row(0, agent=None), "_ng_task_index": 77}
+    body = {"rows": [row], "agent_name": AGENT, "responses_create_params": {"temperature": 0.5}}
+    (first, second) = sent(read({**body, "num_repeats": 2, "num_repeats_add_seed": True}))
+    assert first["_ng_task_index"] == 0
+    assert first["agent_ref"]["name"] == AGENT
+    assert first["responses_create_params"]["temperature"] == 0.5
+    assert orjson.loads(second["responses_create_params"]["metadata"]["extra_body"]) == {"seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "not JSON"),
+        (b"", "`rows`"),
+        ({"row": []}, "`rows`"),
+        ({"rows": [], "num_repeats": 0}, "num_repeats"),
+        ({"rows": [], "num_repeats": "8"}, "num_repeats"),
+        ({"rows": [], "num_repeat": 8}, "num_repeats"),
+        ({"rows": [{}, task_row(0, agent="nobody")]}, "rows[0].responses_create_params is missing"),
+        ({"rows": [[]]}, "rows[0] must be a JSON object"),
+        ({"rows": [task_row(0, agent="simple_agnet")]}, "simple_agnet"),
+        ({"rows": [task_row(0, agent=None)]}, "+agent_name"),
+    ],
+)
+def test_everything_that_is_wrong_is_told(body: Any, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(body)
+    assert told in str(caught.value)
+    assert caught.value.failure.http_status == 422
+
+
+def test_options_rows_and_agents_are_told_together() -> None:
+    rows = [{}, {"responses_create_params": {}}, task_row(0, agent="nobody"), task_row(1)]
+    with pytest.raises(InputError) as caught:
+        read({"rows": rows, "num_repeats": 0, "num_repeat": 1, "agent_name": AGENT})
+    for told in ("num_repeats: ", "num_repeat: ", "rows[0].responses", "rows[1].responses", "`nobody`"):
+        assert told in str(caught.value)
+    assert "agent_ref is missing" not in str(caught.value), "the sound options hold while the rest is read"
+    assert caught.value.failure.param == "num_repeats"
+
+
+def test_a_long_list_of_problems_is_counted() -> None:
+    with pytest.raises(InputError, match="and 30 more"):
+        read({"rows": [{"responses_create_params": {}}] * 50, "agent_name": AGENT})
+
+
+def test_no_rows_are_no_error() -> None:
+    assert read({"rows": []}).planned == 0

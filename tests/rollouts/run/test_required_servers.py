@@ -1,0 +1,55 @@
+"""Which servers take part in a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
+
+
+def server(kind: str, **options: Any) -> dict[str, Any]:
+    return {kind: {"implementation": {"host": "h", "port": 1, **options}}}
+
+
+CONFIG: dict[str, Any] = {
+    "default_host": "127.0.0.1",
+    "math_agent": server(
+        "responses_api_agents",
+        resources_server={"type": "resources_servers", "name": "math"},
+        model_server={"type": "responses_api_models", "name": "policy_model"},
+    ),
+    "math": server(
+        "resources_servers", judges=[{"model": {"type": "responses_api_models", "name": "judge_model"}}]
+    ),
+    "policy_model": server("responses_api_models"),
+    "judge_model": server(
+        "responses_api_models", fallback={"type": "responses_api_models", "name": "judge_model"}
+    ),
+    "other_agent": server("responses_api_agents"),
+}
+
+
+def test_an_agent_takes_part_with_all_that_it_refers_to() -> None:
+    assert set(required_servers(["math_agent"], CONFIG)) == {
+        "math_agent",
+        "math",
+        "policy_model",
+        "judge_model",
+    }
+
+
+def test_agents_that_exist_are_fine() -> None:
+    require_agents(["math_agent", "other_agent"], CONFIG)
+
+
+def test_unknown_agents_are_named_together_with_the_nearest_known() -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        require_agents(["math_agnet", "policy_model", "zzz"], CONFIG)
+    first, second, third = map(str, caught.value.problems)
+    assert "`math_agnet`" in first
+    assert "Did you mean 'math_agent'" in first
+    assert "`policy_model` is one of the responses_api_models" in second
+    assert "The agents are: math_agent, other_agent." in third

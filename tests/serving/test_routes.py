@@ -1,0 +1,161 @@
+"""Routes answered without FastAPI answer the same as with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import Body, Depends, FastAPI, Query, Request, Response
+from fastapi.testclient import TestClient
+from pydantic import BaseModel, ConfigDict, Field
+
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.base import SimpleServer
+from nemo_gym.serving.routes import DirectRoute, DirectTable
+
+
+class Point(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    x: int
+    schema_: str = Field("s", alias="schema")
+
+
+class Named(Point):
+    name: str = "n"
+
+
+class Plain(SimpleServer):
+    def setup_webserver(self) -> FastAPI:
+        return self.new_app()
+
+
+@pytest.fixture
+def app() -> GymApp:
+    app = Plain.standalone().setup_webserver()
+    assert isinstance(app, GymApp)
+    return app
+
+
+async def echo(body: Point) -> Point:
+    return body
+
+
+async def subclass(body: Point) -> Point:
+    return Named(x=body.x)
+
+
+async def with_request(request: Request, body: Point = Body()) -> dict[str, Any]:
+    return {"x": body.x, "session": bool(request.session["session_id"]), "raw": len(await request.body())}
+
+
+async def with_response(response: Response, body: Point) -> dict[str, int]:
+    response.set_cookie("seen", "yes")
+    response.status_code = 201
+    return {"x": body.x}
+
+
+async def own_response(body: Point) -> Response:
+    return Response(b"raw", 202, media_type="text/plain")
+
+
+async def nothing() -> None:
+    return None
+
+
+async def a_string(body: Point) -> str:
+    return "text"
+
+
+async def with_query(body: Point, limit: int = Query(3)) -> dict[str, int]:
+    return {"limit": limit}
+
+
+async def with_dependency(value: int = Depends(lambda: 7)) -> dict[str, int]:
+    return {"value": value}
+
+
+def synchronous(body: Point) -> dict[str, int]:
+    return {"x": body.x}
+
+
+DIRECT = [echo, subclass, with_request, with_response, own_response, nothing, a_string]
+THROUGH_FASTAPI = [with_query, with_dependency, synchronous]
+
+
+@pytest.mark.parametrize("endpoint", DIRECT + THROUGH_FASTAPI, ids=lambda endpoint: endpoint.__name__)
+def test_an_endpoint_answers_the_same_either_way(endpoint: Any, app: GymApp) -> None:
+    plain = FastAPI()
+    plain.post("/x")(endpoint)
+    app.post("/x")(endpoint)
+    body = {"x": 3, "schema": "z"}
+    ours = TestClient(app).post("/x", json=body)
+    assert ours.status_code < 300
+    if endpoint is with_request:  # a plain app has no sessions
+        assert ours.json() == {"x": 3, "session": True, "raw": len(b'{"x":3,"schema":"z"}')}
+        return
+    theirs = TestClient(plain).post("/x", json=body)
+    assert ours.status_code == theirs.status_code
+    assert ours.headers["content-type"] == theirs.headers["content-type"]
+    assert "seen=yes" in ours.headers.get("set-cookie", "") or endpoint is not with_response
+    if endpoint is subclass:
+        assert ours.json() == {"x": 3, "schema": "s", "name": "n"}  # FastAPI would drop the subclass's field
+    else:
+        assert ours.content == theirs.content
+
+
+@pytest.mark.parametrize("endpoint", DIRECT, ids=lambda endpoint: endpoint.__name__)
+def test_plain_endpoints_are_answered_directly(endpoint: Any) -> None:
+    route = DirectRoute("/x", endpoint, methods=["POST"])
+    assert ("POST", "/x") in DirectTable([route]).handlers
+
+
+@pytest.mark.parametrize("endpoint", THROUGH_FASTAPI, ids=lambda endpoint: endpoint.__name__)
+def test_endpoints_that_need_fastapi_get_it(endpoint: Any) -> None:
+    assert DirectRoute("/x", endpoint, methods=["POST"]).direct is None
+
+
+def test_an_earlier_catch_all_route_keeps_its_precedence(app: GymApp) -> None:
+    async def catch_all(path: str) -> dict[str, str]:
+        return {"caught": path}
+
+    app.post("/{path}")(catch_all)
+    app.post("/x")(echo)
+    assert TestClient(app).post("/x", json={"x": 1}).json() == {"caught": "x"}
+
+
+def test_a_later_catch_all_route_gets_the_rest(app: GymApp) -> None:
+    async def catch_all(path: str) -> dict[str, str]:
+        return {"caught": path}
+
+    app.post("/x")(echo)
+    app.post("/{path}")(catch_all)
+    client = TestClient(app)
+    assert client.post("/x", json={"x": 1}).json()["x"] == 1
+    assert client.post("/y", json={"x": 1}).json() == {"caught": "y"}
+
+
+def test_middleware_of_an_author_sees_every_request(app: GymApp) -> None:
+    from starlette.middleware.base import BaseHTTPMiddleware
+
+    async def stamp(request: Request, call_next: Any) -> Any:
+        answer = await call_next(request)
+        answer.headers["x-stamp"] = "1"
+        return answer
+
+    app.post("/x")(echo)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=stamp)
+    assert TestClient(app).post("/x", json={"x": 1}).headers["x-stamp"] == "1"
+
+
+def test_openapi_describes_direct_routes(app: GymApp) -> None:
+    app.post("/x")(echo)
+    schema = TestClient(app).get("/openapi.json").json()
+    assert schema["paths"]["/x"]["post"]["requestBody"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Point"
+    }
+
+
+def test_an_unknown_route_is_a_404(app: GymApp) -> None:
+    assert TestClient(app).post("/nowhere").status_code == 404
+    assert TestClient(app).get("/_ng/statistics").status_code == 404
