@@ -1,33 +1,4 @@
 """The former name of `nemo_gym.mock_engine`."""
 
-from nemo_gym.mock_engine import (
-    AnswerPolicy,
-    EchoPolicy,
-    Engine,
-    EngineOptions,
-    EngineProcess,
-    Message,
-    MockEngine,
-    Policy,
-    Reply,
-    ScriptPolicy,
-    Tool,
-    ToolCall,
-    ToolsPolicy,
-)
-
-__all__ = [
-    "AnswerPolicy",
-    "EchoPolicy",
-    "Engine",
-    "EngineOptions",
-    "EngineProcess",
-    "Message",
-    "MockEngine",
-    "Policy",
-    "Reply",
-    "ScriptPolicy",
-    "Tool",
-    "ToolCall",
-    "ToolsPolicy",
-]
+from nemo_gym.mock_engine import *  # noqa: F403
+from nemo_gym.mock_engine import __all__ as __all__
