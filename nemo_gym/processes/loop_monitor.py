@@ -30,8 +30,9 @@ _CALLERS = frozenset(
     f"nemo_gym.{name}"
     for name in (
         "judge",
+        "transport.request_body",
         *(f"servers.{name}" for name in ("app", "base", "disconnects", "loop_monitor", "middleware")),
-        *(f"servers.{name}" for name in ("request_body", "routes", "session_locks")),
+        *(f"servers.{name}" for name in ("routes", "session_locks")),
     )
 )
 """Modules that call handlers, and hold none."""

@@ -26,7 +26,7 @@ class GymApp(FastAPI):
         self._request_middleware = middleware
         self.router.route_class = DirectRoute
         self.exception_handlers[RequestValidationError] = _answer_validation_error
-        self.exception_handlers[Exception] = _leave_to_middleware  # type: ignore[assignment]
+        self.exception_handlers[Exception] = _leave_to_middleware
         self._direct_table = DirectTable([])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,17 +34,19 @@ class GymApp(FastAPI):
             if scope["path"].startswith(_IN_A_ROLLOUT):
                 scope = without_prefix(scope)
             scope["app"] = self
-            handler = self._direct_handler(scope["method"], scope["path"]) or super().__call__
+            handler = self._direct_handler(scope) or super().__call__
             await self._request_middleware(handler, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
-    def _direct_handler(self, method: str, path: str) -> ASGIApp | None:
+    def _direct_handler(self, scope: Scope) -> ASGIApp | None:
         """The handler of a direct route; None for other routes, and for apps with middleware of their author."""
         routes = self.router.routes
         if len(routes) != self._direct_table.routes:
             self._direct_table = DirectTable(routes)
-        return None if self.user_middleware else self._direct_table.handlers.get((method, path))
+        if self.user_middleware:
+            return None
+        return self._direct_table.handlers.get((scope["method"], scope["path"]))
 
     async def answer_error(self, request: Request, error: Exception) -> Response | None:
         """The response of the app's exception handler for `error`; None where it has none."""
@@ -73,10 +75,11 @@ async def _answer_validation_error(request: Request, error: Exception) -> JSONRe
     return JSONResponse(failure.to_wire(), status_code=422)
 
 
-async def _leave_to_middleware(request: Request, error: Exception) -> ASGIApp:
+class _NoResponse(Response):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends nothing."""
+
+
+async def _leave_to_middleware(request: Request, error: Exception) -> Response:
     """Keeps Starlette from answering "Internal Server Error": it raises the error again, and the middleware answers."""
-
-    async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
-        pass
-
-    return answer_nothing
+    return _NoResponse()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 _CONTENT_TYPE = (b"content-type", b"application/json")
 
@@ -21,3 +22,9 @@ class JsonResponse(Response):
             self.raw_headers += [
                 (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
             ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
+        if self.background is not None:
+            await self.background()

@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nemo_gym.failures import Boundary, InputError
 from nemo_gym.serving._error_responses import error_response
-from nemo_gym.serving._request_body import read_body, replayed
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
+from nemo_gym.transport.memory import CLIENT_CANCELS
+from nemo_gym.transport.request_body import WholeBody, read_body
 
 log = logging.getLogger(__name__)
 
@@ -65,11 +66,12 @@ class RequestMiddleware:
         body = await read_body(receive)
         if body is None:
             return
-        if scope["path"] not in self.cancelled_paths:
-            await self._handle(app, scope, replayed(body, receive), send)
+        if scope["path"] not in self.cancelled_paths or CLIENT_CANCELS in scope:
+            replayed = receive if type(receive) is WholeBody else WholeBody(body, receive)
+            await self._handle(app, scope, replayed, send)
             return
         watch = DisconnectWatch(receive, send)
-        await watch.run(self._handle(app, scope, replayed(body, watch.receive), watch.send))
+        await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), watch.send))
 
     async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -97,15 +99,14 @@ class RequestMiddleware:
         session, response_headers = self.access.admit(path, headers)
         context = RequestContext(session, _deadline_of(headers), acting=path in self.acting_paths)
         responder.headers = response_headers
-        locks = self.access.sessions.locks
         previous = current_context.set(context)
         try:
             if path in EXCLUSIVE_ROUTES:
-                async with locks.exclusive(session):
+                async with self.access.sessions.locks.exclusive(session):
                     self._provide_session(scope, context, responder)
                     await app(scope, receive, responder)
             elif self._provide_session(scope, context, responder):
-                with locks.shared(session):
+                with self.access.sessions.locks.shared(session):
                     await app(scope, receive, responder)
             else:
                 await app(scope, receive, responder)

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import InputError
-from nemo_gym.serving._request_body import read_body
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
+from nemo_gym.transport.request_body import read_body
 
 _WITHOUT_BODY = frozenset({204, 205, 304})
 _LEAVE_OUT = LEAVE_OUT_HEADER.encode()
@@ -79,23 +79,23 @@ class _DirectHandler:
         body = await read_body(receive)
         if body is None:
             return
-        request = _ReadRequest(scope, receive, send, body)
         try:
-            response = await self._respond(request, body)
+            response = await self._respond(scope, receive, send, body)
         except Exception as error:
+            request = _ReadRequest(scope, receive, send, body)
             answered = await scope["app"].answer_error(request, error)
             if answered is None:
                 raise
             response = answered
         await response(scope, receive, send)
 
-    async def _respond(self, request: Request, body: bytes) -> Response:
+    async def _respond(self, scope: Scope, receive: Receive, send: Send, body: bytes) -> Response:
         arguments: dict[str, Any] = {}
         given: Response | None = None
         if self._body_model is not None and self._body_name is not None:
             arguments[self._body_name] = parse_body(self._body_model, body)
         if self._request_name is not None:
-            arguments[self._request_name] = request
+            arguments[self._request_name] = _ReadRequest(scope, receive, send, body)
         if self._response_name is not None:
             given = arguments[self._response_name] = Response()
             del given.headers["content-length"]
@@ -106,7 +106,7 @@ class _DirectHandler:
         if status in _WITHOUT_BODY:
             response = Response(status_code=status)
         else:
-            response = JsonResponse(dump_body(result, _left_out(request.scope)), status)
+            response = JsonResponse(dump_body(result, _left_out(scope)), status)
         if given is not None:
             response.raw_headers += given.raw_headers
         return response
@@ -122,10 +122,8 @@ class _ReadRequest(Request):
 
 def _left_out(scope: Scope) -> str | None:
     """The names of fields that the caller doesn't need."""
-    for name, value in scope["headers"]:
-        if name == _LEAVE_OUT:
-            return str(value, "latin-1")
-    return None
+    names = dict(scope["headers"]).get(_LEAVE_OUT)
+    return None if names is None else str(names, "latin-1")
 
 
 def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:

@@ -9,9 +9,20 @@ from urllib.parse import unquote
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
+from nemo_gym.transport.request_body import Message, WholeBody
 
-_ASGI = {"version": "3.0", "spec_version": "2.3"}
-_CLIENT = ("127.0.0.1", 0)
+CLIENT_CANCELS = "nemo_gym.client_cancels"
+"""The key of scopes whose handler runs in the client's own task, which ends with the client."""
+_SCOPE: Mapping[str, Any] = {
+    "type": "http",
+    "asgi": {"version": "3.0", "spec_version": "2.3"},
+    "http_version": "1.1",
+    "scheme": "http",
+    "root_path": "",
+    "client": ("127.0.0.1", 0),
+    CLIENT_CANCELS: True,
+}
+"""What the scopes of all calls have in common."""
 
 
 class InMemoryTransport:
@@ -26,16 +37,16 @@ class InMemoryTransport:
             raise TransportError(
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
-        exchange = _Exchange(call.body)
-        await app(_scope_of(call, base_url), exchange.receive, exchange.send)
-        if not exchange.is_finished:
+        reply = _ReplySoFar()
+        await app(_scope_of(call, base_url), WholeBody(call.body or b"", _until_cancelled), reply.send)
+        if not reply.is_finished:
             raise TransportError(
                 f"{base_url} ended before its response was whole",
                 code="disconnected",
                 retryable=True,
                 peer=base_url,
             )
-        return Reply(exchange.status, exchange.headers, exchange.body)
+        return Reply(reply.status, reply.headers, reply.body)
 
     async def close(self) -> None:
         self.apps.clear()
@@ -44,44 +55,35 @@ class InMemoryTransport:
 def _scope_of(call: Call, base_url: str) -> dict[str, Any]:
     path, _, query = call.path.partition("?")
     host = base_url.partition("://")[2]
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
     headers.append((b"host", host.encode()))
-    if call.body is not None:
-        headers.append((b"content-length", b"%d" % len(call.body)))
     return {
-        "type": "http",
-        "asgi": _ASGI,
-        "http_version": "1.1",
+        **_SCOPE,
         "method": call.method,
-        "scheme": "http",
         "path": unquote(path) if "%" in path else path,
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "root_path": "",
         "headers": headers,
-        "client": _CLIENT,
         "server": (host, 0),
     }
 
 
-class _Exchange:
-    """The client's side of one call: ASGI's `receive` and `send`, and the response so far."""
+async def _until_cancelled() -> Message:
+    """The client stays until it is cancelled, and its handler with it."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("unreachable")
 
-    def __init__(self, body: bytes | None) -> None:
-        self._unsent: bytes | None = body or b""
+
+class _ReplySoFar:
+    """Collects a response from ASGI's `send`."""
+
+    def __init__(self) -> None:
         self.status = 0
         self.headers: Sequence[tuple[bytes, bytes]] = ()
         self.body = b""
         self.is_finished = False
 
-    async def receive(self) -> dict[str, Any]:
-        body, self._unsent = self._unsent, None
-        if body is not None:
-            return {"type": "http.request", "body": body, "more_body": False}
-        await asyncio.get_running_loop().create_future()  # the client stays until it is cancelled
-        raise AssertionError("unreachable")
-
-    async def send(self, message: Mapping[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = message.get("headers", ())
