@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.failures import TransportError
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import launch
 from nemo_gym.launch.states import ServerState
@@ -69,7 +70,7 @@ async def test_a_crashed_server_comes_back_on_its_socket_while_a_caller_waits(
         await gym.wait_ready()
         url = gym.addresses["fragile"][0]
         before = (await facts_of(url))["pid"]
-        with pytest.raises(ConnectionError):
+        with pytest.raises(TransportError, match="broke the connection off"):
             await facts_of(url, "/crash")
         after = (await facts_of(url))["pid"]  # connects while nobody accepts
         assert after != before
