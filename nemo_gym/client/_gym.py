@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -126,7 +127,7 @@ class AsyncGym(_Client):
         body = json.dumps({"rows": list(rows), "num_repeats": num_repeats, **options}).encode()
         is_whole = False
         with _errors_named(url):
-            async with self._session() as session, session.post(url + _PATH, data=body) as answer:
+            async with self._session() as session, session.post(url + _PATH, data=BytesIO(body)) as answer:
                 if answer.status != HTTPStatus.OK:
                     raise refusal(answer.status, await answer.read(), url)
                 async for line in _lines(answer.content):

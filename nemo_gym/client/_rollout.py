@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What a rollout came to: its scored row, or the row of its failure."""
+    """A finished rollout: its scored row, or the row of its failure."""
 
     row: Mapping[str, Any]
     """The task row with `response`, `reward` and the verifier's fields; of a failure, what there is of it."""

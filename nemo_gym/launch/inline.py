@@ -19,7 +19,6 @@ import contextlib
 import copy
 import runpy
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +36,7 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import ConfigError
 from nemo_gym.head.server import HeadServer
 from nemo_gym.launch.plan import RunKeys, StartableInstance
+from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.transport import InMemoryTransport
@@ -103,24 +103,13 @@ async def inline(config: InlineConfig) -> AsyncIterator[InlineGym]:
 @contextlib.contextmanager
 def gym_inline(config: InlineConfig) -> Iterator[BlockingGym]:
     """An inline gym for ordinary code: its event loop runs in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="inline gym", daemon=True)
-    thread.start()
-    manager = inline(config)
-
-    def wait_for(work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
-
-    try:
-        gym = wait_for(manager.__aenter__())
+    with EventLoopThread("inline gym") as loop:
+        manager = inline(config)
+        gym = loop.run(manager.__aenter__())
         try:
-            yield BlockingGym(gym, wait_for)
+            yield BlockingGym(gym, loop.run)
         finally:
-            wait_for(manager.__aexit__(None, None, None))
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+            loop.run(manager.__aexit__(None, None, None))
 
 
 class BlockingGym:

@@ -8,7 +8,7 @@ bytes in `tests/transport/test_conformity.py`, which also gives the reason for e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from nemo_gym.transport._errors import DISCONNECTED, MALFORMED_ANSWER, UNSUPPORTED_ANSWER
@@ -19,20 +19,21 @@ MAX_HEAD_BYTES: Final = 1 << 16
 MAX_HEADERS: Final = 256
 _MAX_CHUNK_LINE_BYTES: Final = 1 << 12
 _BLANK_LINE: Final = b"\r\n\r\n"
+_MAX_LENGTH_DIGITS: Final = 18
+_FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"content-encoding"})
 _NO_BODY: Final = frozenset({204, 304})
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TEXT = rb"[^\x00-\x08\x0a-\x1f\x7f]*"
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _PRINTABLE: Final = bytes(code for code in range(256) if code == 0x09 or (code >= 0x20 and code != 0x7F))
-_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;" + _TEXT + rb")?")
 _CHUNK_SIZE_BEGUN: Final = re.compile(rb"(?:[0-9A-Fa-f]{1,15}[ \t]*(?:;" + _TEXT + rb")?)?\r?")
 _LONE_LINE_BREAK: Final = re.compile(rb"(?<!\r)\n|\r(?=[^\n])")
 
 _MAX_KNOWN_NAMES = 1000
 _known_names: dict[bytes, bytes] = {}
-"""Names of headers that were found well-formed, in lower case. The same few come with every answer."""
+"""Well-formed names of headers: in lower case where they frame the answer, else empty. The same few keep coming."""
 
 
 class AnswerError(Exception):
@@ -135,26 +136,32 @@ class AnswerParser:
 
     def _read_headers(self, lines: list[bytes], is_newer: bool) -> None:
         """Find out how the body ends (RFC 9112, section 6.3). Raises `AnswerError` where the headers disagree."""
-        lengths, codings, options = [], [], []
+        framing: dict[bytes, list[bytes]] = {}
         for line in lines:
-            name, value, lower = _field_of(line)
+            name, colon, value = line.partition(b":")
             self._headers.append((name, value))
-            if lower == b"content-length":
-                lengths.append(value.strip(b" \t"))
-            elif lower == b"transfer-encoding":
-                codings.append(value.strip(b" \t").lower())
-            elif lower == b"connection":
-                options += [option.strip(b" \t") for option in value.lower().split(b",")]
-            elif lower == b"content-encoding" and value.strip(b" \t").lower() != b"identity":
-                self._coding = value.strip(b" \t")
-        _check_framing(lengths, codings, is_newer)
+            known = _known_names.get(name) if colon else None
+            if known is None:
+                known = _checked_name(line)
+            if known:
+                framing.setdefault(known, []).append(value.strip(b" \t").lower())
+        lengths = framing.get(b"content-length", ())
+        codings = framing.get(b"transfer-encoding", ())
+        if codings or len(lengths) > 1:
+            _check_coding(codings, lengths, is_newer)
+        options: list[bytes] = []
+        if b"connection" in framing:
+            options = [option.strip(b" \t") for option in b",".join(framing[b"connection"]).split(b",")]
+        if b"content-encoding" in framing:
+            self._coding = b", ".join(each for each in framing[b"content-encoding"] if each != b"identity")
         self.keeps_alive = b"close" not in options and (is_newer or b"keep-alive" in options)
+        if lengths:
+            self._left = _length_of(lengths[0])
         if self._skips_body or self._status in _NO_BODY:
             self._finish()
         elif codings:
             self._step = AnswerParser._read_chunk_size
         elif lengths:
-            self._left = int(lengths[0])
             self._step = AnswerParser._read_counted
         else:
             self.keeps_alive = False
@@ -215,7 +222,7 @@ class AnswerParser:
             if end < 0:
                 return False
             for line in _lines_of(data[at:end]):
-                _field_of(line)
+                _checked_name(line)
             self._at = end
         self._finish()
         return True
@@ -251,32 +258,36 @@ def _lines_of(block: bytes) -> list[bytes]:
     return lines
 
 
-def _field_of(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Name, value, and the name in lower case. A malformed line is not quoted whole: it may hold a secret."""
-    name, colon, value = line.partition(b":")
-    lower = _known_names.get(name)
-    if lower is None or not colon:
-        if line[:1] in (b" ", b"\t"):
-            raise AnswerError("a header is folded over two lines")
-        if not colon or not _NAME.fullmatch(name):
-            raise AnswerError(f"the header {name[:40]!r} is malformed")
-        if len(_known_names) >= _MAX_KNOWN_NAMES:
-            _known_names.clear()
-        lower = _known_names[name] = name.lower()
-    return name, value, lower
+def _checked_name(line: bytes) -> bytes:
+    """The name of a header in lower case where it says how the answer is framed, else nothing.
+
+    A malformed line is not quoted whole: it may hold a secret.
+    """
+    name, colon, _ = line.partition(b":")
+    if line[:1] in (b" ", b"\t"):
+        raise AnswerError("a header is folded over two lines")
+    if not colon or not _NAME.fullmatch(name):
+        raise AnswerError(f"the header {name[:40]!r} is malformed")
+    if len(_known_names) >= _MAX_KNOWN_NAMES:
+        _known_names.clear()
+    known = name.lower()
+    _known_names[name] = known if known in _FRAMING else b""
+    return _known_names[name]
 
 
-def _check_framing(lengths: list[bytes], codings: list[bytes], is_newer: bool) -> None:
+def _length_of(value: bytes) -> int:
+    if not value.isdigit() or len(value) > _MAX_LENGTH_DIGITS:
+        raise AnswerError(f"its Content-Length is {value[:40]!r}")
+    return int(value)
+
+
+def _check_coding(codings: Sequence[bytes], lengths: Sequence[bytes], is_newer: bool) -> None:
     if len(lengths) > 1:
         raise AnswerError("it has more than one Content-Length")
-    if lengths and not _LENGTH.fullmatch(lengths[0]):
-        raise AnswerError(f"its Content-Length is {lengths[0][:40]!r}")
-    if not codings:
-        return
     if lengths:
         raise AnswerError("it has both Content-Length and Transfer-Encoding")
     if not is_newer:
         raise AnswerError("it has a Transfer-Encoding, which HTTP/1.0 has not")
-    if codings != [b"chunked"]:
+    if len(codings) > 1 or codings[0] != b"chunked":
         coding = b", ".join(codings)[:40].decode("latin-1")
         raise AnswerError(f"its transfer coding {coding!r} is not supported", UNSUPPORTED_ANSWER)

@@ -1,6 +1,8 @@
 """HTTP/1.1 between servers of a gym: one call at a time on a kept-open connection, whole answers, nothing else.
 
-A rollout makes eight or more of these calls, and each takes a quarter of the CPU that aiohttp takes: FIGURE. TLS, proxies, redirects, compression and streams are left to aiohttp (`nemo_gym/transport/_full_http.py`).
+A rollout makes eight or more of these calls, and each takes a quarter of the CPU that aiohttp takes: 0.046 ms against
+0.180 ms for a body of 1 KB, 0.055 ms against 0.190 ms for 30 KB (CPU of the client on uvloop, 64 calls in flight).
+TLS, proxies, redirects, compression and streams are left to aiohttp (`nemo_gym/transport/_full_http.py`).
 
 A connection carries the next call only after an answer that ended where its head said, with nothing behind it. What
 arrives before a call is sent breaks the connection, so that no call gets the answer of another.

@@ -35,7 +35,7 @@ LOOK_AGAIN_S = 0.25
 """How often a waiting call looks whether a probe has come to something."""
 UNREACHABLE_CODES = frozenset({"connect_refused", "connect_timeout"})
 UNREACHABLE_STATUSES = frozenset({502, 503})
-"""What a proxy answers for an engine that is gone. A 504 may be about one request alone, a 429 is no outage."""
+"""Answers of a proxy whose engine is gone. A 504 may be about one request alone, a 429 is no outage."""
 LOG_AGAIN_AFTER_S = 30.0
 
 
@@ -64,7 +64,7 @@ class CircuitBreaker:
     url: str
     since: float
     last: TransportError | Reply
-    """What it failed with last."""
+    """The last failure."""
     failures: int = 0
     state: CircuitState = CircuitState.CLOSED
     waits_s: float = FIRST_PROBE_AFTER_S
@@ -111,7 +111,7 @@ class CircuitBreaker:
             self._become(CircuitState.OPEN, now)
 
     def given_up(self, now: float) -> TransportError | Reply:
-        """What a call comes to that will not wait any longer.
+        """The end of a call that will not wait any longer.
 
         An endpoint that was tried for a caller's whole budget is not worth another attempt at the rollout, so the
         error says that it is not retryable.
@@ -185,7 +185,7 @@ _of_transport: weakref.WeakKeyDictionary[Transport, CircuitBreakers] = weakref.W
 
 
 def breakers_of(transport: Transport) -> CircuitBreakers:
-    """What is known about the endpoints behind `transport`, whoever called them."""
+    """The circuit breakers that all callers of `transport` share."""
     breakers = _of_transport.get(transport)
     if breakers is None:
         breakers = _of_transport[transport] = CircuitBreakers()

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _RESERVED_FILES = 256
 _MOST_FILES = 1 << 20
-"""What to ask for where the system names no limit."""
+"""Asked for where the system names no limit."""
 
 
 def raise_file_limit() -> int:

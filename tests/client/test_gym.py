@@ -6,6 +6,7 @@ import logging
 import socket
 import subprocess
 import sys
+import time
 from contextlib import aclosing
 from pathlib import Path
 
@@ -161,6 +162,22 @@ async def test_a_reader_that_pauses_pauses_the_run() -> None:
     assert body.count(b'"reward":') == count
     assert b'"scored":40' in body
     assert asked.total() == 2 * count
+
+
+def test_a_trainer_that_pauses_in_its_loop_pauses_the_run() -> None:
+    count = 150
+    padded = [{**row, "padding": "x" * 300_000} for row in rows(count)]
+    with gym_in_a_thread() as running:
+        asked = running.engine.stats.requests
+        rollouts = Gym.connect(url=running.url, token=TOKEN).rollouts(padded, num_samples_in_parallel=4)
+        next(rollouts)
+        before = -1
+        while before != asked.total():
+            before = asked.total()
+            time.sleep(0.5)
+        assert asked.total() < 2 * count * 0.8
+        assert len(list(rollouts)) == count - 1
+        assert asked.total() == 2 * count
 
 
 async def slow_connection(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.failures import TransportError
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.errors import LaunchError
@@ -68,7 +69,7 @@ async def test_a_crashed_server_comes_back_on_its_socket_while_a_caller_waits(
         await gym.wait_ready()
         url = gym.addresses["fragile"][0]
         before = (await facts_of(url))["pid"]
-        with pytest.raises(ConnectionError):
+        with pytest.raises(TransportError, match="broke the connection off"):
             await facts_of(url, "/crash")
         after = (await facts_of(url))["pid"]  # connects while nobody accepts
         assert after != before
@@ -106,7 +107,7 @@ async def test_stopping_ends_a_server_too_that_will_not_end(
         assert pid is not None
         wait_until_gone(pid)
     for server in gym.servers:
-        with pytest.raises(ConnectionRefusedError):
+        with pytest.raises(TransportError, match="refuses the connection"):
             await facts_of(server.url)
 
 

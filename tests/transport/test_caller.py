@@ -190,3 +190,37 @@ async def test_what_is_logged_names_peer_cause_and_session_but_no_query(
     )
     (message,) = caplog.messages
     assert message == "GET /models of `model` (http://a) failed: HTTP 429; trying again [attempt-7]"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_an_error_that_names_its_target_and_is_not_tried_again(status: int) -> None:
+    peer = Peer(reply(status, location="https://elsewhere/v1/?key=secret"))
+    with pytest.raises(TransportError, match=f"HTTP {status} to https://elsewhere/v1/") as caught:
+        await make_caller(peer, Clock()).call("model", "POST", "/x", repeatable=True)
+    assert (caught.value.failure.code, caught.value.failure.retryable) == ("redirected", False)
+    assert "secret" not in str(caught.value)
+    assert len(peer.calls) == 1
+
+
+async def test_304_is_no_redirect() -> None:
+    answer = await make_caller(Peer(reply(304)), Clock()).call("model", "GET", "/x")
+    assert answer.status == 304
+
+
+@pytest.mark.parametrize(("repeatable", "sent"), [(True, 2), (False, 1)])
+async def test_a_malformed_answer_is_sent_again_only_where_that_is_harmless(
+    repeatable: bool, sent: int
+) -> None:
+    peer = Peer(broken("malformed_answer"), reply(200))
+    calling = make_caller(peer, Clock()).call("model", "POST", "/x", repeatable=repeatable)
+    if repeatable:
+        assert (await calling).status == 200
+    else:
+        with pytest.raises(TransportError, match="malformed_answer"):
+            await calling
+    assert len(peer.calls) == sent
+
+
+async def test_a_connection_that_broke_before_the_call_was_sent_is_harmless_to_any_call() -> None:
+    peer = Peer(broken("unasked_answer"), reply(200))
+    assert (await make_caller(peer, Clock()).call("model", "POST", "/x")).status == 200
