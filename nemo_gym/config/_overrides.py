@@ -4,7 +4,7 @@
 and `--flag` are other spellings of `++key=value` and `++flag=true`. Dots reach into mappings and lists; values are
 scalars, `[lists]` or `{key: value}` mappings.
 
-Hydra is imported only when there is something to parse that is not plain.
+Hydra is imported only when there is something to parse.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nemo_gym.config._plain_overrides import is_plain, read_plain
 from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
@@ -106,9 +105,6 @@ def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     if not parts["equals"] and parts["action"] != "~":
         problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
         return None
-    action = Action(parts["action"] or "")
-    if is_plain(key, value):
-        return Override(action, key, from_plain(read_plain(value), where, problems), where)
     return _parse_by_hydra(argument, parts, where, problems)
 
 

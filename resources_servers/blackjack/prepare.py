@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
+from nemo_gym.datasets.making import generator_options, write_rows
 from resources_servers.blackjack.game import best_play
 
 INSTRUCTIONS = (
@@ -29,14 +27,9 @@ def make_task(seed: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0, help="the first seed to try")
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
+    options = generator_options(__doc__, arguments)
     seeds = islice(winnable_seeds(options.seed), options.size)
-    options.output.write_text("".join(json.dumps(make_task(seed)) + "\n" for seed in seeds), encoding="utf-8")
-    print(f"{options.size} tasks in {options.output}")
+    write_rows(map(make_task, seeds), options.output)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ The events are laid out first and the constraints drawn around them, so that eve
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
 from resources_servers.calendar.scheduling import GRID, ExpectedEvent, schedule
 
 DAY_START, DAY_END = 10 * 60, 16 * 60
@@ -143,17 +142,8 @@ def calendar(starts: dict[int, int], expected: dict[int, ExpectedEvent], names: 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    rng = random.Random(options.seed)
-    lines = (json.dumps(make_task(index, rng)) + "\n" for index in range(options.size))
-    options.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{options.size} tasks in {options.output}")
+    options = generator_options(__doc__, arguments)
+    write_rows(made_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ The file: https://github.com/openai/human-eval (MIT).
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from nemo_gym.datasets.making import converted, converter_options, write_rows
 
 PROMPT = """\
 Complete the following Python function. Answer with the whole function in one ```python block; imports and helpers \
@@ -35,27 +34,9 @@ def task_row(problem: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def convert(source: Path, target: Path) -> int:
-    """Convert a file and give the number of its rows. Raises ValueError that names the line of a bad row."""
-    with source.open(encoding="utf-8") as lines, target.open("w", encoding="utf-8") as output:
-        count = 0
-        for count, line in enumerate(lines, start=1):
-            try:
-                row = task_row(json.loads(line))
-            except ValueError as error:
-                raise ValueError(f"{source}, line {count}: {error}") from error
-            output.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return count
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    print(f"{convert(arguments.input, arguments.output)} tasks in {arguments.output}")
+def main(arguments: list[str] | None = None) -> None:
+    options = converter_options(__doc__, arguments)
+    write_rows(converted(options.input, task_row), options.output)
 
 
 if __name__ == "__main__":

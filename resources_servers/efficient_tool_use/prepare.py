@@ -5,13 +5,11 @@ python prepare.py --size 1000 --seed 0 --output train.jsonl
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
 from resources_servers.efficient_tool_use.par import cheapest_plan
 from resources_servers.efficient_tool_use.stock import Bin, Tool, definitions
 
@@ -109,18 +107,9 @@ def _ask(clauses: Sequence[Clause], stock: dict[str, dict[str, int]], rng: rando
     return Question(f"How many units are there in total of {words}?", needed, sum(units(needed)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    lines = (json.dumps(make_task(index, rng)) + "\n" for index in range(arguments.size))
-    arguments.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{arguments.size} tasks in {arguments.output}")
+def main(arguments: list[str] | None = None) -> None:
+    options = generator_options(__doc__, arguments)
+    write_rows(made_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-from pathlib import Path
 from typing import Any
 
+from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
 from resources_servers.example_multi_step.app import value_of
 
 SYNONYMS = {
@@ -75,16 +73,9 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    lines = (json.dumps(make_task(index, rng)) + "\n" for index in range(arguments.size))
-    arguments.output.write_text("".join(lines))
-    print(f"{arguments.size} tasks in {arguments.output}")
+def main(arguments: list[str] | None = None) -> None:
+    options = generator_options(__doc__, arguments)
+    write_rows(made_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ python prepare.py --list                all kinds of instructions
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
 from resources_servers.instruction_following.instructions.catalog import ALL_KINDS
 from resources_servers.instruction_following.instructions.evaluation import read_instructions
 
@@ -171,31 +170,20 @@ def convert(row: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
+def main(arguments: list[str] | None = None) -> None:
+    parser = new_parser(__doc__)
+    add_generation(parser)
     parser.add_argument("--convert", type=Path, metavar="FILE")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--list", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.list:
+    options = parser.parse_args(arguments)
+    if options.list:
         print("\n".join(f"{kind.id}  {kind.wording}" for kind in ALL_KINDS.values()))
         return
-    if arguments.output is None:
+    if options.output is None:
         parser.error("--output is needed")
-    rng = random.Random(arguments.seed)
-    if arguments.convert:
-        rows = [
-            convert(json.loads(line)) for line in arguments.convert.read_text(encoding="utf-8").splitlines()
-        ]
-    else:
-        rows = [make_task(index, rng) for index in range(arguments.size)]
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    arguments.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{len(rows)} tasks in {arguments.output}")
+    rows = converted(options.convert, convert) if options.convert else made_tasks(make_task, options)
+    write_rows(rows, options.output)
 
 
 if __name__ == "__main__":

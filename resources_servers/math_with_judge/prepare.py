@@ -5,11 +5,10 @@ python prepare.py --input test.jsonl --output data/gsm8k_test.jsonl
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from nemo_gym.datasets.making import converted, converter_options, write_rows
 
 PROMPT = (
     "Solve the following problem. Put the final answer, and nothing else, inside \\boxed{{}}.\n\n{question}"
@@ -30,27 +29,9 @@ def task_row(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def convert(source: Path, target: Path) -> int:
-    """Convert a file and give the number of its rows. Raises ValueError that names the line of a bad row."""
-    with source.open(encoding="utf-8") as lines, target.open("w", encoding="utf-8") as output:
-        count = 0
-        for count, line in enumerate(lines, start=1):
-            try:
-                row = task_row(json.loads(line))
-            except (ValueError, KeyError) as error:
-                raise ValueError(f"{source}, line {count}: {error}") from error
-            output.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return count
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    print(f"{convert(arguments.input, arguments.output)} tasks in {arguments.output}")
+def main(arguments: list[str] | None = None) -> None:
+    options = converter_options(__doc__, arguments)
+    write_rows(converted(options.input, task_row), options.output)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.datasets.making import new_parser, write_rows
 from resources_servers.reasoning_gym.scoring import check_row, make_dataset, quietly, task_names
 
 SYSTEM_PROMPT = (
@@ -47,25 +46,22 @@ def main(arguments: list[str] | None = None) -> None:
         print("\n".join(task_names()))
         return
     tasks = task_names() if "all" in options.task else options.task
-    count = 0
-    with options.output.open("w", encoding="utf-8") as output:
-        for task in tasks:
-            for row in generate_rows(
-                task,
-                size=options.size,
-                seed=options.seed,
-                config=options.config,
-                system_prompt=options.system_prompt,
-            ):
-                output.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
-    print(f"{count} rows of {len(tasks)} tasks in {options.output}")
+    rows = (
+        row
+        for task in tasks
+        for row in generate_rows(
+            task,
+            size=options.size,
+            seed=options.seed,
+            config=options.config,
+            system_prompt=options.system_prompt,
+        )
+    )
+    write_rows(rows, options.output, noun=f"rows of {len(tasks)} tasks")
 
 
 def _read_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--task", nargs="+", default=[], help="names of datasets, or `all`")
     parser.add_argument("--list", action="store_true", help="name all datasets and stop")
     parser.add_argument("--size", type=int, default=5, help="rows of each dataset")
@@ -89,8 +85,4 @@ def _read_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ConfigError, InputError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    main()

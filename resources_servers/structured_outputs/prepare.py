@@ -7,7 +7,6 @@ python prepare.py --convert structeval.jsonl --output tasks.jsonl
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
 from resources_servers.structured_outputs.checking import Extraction, read_schema
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
 from resources_servers.structured_outputs.documents.writing import write_document
@@ -179,25 +179,14 @@ def _member(place: Row, name: str) -> Row:
     return member
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
+def main(arguments: list[str] | None = None) -> None:
+    parser = new_parser(__doc__)
+    add_generation(parser)
     parser.add_argument("--convert", type=Path, metavar="FILE")
     parser.add_argument("--output", type=Path, required=True)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    if arguments.convert:
-        rows = [
-            convert(json.loads(line)) for line in arguments.convert.read_text(encoding="utf-8").splitlines()
-        ]
-    else:
-        rows = [make_task(index, rng) for index in range(arguments.size)]
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    arguments.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{len(rows)} tasks in {arguments.output}")
+    options = parser.parse_args(arguments)
+    rows = converted(options.convert, convert) if options.convert else made_tasks(make_task, options)
+    write_rows(rows, options.output)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-from pathlib import Path
 from typing import Any
 
+from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
 from resources_servers.text_gymnasium.frozen_lake import draw_map, shortest_way
 
 INSTRUCTIONS = (
@@ -37,15 +35,8 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    rng = random.Random(options.seed)
-    lines = (json.dumps(make_task(index, rng)) + "\n" for index in range(options.size))
-    options.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{options.size} tasks in {options.output}")
+    options = generator_options(__doc__, arguments)
+    write_rows(made_tasks(make_task, options), options.output)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,14 @@ Every kind of task is a function that draws the details of one, or gives up wher
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from nemo_gym.datasets.making import generator_options, write_rows
 from resources_servers.workplace_assistant.generator import NOW, generate, name_of
 from resources_servers.workplace_assistant.tables import Row, Workplace
 from resources_servers.workplace_assistant.toolkits import TOOLS
@@ -277,16 +276,8 @@ def row_of(index: int, task: Task) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args(arguments)
-    lines = (json.dumps(row) + "\n" for row in islice(make_rows(options.seed), options.size))
-    options.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{options.size} tasks in {options.output}")
+    options = generator_options(__doc__, arguments, size=8)
+    write_rows(islice(make_rows(options.seed), options.size), options.output)
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ def test_loading_leaves_what_it_was_given_alone(tmp_path: Path) -> None:
         ("import nemo_gym.config.loading", ("omegaconf", "hydra")),
         ("from nemo_gym.config import load; load([], env_path=None)", ("omegaconf", "hydra")),
         (
-            "from nemo_gym.config import load; load(['+policy_base_url=http://host/v1', '--port_range_low', '2000'], "
-            "initial={'policy_model_name': '${policy_base_url}'})",
+            "from nemo_gym.config import load; load([], initial={'policy_base_url': 'http://host/v1', "
+            "'policy_model_name': '${policy_base_url}'})",
             ("omegaconf", "hydra"),
         ),
         ("from nemo_gym.cli.command import *; COMMAND.help()", ("omegaconf", "hydra", "yaml")),

@@ -3,12 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from nemo_gym.config._overrides import Action, parse_overrides
-from nemo_gym.config._plain_overrides import is_plain, read_plain
 from nemo_gym.config.nodes import to_plain
 from nemo_gym.config.problems import Problem, Problems
 
@@ -55,39 +51,6 @@ def refused(*arguments: str) -> list[Problem]:
 )
 def test_hydras_grammar_is_understood(argument: str, action: Action, key: str, value: Any) -> None:
     assert parsed(argument) == [(action, key, value)]
-
-
-_WORDS = st.one_of(
-    st.sampled_from(
-        ["0", "-12", "+7", "true", "FALSE", "Null", "inf", "NaN", "1_0", "1e5", "01", "-", "a-1", "+x"]
-    ),
-    st.from_regex(r"(\.{0,2}/|[A-Za-z_])[A-Za-z0-9_/.:@%*?|+-]{0,8}", fullmatch=True),
-)
-_VALUES = st.one_of(_WORDS, st.lists(_WORDS, max_size=4).map(lambda words: f"[{', '.join(words)}]"))
-
-
-@given(st.from_regex(r"[A-Za-z_][A-Za-z_0-9-]{0,3}(\.[a-z0-9]{1,3}){0,2}", fullmatch=True), _VALUES)
-@settings(max_examples=200)
-def test_what_reads_without_hydra_reads_as_with_it(key: str, value: str) -> None:
-    assume(is_plain(key, value))
-    by_hydra = OverridesParser.create().parse_override(f"{key}={value}")
-    assert not by_hydra.is_sweep_override()
-    assert by_hydra.key_or_group == key
-    assert repr(read_plain(value)) == repr(by_hydra.value())
-
-
-@pytest.mark.parametrize(
-    "value", ["x", "/a/b.yaml", "../b-c.jsonl", "http://host:80/v1", "-3", "[a, 1,null]", "[]", "TRUE"]
-)
-def test_words_numbers_and_lists_of_them_are_plain(value: str) -> None:
-    assert is_plain("a.b_c.d-e", value)
-
-
-@pytest.mark.parametrize(
-    "value", ["", "a,b", "'a'", "{a: 1}", "${a}", "f(x)", "a b", "[[a]]", "1.5", r"a\,b", "é"]
-)
-def test_the_rest_is_left_to_hydra(value: str) -> None:
-    assert not is_plain("a", value)
 
 
 def test_a_value_may_follow_its_key_after_a_space() -> None:

@@ -38,9 +38,12 @@ def test_the_command_converts_every_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ['{"task_id": "x", "prompt": 3}', "{"])
-def test_a_bad_row_is_named_by_its_line(tmp_path: Path, bad: str) -> None:
+def test_a_bad_row_is_named_by_its_line(tmp_path: Path, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "rows.jsonl"
     good = {"task_id": "t", "prompt": "p", "entry_point": "e", "test": "t"}
     source.write_text(json.dumps(good) + "\n" + bad + "\n")
-    with pytest.raises(ValueError, match="line 2: "):
-        prepare.convert(source, tmp_path / "tasks.jsonl")
+    with pytest.raises(SystemExit) as end:
+        prepare.main(["--input", str(source), "--output", str(tmp_path / "tasks.jsonl")])
+    assert end.value.code == 2
+    assert f"{source}:2: " in capsys.readouterr().err
+    assert not (tmp_path / "tasks.jsonl").exists()

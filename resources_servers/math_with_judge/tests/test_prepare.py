@@ -35,8 +35,11 @@ def test_the_command_converts_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ['{"question": "q", "answer": "no mark"}', '{"question": "q"}', "{"])
-def test_a_bad_row_is_named_by_its_line(tmp_path: Path, bad: str) -> None:
+def test_a_bad_row_is_named_by_its_line(tmp_path: Path, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "test.jsonl"
     source.write_text(json.dumps(GSM8K_ROW) + "\n" + bad + "\n")
-    with pytest.raises(ValueError, match="line 2: "):
-        prepare.convert(source, tmp_path / "tasks.jsonl")
+    with pytest.raises(SystemExit) as end:
+        prepare.main(["--input", str(source), "--output", str(tmp_path / "tasks.jsonl")])
+    assert end.value.code == 2
+    assert f"{source}:2: " in capsys.readouterr().err
+    assert not (tmp_path / "tasks.jsonl").exists()

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from responses_api_models.replay_model.app import ReplayModel
-from responses_api_models.replay_model.prepare import BAD_USAGE, main
+from responses_api_models.replay_model.prepare import main
 
 QUESTIONS = ["What is 1 + 1?", 'Who said "yes" – and to whom?']
 
@@ -24,20 +24,20 @@ def task(question: str) -> dict[str, Any]:
     return {"responses_create_params": {"input": messages}, "expected_answer": "2"}
 
 
-def prepare(folder: Path, tasks: list[Any], answers: list[Any], *options: str) -> int:
+def prepare(folder: Path, tasks: list[Any], answers: list[Any], *options: str) -> None:
     given = {
         "--tasks": write(folder / "tasks.jsonl", tasks),
         "--answers": write(folder / "answers.jsonl", answers),
         "--answer-field": "solution",
         "--output": folder / "recordings.jsonl",
     }
-    return main([*(str(word) for pair in given.items() for word in pair), *options])
+    main([*(str(word) for pair in given.items() for word in pair), *options])
 
 
 async def test_every_task_gets_the_answer_of_its_row(tmp_path: Path) -> None:
     tasks = [task(question) for question in QUESTIONS]
     answers = [{"question": question, "solution": f"It is {i}."} for i, question in enumerate(QUESTIONS)]
-    assert prepare(tmp_path, tasks, answers, "--question-field", "question") == 0
+    prepare(tmp_path, tasks, answers, "--question-field", "question")
     server = ReplayModel.standalone(recordings=[str(tmp_path / "recordings.jsonl")])
     assert isinstance(server, ReplayModel)
     for number, row in enumerate(tasks):
@@ -69,6 +69,8 @@ def test_rows_that_do_not_fit_are_named(
     options: tuple[str, ...],
     told: str,
 ) -> None:
-    assert prepare(tmp_path, tasks, answers, *options) == BAD_USAGE
+    with pytest.raises(SystemExit) as end:
+        prepare(tmp_path, tasks, answers, *options)
+    assert end.value.code == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "recordings.jsonl").exists()
