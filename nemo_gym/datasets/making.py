@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import orjson
 
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.rollouts.output import replacing
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.plan.dataset import read_lines
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ from nemo_gym.datasets._sightings import Place, Repetition, SplitSightings
 from nemo_gym.datasets._statistics import DatasetStatistics
 from nemo_gym.datasets.checking import check_line
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of

@@ -8,7 +8,7 @@ import orjson
 
 from nemo_gym.config.prompts import apply_prompt_to_row, load_prompt_config
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.output import replacing
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
 from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, parse_row

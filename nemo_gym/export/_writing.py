@@ -15,8 +15,8 @@ import orjson
 import zstandard
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import ENDINGS as JSONL_ENDINGS
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.dataset import read_lines
 
 ENDINGS = (*JSONL_ENDINGS, ".parquet")

@@ -20,9 +20,9 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_identities, read_places
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain
 from nemo_gym.rollouts.plan.identity import (

@@ -31,10 +31,10 @@ from nemo_gym.rollouts.lookback._reverifier import (
     task_row_of,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun, is_judge_failure
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import code_identity, lasting
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt

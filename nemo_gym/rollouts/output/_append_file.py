@@ -16,8 +16,8 @@ from typing import Final
 import orjson
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.disk import disk, write_all
-from nemo_gym.rollouts.output.output import write_atomically
 
 log = logging.getLogger(__name__)
 

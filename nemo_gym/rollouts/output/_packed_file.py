@@ -18,8 +18,8 @@ from typing import Final
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import disk
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.compression import DAMAGE, Codec, Frames, codec_of, journal_of
 
 log = logging.getLogger(__name__)

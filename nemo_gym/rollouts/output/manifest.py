@@ -21,7 +21,7 @@ import orjson
 from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.output import write_atomically
+from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.plan.inspection import Inspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from nemo_gym.cli import aggregate_rollouts
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.merging import merge_shards
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 from tests.rollouts.doubles import identities, read_rows

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId

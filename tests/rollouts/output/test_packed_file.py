@@ -16,8 +16,8 @@ import zstandard
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import Disk
-from nemo_gym.rollouts.output.output import replacing
 from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of, open_content
 from nemo_gym.rollouts.plan.dataset import opened_plain
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.output import replacing, write_atomically
+from nemo_gym.rollouts.output.atomic import replacing, write_atomically
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 
