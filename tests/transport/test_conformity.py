@@ -237,6 +237,7 @@ def test_bytes_behind_an_answer_are_no_answer_to_the_next_call(
         echo = Echo(KEPT[0], behind, cut)
         async with echo.serving() as url:
             await ask(PlainHttp(), url)
+            assert len(echo.connections) == 4
 
     length = len(KEPT[0] % (2, b"/0"))
     for cut in (None, 1, length - 1, length, length + 1):
