@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.datasets.sightings import prompt_digest, row_digest
+from nemo_gym.datasets.duplicates import prompt_digest, row_digest
 from nemo_gym.rollouts.task_rows import Task
 
 
