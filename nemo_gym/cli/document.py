@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import Command, ConfigCommand
-from nemo_gym.config.document import describe_default, describe_type
+from nemo_gym.config.document import describe_default, describe_type, table_row
 
 _INTRODUCTION = """\
 # Commands
@@ -55,8 +55,7 @@ def _render(command: Command[Any]) -> str:
 def _rows(fields: dict[str, FieldInfo]) -> Iterator[str]:
     for name, field in fields.items():
         value = f"{describe_type(field.annotation)}, {describe_default(field)}"
-        cells = (f"`{field.alias or name}`", value, field.description or "")
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield table_row(f"`{field.alias or name}`", value, field.description or "")
 
 
 if __name__ == "__main__":

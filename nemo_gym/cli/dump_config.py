@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class DumpConfigKeys(Keys):
-    explain: bool = Field(False, description="Say of every value where it came from and what it beat.")
+    explain: bool = Field(
+        False, description="Say of every value where it came from and which values it overrides."
+    )
     as_json: bool = Field(False, alias="json", description="Print JSON instead of YAML.")
 
 
@@ -39,13 +41,15 @@ def dump_config(keys: DumpConfigKeys, config: GlobalConfig) -> int:
 
 
 def explanations(config: GlobalConfig) -> dict[str, Any]:
-    """Dotted path to `{value, from, written, beat: [{value, from}]}`."""
+    """Dotted path to `{value, from, written, beat: [{value, from}]}`; `beat` are the values that it overrides."""
     return {
         each.path: {
             "value": each.value,
             "from": str(each.where),
             **({"written": each.written} if each.written else {}),
-            "beat": [{"value": beaten.value, "from": str(beaten.where)} for beaten in each.beat],
+            "beat": [
+                {"value": overridden.value, "from": str(overridden.where)} for overridden in each.overridden
+            ],
         }
         for each in config.provenance.explanations()
     }

@@ -33,12 +33,12 @@ COMMAND = Command(
 
 
 def upload(keys: UploadKeys) -> int:
-    from nemo_gym.datasets.checking import require_objects
+    from nemo_gym.datasets.checking import read_rows
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.rollouts.plan.dataset import locate
 
     path = locate(Path(keys.input_jsonl_fpath))
-    rows = require_objects(path)
+    rows = sum(1 for _ in read_rows(path))
     name = keys.artifact_fpath or path.name
     url = HuggingFaceHub(keys.hf_token).hand_on(
         path, keys.repo_id, name, private=keys.private, message=keys.message

@@ -1,7 +1,7 @@
 """From files, `env.yaml`, an initial configuration and a command line to one tree.
 
-Low to high: the files of `config_paths` (a file beats what it includes; of files listed together the later beats
-the earlier), `env.yaml`, the initial configuration, the command line.
+Low to high: the files of `config_paths` (a file overrides those that it includes; of files listed
+together the later overrides the earlier), `env.yaml`, the initial configuration, the command line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nemo_gym.config.nodes import (
     Node,
     Scalar,
     from_plain,
-    lay_over,
+    merge,
     node_at,
     remove_at,
     set_at,
@@ -61,7 +61,7 @@ def compose(
 
     With `read_files` false, `config_paths` is a key like any other.
     """
-    top = lay_over(sources.env, sources.initial)
+    top = merge(sources.env, sources.initial)
     typed_keys = {str(split_path(override.key, top)[0]) for override in sources.overrides}
     top = _apply(sources.overrides, top, Problems(), typed_keys)
     files = _Files(sources.working_directory, to_plain(top), problems)
@@ -70,12 +70,12 @@ def compose(
         files.include(paths, {})
     root: Node = DictNode({}, Location("configuration"))
     for node in (*files.loaded.values(), sources.env, sources.initial):
-        root = lay_over(root, node)
+        root = merge(root, node)
     root = _apply(sources.overrides, root, problems, known_keys)
     if read_files and CONFIG_PATHS in root.entries:
         given = root.entries[CONFIG_PATHS]
         loaded = ListNode(
-            tuple(Scalar(str(path), given.where) for path in files.loaded), given.where, given.beaten
+            tuple(Scalar(str(path), given.where) for path in files.loaded), given.where, given.overridden
         )
         root = replace(root, entries={**root.entries, CONFIG_PATHS: loaded})
     return Composed(root, frozenset(files.named))

@@ -1,4 +1,4 @@
-"""`_inherit_from`, `_copy` and `_delete_key`: mappings laid over others of the same configuration.
+"""`_inherit_from`, `_copy` and `_delete_key`: mappings merged into others of the same configuration.
 
 A mapping with a directive is a stack of layers: what its source is made of, then itself. The layers of a path are
 found on demand from the layers of the path above it, so a chain of directives resolves in the order in which it
@@ -22,9 +22,9 @@ from nemo_gym.config.nodes import (
     Node,
     Path,
     Scalar,
-    beaten_by_another,
     children_of,
     node_at,
+    overridden_by_another,
     remove_at,
     render_path,
     split_path,
@@ -103,7 +103,7 @@ class Directives:
         self._check_deletions(layers, path)
         top = layers[-1]
         assert isinstance(top, DictNode)
-        return DictNode(entries, top.where, top.beaten)
+        return DictNode(entries, top.where, top.overridden)
 
     def _check_deletions(self, layers: Layers, path: Path) -> None:
         below: set[str] = set()
@@ -188,7 +188,7 @@ class Directives:
         if keys:
             self._problems.add(
                 node.where,
-                f"{text!r} is not a mapping, so no keys can be laid over it: {', '.join(keys)}.",
+                f"{text!r} is not a mapping, so no keys can be merged into it: {', '.join(keys)}.",
                 "Remove them, or inherit from a mapping.",
             )
         return below
@@ -254,5 +254,5 @@ def _stack(below: Layers, above: Layers) -> Layers:
     lowest = above[0]
     if isinstance(lowest, DictNode) and isinstance(below[-1], DictNode):
         return (*below, *above)
-    beaten = tuple(node for layer in reversed(below) for node in beaten_by_another(layer))
-    return (replace(lowest, beaten=(*lowest.beaten, *beaten)), *above[1:])
+    overridden = tuple(node for layer in reversed(below) for node in overridden_by_another(layer))
+    return (replace(lowest, overridden=(*lowest.overridden, *overridden)), *above[1:])

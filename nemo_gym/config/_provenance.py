@@ -1,4 +1,4 @@
-"""Where every value of a configuration came from, and what it beat."""
+"""Where every value of a configuration came from, and which values it overrides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT = Location("default")
 
 
 @dataclass(frozen=True, slots=True)
-class Beaten:
+class Overridden:
     """A value that another one replaced."""
 
     value: Any
@@ -33,13 +33,13 @@ class Explanation:
     """Where it was written; `default` when nobody wrote it."""
     written: str | None = None
     """The text with `${...}` that it was resolved from."""
-    beat: tuple[Beaten, ...] = ()
+    overridden: tuple[Overridden, ...] = ()
     """What it replaced, the nearest first."""
 
     def __str__(self) -> str:
         written = f", as {self.written}" if self.written else ""
-        beaten = "; ".join(f"beat {each.value!r} ({each.where})" for each in self.beat)
-        return f"{self.where}{written}{f'; {beaten}' if beaten else ''}"
+        overridden = "; ".join(f"overrides {each.value!r} ({each.where})" for each in self.overridden)
+        return f"{self.where}{written}{f'; {overridden}' if overridden else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class Provenance:
         if node is None:
             return Explanation(render_path(path), value, DEFAULT)
         is_secret = value == HIDDEN or path in self.secret_paths
-        beat = (
+        overridden = (
             ()
             if inherited
-            else tuple(Beaten(self._shown(each, path, is_secret), each.where) for each in node.beaten)
+            else tuple(Overridden(self._shown(each, path, is_secret), each.where) for each in node.overridden)
         )
         text = node.value if isinstance(node, Scalar) else None
         is_resolved = isinstance(text, str) and "${" in text
         written = str(hide_secrets(text, self.secrets)) if is_resolved else None
-        return Explanation(render_path(path), value, node.where, written, beat)
+        return Explanation(render_path(path), value, node.where, written, overridden)
 
     def _node_of(self, path: Path) -> tuple[Node | None, bool]:
         """The node at `path`, or the interpolation above it that brought it in."""

@@ -66,7 +66,7 @@ def report_unknown_keys(
     """
     read = set(known) | _named_keys(unresolved)
     for key, node in root.entries.items():
-        if key in read or is_server_block(node) or (_is_null(node) and node.beaten):
+        if key in read or is_server_block(node) or (_is_null(node) and node.overridden):
             continue
         message = f"Nothing reads the key {key!r}."
         remedy = did_you_mean(key, {*known, *_servers_of(root)})

@@ -47,6 +47,11 @@ def describe_default(field: FieldInfo) -> str:
     return f"default {str(default).lower() if isinstance(default, bool) else default}"
 
 
+def table_row(*cells: str) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
 def key_tables() -> str:
     """The global keys as Markdown: those that do something, then those that are merely accepted."""
     used = ["| key | value | meaning |", "|---|---|---|"]
@@ -54,10 +59,10 @@ def key_tables() -> str:
     for name, field in GlobalKeys.model_fields.items():
         description = field.description or ""
         if is_pointless(field):
-            accepted.append(f"| `{name}` | {description.partition(': ')[2]} |")
+            accepted.append(table_row(f"`{name}`", description.partition(": ")[2]))
         else:
             value = f"{describe_type(field.annotation)}, {describe_default(field)}"
-            used.append(f"| `{name}` | {value} | {description} |")
+            used.append(table_row(f"`{name}`", value, description))
     introduction = "Accepted, because configurations of other gyms have them; a warning says so:"
     return "\n".join([*used, "", introduction, "", *accepted])
 

@@ -50,7 +50,7 @@ class GlobalConfig:
     provenance: Provenance = field(repr=False)
 
     def explain(self, path: str) -> Explanation:
-        """Where the value at the dotted `path` came from and what it beat; raises `KeyError` when there is none."""
+        """Where the value at the dotted `path` came from and what it overrides; raises `KeyError` without one."""
         return self.provenance.explain(split_path(path, self.provenance.root))
 
     def is_given(self, path: str) -> bool:

@@ -1,7 +1,7 @@
-"""A configuration as a tree whose every node knows where it was written and what it beat.
+"""A configuration as a tree whose every node knows where it was written and which values it overrides.
 
-Sources are laid over one another with `lay_over`: mappings merge key by key, everything else replaces what is
-below it. A mapping's `_delete_key: "x, y"` removes those keys from everything the mapping is laid over.
+Sources are merged with `merge`: mappings key by key, while everything else replaces the value below it. A mapping's
+`_delete_key: "x, y"` removes those keys from every mapping that it is merged into.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIRECTIVE_TEXT = re.compile(r"\$\{(inherit_from|copy):([^{}]*)\}")
 class Scalar:
     value: Value
     where: Location
-    beaten: tuple[Node, ...] = ()
+    overridden: tuple[Node, ...] = ()
     """What stood here before, the nearest first."""
 
 
@@ -38,12 +38,12 @@ class Scalar:
 class ListNode:
     items: tuple[Node, ...]
     where: Location
-    beaten: tuple[Node, ...] = ()
+    overridden: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A key that a mapping removes from what it is laid over."""
+    """A key that a mapping removes from those that it is merged into."""
 
     where: Location
     satisfied: bool = False
@@ -54,7 +54,7 @@ class Deletion:
 class DictNode:
     entries: Mapping[str, Node]
     where: Location
-    beaten: tuple[Node, ...] = ()
+    overridden: tuple[Node, ...] = ()
     deletions: Mapping[str, Deletion] = field(default_factory=dict)
 
 
@@ -100,35 +100,35 @@ def to_plain(node: Node) -> Any:
     return node.value
 
 
-def lay_over(lower: Node, upper: Node) -> Node:
-    """`upper` on top of `lower`."""
+def merge(lower: Node, upper: Node) -> Node:
+    """`lower` with `upper` merged into it; of two values, that of `upper` stays."""
     if not isinstance(upper, DictNode):
-        return replace(upper, beaten=(*upper.beaten, *beaten_by_another(lower)))
+        return replace(upper, overridden=(*upper.overridden, *overridden_by_another(lower)))
     if isinstance(lower, Scalar):
         lower = _directive_mapping(lower) or lower
     if not isinstance(lower, DictNode):
-        return replace(upper, beaten=(*upper.beaten, *beaten_by_another(lower)))
+        return replace(upper, overridden=(*upper.overridden, *overridden_by_another(lower)))
     entries = {key: node for key, node in lower.entries.items() if key not in upper.deletions}
     for key, node in upper.entries.items():
-        entries[key] = lay_over(entries[key], node) if key in entries else node
+        entries[key] = merge(entries[key], node) if key in entries else node
     deletions = dict(lower.deletions)
     for name, deletion in upper.deletions.items():
         deletions[name] = replace(deletion, satisfied=deletion.satisfied or name in lower.entries)
-    return DictNode(entries, lower.where, lower.beaten, deletions)
+    return DictNode(entries, lower.where, lower.overridden, deletions)
 
 
-def beaten_by_another(node: Node) -> tuple[Node, ...]:
-    """What a node that replaces `node` has beaten: `node` itself, then what that had beaten."""
-    return (replace(node, beaten=()), *node.beaten)
+def overridden_by_another(node: Node) -> tuple[Node, ...]:
+    """The values that a node overrides by replacing `node`: `node` itself, then those that it overrode."""
+    return (replace(node, overridden=()), *node.overridden)
 
 
 def _directive_mapping(node: Scalar) -> DictNode | None:
-    """`${inherit_from:a}` as `{_inherit_from: a}`, so that keys laid over it do not lose the inheritance."""
+    """`${inherit_from:a}` as `{_inherit_from: a}`, so that keys merged into it do not lose the inheritance."""
     match = DIRECTIVE_TEXT.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
         return None
     source = Scalar(match[2].strip(), node.where)
-    return DictNode({f"_{match[1]}": source}, node.where, node.beaten)
+    return DictNode({f"_{match[1]}": source}, node.where, node.overridden)
 
 
 def child(node: Node, part: str | int) -> Node | None:
@@ -166,9 +166,9 @@ def nearest_location(node: Node, path: Path) -> Location:
 
 
 def set_at(node: Node | None, path: Path, value: Node) -> Node:
-    """`node` with `value` laid over what is at `path`; mappings on the way are made, list items must exist."""
+    """`node` with `value` merged into what is at `path`; mappings on the way are made, list items must exist."""
     if not path:
-        return lay_over(node, value) if node is not None else value
+        return merge(node, value) if node is not None else value
     head, rest = path[0], path[1:]
     if isinstance(node, ListNode):
         below = child(node, head)
@@ -182,7 +182,7 @@ def set_at(node: Node | None, path: Path, value: Node) -> Node:
         return replace(
             node, entries={**node.entries, str(head): set_at(node.entries[str(head)], rest, value)}
         )
-    return lay_over(node, wrapped) if node is not None else wrapped
+    return merge(node, wrapped) if node is not None else wrapped
 
 
 def remove_at(root: DictNode, path: Path) -> DictNode:

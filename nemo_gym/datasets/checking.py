@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -40,15 +41,12 @@ def _faults_of(error: ValidationError) -> Iterator[Fault]:
         yield Fault(f"{PARAMS_KEY}{names}", problem["msg"].removeprefix("Value error, "))
 
 
-def require_objects(path: Path) -> int:
-    """How many rows a file has. Raises `ConfigError` for the first line that is no JSON object."""
-    rows = 0
-    for line in read_lines(path):
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file with the numbers of their lines. Raises `ConfigError` for a line that is no JSON object."""
+    for number, content in read_lines(path):
         try:
-            parse_row(line.content)
+            yield number, parse_row(content)
         except FaultyRowError as error:
             raise ConfigError(
-                f"{path}:{line.number}: the row {error.faults[0].message}", code="malformed_rows"
+                f"{path}:{number}: the row {error.faults[0].message}", code="malformed_rows"
             ) from error
-        rows += 1
-    return rows

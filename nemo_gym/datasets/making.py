@@ -18,11 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import orjson
-
+from nemo_gym.datasets.checking import read_rows
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.rollouts.output.atomic import replacing
-from nemo_gym.rollouts.plan.dataset import read_lines
 
 Row = dict[str, Any]
 BAD_INPUT = 2
@@ -63,18 +61,6 @@ def made_tasks(make_task: Callable[[int, random.Random], Row], options: argparse
     """The tasks of `options.size` calls with one source of randomness, seeded with `options.seed`."""
     rng = random.Random(options.seed)
     return (make_task(index, rng) for index in range(options.size))
-
-
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The rows of a JSONL file, plain or compressed, with their lines. Raises `ConfigError` for a line that is none."""
-    for number, content in read_lines(path):
-        try:
-            row = orjson.loads(content)
-        except orjson.JSONDecodeError as error:
-            raise bad_row(f"{path}:{number}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise bad_row(f"{path}:{number}: not a JSON object")
-        yield number, row
 
 
 def converted(path: Path, convert: Callable[[Row], Row]) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Datasets on their way into a run or a trainer: every row checked and counted, then put together split by split.
 
-The first pass reads everything: faults by file, line and field, statistics, rows that stand twice, and rows of train
-that give validation away. Nothing is written while a row is malformed, unless it may be left out. The second pass
+The first pass reads everything: faults by file, line and field, statistics, duplicate rows, and rows of train that leak
+from validation. Nothing is written while a row is malformed, unless it may be left out. The second pass
 writes `<split>.jsonl`, each row with the agent that runs it, its prompt filled in, as often as the dataset repeats it,
 and `<split>_metrics.json`, what the rows are like.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.config.types import DatasetType
-from nemo_gym.datasets._sightings import Place, Repetition, SplitSightings
+from nemo_gym.datasets._duplicates import Place, Repetition, SplitRows
 from nemo_gym.datasets._statistics import DatasetStatistics
 from nemo_gym.datasets.checking import check_line
 from nemo_gym.failures import ConfigError
@@ -28,7 +28,7 @@ from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task
 
 TRAIN: DatasetType = "train"
 HELD_OUT: tuple[DatasetType, ...] = ("validation", "benchmark")
-"""The splits that train must not give away."""
+"""The splits that must not leak into train."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class PreparationReport:
     """The first `SHOWN_FAULTS`."""
     fault_count: int = 0
     duplicates: list[Repetition] = field(default_factory=list)
-    """Rows that stand earlier in their split."""
+    """Rows that duplicate an earlier one of their split."""
     leaks: list[Repetition] = field(default_factory=list)
-    """Rows of train, and the row of a held-out split that each gives away."""
+    """Rows of train, and the row of a held-out split that each repeats."""
     written: dict[Path, int] = field(default_factory=dict)
     """File → rows."""
 
@@ -133,21 +133,21 @@ class Preparation:
         """Raises `ConfigError` for a prompt template that cannot be loaded."""
         self._sources = list(sources)
         self._shapers = [shaper_of(source.file, PlanSettings((source.file,))) for source in sources]
-        self._seen: dict[DatasetType, SplitSightings] = {}
+        self._seen: dict[DatasetType, SplitRows] = {}
         self.report = PreparationReport()
 
     def inspect(self) -> PreparationReport:
         """Read every file once. Raises `ConfigError` for one that is missing or damaged."""
         self.report.files = [FileReport(source) for source in self._sources]
         for number, file in enumerate(self.report.files):
-            seen = self._seen.setdefault(file.source.split, SplitSightings())
+            seen = self._seen.setdefault(file.source.split, SplitRows())
             for line, task in self._tasks(number):
                 if isinstance(task, FaultyRowError):
                     self._note_faults(number, line, task)
                     continue
                 file.statistics.add(task)
                 place = Place(number, line)
-                first = seen.note(task, place)
+                first = seen.add(task, place)
                 if first is not None:
                     self.report.duplicates.append(Repetition(place, first))
         self._find_leaks()
@@ -175,8 +175,8 @@ class Preparation:
                 place = Place(number, line)
                 if isinstance(task, FaultyRowError) or place in duplicates:
                     continue
-                given = (train.given_away(task, seen) for seen in held_out)
-                first = next((place for place in given if place is not None), None)
+                leaks = (train.leaked_from(seen, task) for seen in held_out)
+                first = next((leak for leak in leaks if leak is not None), None)
                 if first is not None:
                     self.report.leaks.append(Repetition(place, first))
 

@@ -15,12 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import orjson
 
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.identity import (
@@ -127,15 +129,12 @@ class Group:
     @property
     def mean(self) -> float:
         """The mean reward of the members."""
-        return sum(member.reward for member in self.members) / len(self.members)
+        return fmean(member.reward for member in self.members)
 
     @property
     def deviation(self) -> float:
         """The sample standard deviation of the members' rewards; 0 for fewer than two."""
-        if len(self.members) < 2:
-            return 0.0
-        mean = self.mean
-        return math.sqrt(sum((m.reward - mean) ** 2 for m in self.members) / (len(self.members) - 1))
+        return sample_standard_deviation([member.reward for member in self.members]) or 0.0
 
 
 def prompt_fingerprint(row: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from nemo_gym.config.document import describe_default, describe_type
+from nemo_gym.config.document import describe_default, describe_type, table_row
 from nemo_gym.export._formats import NAMES, Format, find_format
 from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export.report import LOSSES, SENTENCES, Report
@@ -104,8 +104,7 @@ def _options(fields: Mapping[str, FieldInfo], told: Mapping[str, Any]) -> Iterat
     for name, field in fields.items():
         default = "told by the input" if name in told else describe_default(field)
         value = f"{describe_type(field.annotation)}, {default}"
-        cells = (f"`+options.{name}`", value, field.description or "")
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield table_row(f"`+options.{name}`", value, field.description or "")
 
 
 def _table(title: str, told_as: str, sentences: Mapping[Any, str]) -> str:

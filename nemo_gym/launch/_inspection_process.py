@@ -131,7 +131,7 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
 
 def _inspection_of_failure(error: BaseException, script: Path) -> Inspection:
     if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent)):
-        return Inspection(unchecked=f"not installed: {', '.join(missing)}")
+        return Inspection(unchecked=f"its requirements are not met: {', '.join(missing)}")
     file, line = _place_of(error, script)
     return Inspection(code_fault=(file, line, f"The code fails: {_text_of(error)}."))
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import orjson
 
-from nemo_gym.datasets.making import Row, bad_row, new_parser, read_rows, write_rows
+from nemo_gym.datasets.checking import read_rows
+from nemo_gym.datasets.making import Row, bad_row, new_parser, write_rows
 
 
 def recordings_of(

@@ -72,7 +72,7 @@ def test_an_explained_dump_tells_of_every_value_where_it_came_from(
     steps = "weather_agent.responses_api_agents.small_agent.max_steps"
     text = dumped(capsys, "--explain", f"++{steps}=5")
     lines = {line.strip().partition("  # ")[0]: line.partition("  # ")[2] for line in text.splitlines()}
-    assert lines["max_steps: 5"] == f"command line: ++{steps}=5; beat 3 (weather.yaml:12:7)"
+    assert lines["max_steps: 5"] == f"command line: ++{steps}=5; overrides 3 (weather.yaml:12:7)"
     assert lines["base_url: http://localhost:8000/v1"] == "model.yaml:5:7, as ${policy_base_url}"
     assert lines["port: 11000"] == "default"
     assert yaml.safe_load(text)["head_server"]["port"] == 11000

@@ -13,7 +13,7 @@ SOURCES = ("included", "including", "later", "env", "initial", "command line")
 @pytest.mark.parametrize(
     "present", [each for each in product([False, True], repeat=len(SOURCES)) if any(each)]
 )
-def test_every_source_beats_the_ones_before_it(tmp_path: Path, present: tuple[bool, ...]) -> None:
+def test_every_source_overrides_the_ones_before_it(tmp_path: Path, present: tuple[bool, ...]) -> None:
     given = {name: name for name, is_present in zip(SOURCES, present, strict=True) if is_present}
     own = {name: f"hf_token: {name}\n" if name in given else "" for name in SOURCES}
     (tmp_path / "included.yaml").write_text(own["included"])
@@ -26,7 +26,7 @@ def test_every_source_beats_the_ones_before_it(tmp_path: Path, present: tuple[bo
     assert config.data["hf_token"] == list(given)[-1]
 
 
-def test_a_file_included_on_two_ways_is_read_once_and_beaten_by_both(tmp_path: Path) -> None:
+def test_a_file_included_on_two_ways_is_read_once_and_overridden_by_both(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("hf_token: base\npolicy_api_key: base\npolicy_model_name: base\n")
     (tmp_path / "left.yaml").write_text("config_paths: [base.yaml]\nhf_token: left\npolicy_api_key: left\n")
     (tmp_path / "right.yaml").write_text("config_paths: [base.yaml]\nhf_token: right\n")

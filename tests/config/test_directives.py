@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.config._directives import Directives
-from nemo_gym.config.nodes import DictNode, Scalar, from_plain, lay_over, node_at, to_plain
+from nemo_gym.config.nodes import DictNode, Scalar, from_plain, merge, node_at, to_plain
 from nemo_gym.config.problems import Location, Problems
 
 CHAIN: dict[str, Any] = {
@@ -112,7 +112,7 @@ def test_a_deletion_in_an_including_file_reaches_the_included_one_and_what_that_
     included = tree({"x": {"_copy": "s", "a": 1}, "s": {"a": 0, "b": 2}})
     including = tree({"x": {"_delete_key": "a"}})
     problems = Problems()
-    merged = lay_over(included, including)
+    merged = merge(included, including)
     assert isinstance(merged, DictNode)
     assert to_plain(Directives(merged, problems).resolve())["x"] == {"b": 2}
     assert not problems.found
@@ -125,16 +125,16 @@ def test_a_key_may_be_replaced_whole_by_deleting_it_beside_the_new_one() -> None
 
 def test_an_inheritance_is_taken_back_with_null() -> None:
     included = tree({"x": {"_inherit_from": "s", "a": 1}, "s": {"b": 2}})
-    merged = lay_over(included, tree({"x": {"_inherit_from": None}}))
+    merged = merge(included, tree({"x": {"_inherit_from": None}}))
     assert isinstance(merged, DictNode)
     assert to_plain(Directives(merged, Problems()).resolve()) == {"x": {"a": 1}, "s": {"b": 2}}
 
 
-def test_an_inherited_value_remembers_what_it_beat() -> None:
+def test_an_inherited_value_remembers_what_it_overrides() -> None:
     root = Directives(tree({"x": {"_copy": "s", "a": 2}, "s": {"a": 1}}), Problems()).resolve()
     found = node_at(root, ("x", "a"))
     assert isinstance(found, Scalar)
-    assert [to_plain(each) for each in found.beaten] == [1]
+    assert [to_plain(each) for each in found.overridden] == [1]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_an_inherited_value_remembers_what_it_beat() -> None:
         ({"a": {"_copy": "s.inn"}, "s": {"inner": 1}}, "`_copy`: there is no 's.inn'. Did you mean 'inner'?"),
         ({"a": {"_copy": 3}}, "`_copy` takes the dotted path of another key."),
         ({"a": {"_copy": "s", "_inherit_from": "s"}, "s": {}}, "a has two sources."),
-        ({"a": {"_copy": "s", "k": 1}, "s": 3}, "'s' is not a mapping, so no keys can be laid over it: k."),
+        ({"a": {"_copy": "s", "k": 1}, "s": 3}, "'s' is not a mapping, so no keys can be merged into it: k."),
         (
             {"a": {"_copy": "s", "_delete_key": "entr"}, "s": {"entry": 1}},
             "there is no key 'entr' in a. Did you mean 'entry'?",

@@ -11,8 +11,8 @@ from nemo_gym.config.nodes import (
     Node,
     Scalar,
     from_plain,
-    lay_over,
     leaves,
+    merge,
     node_at,
     remove_at,
     render_path,
@@ -42,7 +42,7 @@ def test_a_value_survives_the_tree(value: Any) -> None:
 
 @given(MAPPINGS, MAPPINGS)
 def test_every_value_of_the_upper_mapping_stands(low: Any, high: Any) -> None:
-    merged = lay_over(node(low), node(high))
+    merged = merge(node(low), node(high))
     for path, leaf in leaves(node(high)):
         if not isinstance(leaf, DictNode):
             found = node_at(merged, path)
@@ -51,39 +51,39 @@ def test_every_value_of_the_upper_mapping_stands(low: Any, high: Any) -> None:
 
 
 @given(MAPPINGS, MAPPINGS)
-def test_a_value_of_the_lower_mapping_stands_or_was_beaten(low: Any, high: Any) -> None:
-    merged = lay_over(node(low, "low"), node(high, "high"))
+def test_a_value_of_the_lower_mapping_stands_or_was_overridden(low: Any, high: Any) -> None:
+    merged = merge(node(low, "low"), node(high, "high"))
     for path, _ in leaves(node(low)):
         above = [
             found for depth in range(len(path) + 1) if (found := node_at(merged, path[:depth])) is not None
         ]
-        assert len(above) == len(path) + 1 or any(each.beaten for each in above)
+        assert len(above) == len(path) + 1 or any(each.overridden for each in above)
 
 
 @given(MAPPINGS)
 def test_laying_a_mapping_over_itself_changes_nothing(value: Any) -> None:
-    assert to_plain(lay_over(node(value), node(value))) == value
+    assert to_plain(merge(node(value), node(value))) == value
 
 
 def test_mappings_merge_and_everything_else_is_replaced() -> None:
-    merged = lay_over(node({"a": {"x": 1, "y": [1, 2]}, "b": 1}), node({"a": {"y": [3]}, "b": {"c": 2}}))
+    merged = merge(node({"a": {"x": 1, "y": [1, 2]}, "b": 1}), node({"a": {"y": [3]}, "b": {"c": 2}}))
     assert to_plain(merged) == {"a": {"x": 1, "y": [3]}, "b": {"c": 2}}
 
 
 def test_a_value_remembers_everything_that_it_beat_nearest_first() -> None:
-    merged = lay_over(lay_over(node({"a": 1}, "low"), node({"a": 2}, "middle")), node({"a": 3}, "high"))
+    merged = merge(merge(node({"a": 1}, "low"), node({"a": 2}, "middle")), node({"a": 3}, "high"))
     found = node_at(merged, ("a",))
     assert isinstance(found, Scalar)
-    assert [(to_plain(each), each.where.source) for each in found.beaten] == [(2, "middle"), (1, "low")]
+    assert [(to_plain(each), each.where.source) for each in found.overridden] == [(2, "middle"), (1, "low")]
 
 
 def test_deleted_keys_leave_what_is_below_and_not_what_stands_beside() -> None:
-    merged = lay_over(node({"a": {"x": 1, "y": 2, "z": 3}}), node({"a": {"_delete_key": "x, y", "y": 9}}))
+    merged = merge(node({"a": {"x": 1, "y": 2, "z": 3}}), node({"a": {"_delete_key": "x, y", "y": 9}}))
     assert to_plain(merged) == {"a": {"y": 9, "z": 3}}
 
 
-def test_keys_laid_over_a_directive_in_text_keep_the_directive() -> None:
-    merged = lay_over(node({"a": "${inherit_from:b.c}"}), node({"a": {"x": 1}}))
+def test_keys_merged_into_a_directive_in_text_keep_the_directive() -> None:
+    merged = merge(node({"a": "${inherit_from:b.c}"}), node({"a": {"x": 1}}))
     assert to_plain(merged) == {"a": {"_inherit_from": "b.c", "x": 1}}
 
 

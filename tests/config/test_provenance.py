@@ -10,19 +10,19 @@ from tests.config.small_gym import POLICY, load_in, load_text, write_gym
 STEPS = "weather_agent.responses_api_agents.small_agent.max_steps"
 
 
-def test_a_value_tells_where_it_came_from_and_all_that_it_beat(tmp_path: Path) -> None:
+def test_a_value_tells_where_it_came_from_and_all_that_it_overrides(tmp_path: Path) -> None:
     block = "  responses_api_agents:\n    small_agent:\n      max_steps: {}\n"
     write_gym(tmp_path, main=f"config_paths: [weather.yaml, model.yaml]\nweather_agent:\n{block.format(4)}")
     (tmp_path / "env.yaml").write_text(f"weather_agent:\n{block.format(5)}")
     config = load_in(tmp_path, "+config_paths=[main.yaml]", *POLICY, f"++{STEPS}=6")
     explanation = config.explain(STEPS)
     assert (explanation.value, str(explanation.where)) == (6, f"command line: ++{STEPS}=6")
-    assert [(each.value, str(each.where)) for each in explanation.beat] == [
+    assert [(each.value, str(each.where)) for each in explanation.overridden] == [
         (5, "env.yaml:4:7"),
         (4, "main.yaml:5:7"),
         (3, "weather.yaml:12:7"),
     ]
-    assert str(explanation).startswith(f"command line: ++{STEPS}=6; beat 5 (env.yaml:4:7); beat 4")
+    assert str(explanation).startswith(f"command line: ++{STEPS}=6; overrides 5 (env.yaml:4:7); overrides 4")
 
 
 def test_an_interpolated_value_tells_what_was_written(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_values_of_an_interpolated_mapping_are_explained_by_the_interpolation(tm
 def test_an_inherited_value_is_explained_by_its_source(tmp_path: Path) -> None:
     config = load_text(tmp_path, "heir: {_copy: base, b: 3}\nbase: {a: 1, b: 2}\n")
     assert str(config.explain("heir.a").where) == "main.yaml:2:8"
-    assert [each.value for each in config.explain("heir.b").beat] == [2]
+    assert [each.value for each in config.explain("heir.b").overridden] == [2]
 
 
 def test_a_default_is_explained_as_one(tmp_path: Path) -> None:
@@ -109,4 +109,4 @@ def test_no_secret_is_in_an_explanation_however_it_got_there(
 def test_what_a_secret_beat_is_hidden_too(tmp_path: Path) -> None:
     config = load_text(tmp_path, "hf_token: canary-old\n", "++hf_token=canary-new")
     explanation = config.explain("hf_token")
-    assert (explanation.value, [each.value for each in explanation.beat]) == (HIDDEN, [HIDDEN])
+    assert (explanation.value, [each.value for each in explanation.overridden]) == (HIDDEN, [HIDDEN])

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.datasets.checking import read_rows
 from nemo_gym.datasets.making import (
     converted,
     converter_options,
     generator_options,
     made_tasks,
-    read_rows,
     write_rows,
 )
 
@@ -57,7 +57,7 @@ def test_rows_are_converted_and_may_be_compressed(tmp_path: Path) -> None:
     [
         ({"b": 1}, "there is no field 'a'"),
         ({"a": "x"}, "invalid literal for int() with base 10: 'x'"),
-        ([1], "not a JSON object"),
+        ([1], "the row must be a JSON object, not a list"),
     ],
 )
 def test_a_bad_row_is_named_by_its_line(

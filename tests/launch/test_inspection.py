@@ -124,7 +124,8 @@ def test_a_missing_requirement_leaves_options_unchecked_and_says_so_in_one_line(
     put_first(folder, "import not_there\n")
     (folder / "resources_servers/weather/requirements.txt").write_text("not-there>=2\n")
     assert loaded(folder, f"+{WEATHER}.zzz=1").warnings == [
-        "the options of these servers are not checked: weather (not installed: not-there>=2 (not installed))"
+        "the options of these servers are not checked: weather (its requirements are not met: not-there>=2 (not "
+        "installed))"
     ]
 
 

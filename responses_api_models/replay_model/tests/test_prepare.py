@@ -58,7 +58,7 @@ async def test_every_task_gets_the_answer_of_its_row(tmp_path: Path) -> None:
             ("--question-field", "question"),
             "doesn't ask the 'question'",
         ),
-        ([5], [{"solution": "x"}], (), "tasks.jsonl:1: not a JSON object"),
+        ([5], [{"solution": "x"}], (), "tasks.jsonl:1: the row must be a JSON object"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(

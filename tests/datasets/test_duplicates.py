@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.datasets._sightings import prompt_digest, row_digest
+from nemo_gym.datasets._duplicates import prompt_digest, row_digest
 from nemo_gym.rollouts.plan.task_rows import Task
 
 

@@ -1,9 +1,9 @@
-"""Rows that stand twice, and rows of one split that give another's away.
+"""Duplicate rows, and leakage between splits.
 
 Two rows are the same when all but their ids is (`id`, `uuid`, what begins with `_ng_`), and the same agent runs them.
-Two rows ask the same when their input is, upper case and spaces aside, and so are their tools. What asks the same in
-train and in validation is a leak, even where the rows differ in something else, unless the prompt does not tell the
-task: one that several different rows of a split share (games that differ in a seed) is no sign.
+Two rows ask the same when their input is, upper case and spaces aside, and so are their tools. A row of train
+that asks the same as a row of validation is a leak, even where the two differ in something else, unless the prompt does
+not tell the task: a prompt that several different rows of a split share (games that differ in a seed) is no sign.
 
 Of a row, two digests of sixteen bytes are kept and where it was first seen.
 """
@@ -35,21 +35,21 @@ class Place(NamedTuple):
 
 
 class Repetition(NamedTuple):
-    """A row that another gives away."""
+    """A row that repeats another, in its own split or in a held-out one."""
 
     place: Place
     first: Place
 
 
 @dataclass(slots=True)
-class SplitSightings:
+class SplitRows:
     """The rows of one split."""
 
     rows: dict[bytes, Place] = field(default_factory=dict)
     prompts: dict[bytes, Place | None] = field(default_factory=dict)
 
-    def note(self, task: Task, place: Place) -> Place | None:
-        """Note a row; where it stood already, if it did."""
+    def add(self, task: Task, place: Place) -> Place | None:
+        """Add a row; the place of the row that it duplicates, if it does."""
         row = row_digest(task)
         first = self.rows.setdefault(row, place)
         if first != place:
@@ -58,8 +58,8 @@ class SplitSightings:
         self.prompts[prompt] = _SHARED if prompt in self.prompts else place
         return None
 
-    def given_away(self, task: Task, held_out: SplitSightings) -> Place | None:
-        """Where `held_out` has what this row of the split asks, if it has."""
+    def leaked_from(self, held_out: SplitRows, task: Task) -> Place | None:
+        """The row of `held_out` that asks the same as `task`, a row of this split, if there is one."""
         same = held_out.rows.get(row_digest(task))
         if same is not None:
             return same
