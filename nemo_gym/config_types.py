@@ -21,7 +21,6 @@ from nemo_gym.names import SERVER_KINDS, ServerKind
 
 __all__ = [
     "SERVER_KINDS",
-    "ServerKind",
     "AgentServerRef",
     "AggregateMetrics",
     "AggregateMetricsRequest",
@@ -37,5 +36,6 @@ __all__ = [
     "HuggingFaceSource",
     "ModelServerRef",
     "ResourcesServerRef",
+    "ServerKind",
     "ServerRef",
 ]

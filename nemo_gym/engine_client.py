@@ -7,7 +7,7 @@ from nemo_gym.engines.openai_client import (
 )
 
 __all__ = [
-    "EngineClient",
     "RATE_LIMIT_ERROR_CODES",
     "RETRY_ERROR_CODES",
+    "EngineClient",
 ]

@@ -7,7 +7,8 @@
 
 The servers, the collector and the journal are the real ones. What is put in place of the world are its seams: time,
 ids and chance (`nemo_gym.clock`), the network (`nemo_gym.transport.Transport`) and the disk
-(`nemo_gym.rollouts.output.disk`). After every event the laws in `laws` and `deadlines` are checked. See `docs/simulation.md`.
+(`nemo_gym.rollouts.output.disk`). After every event the laws in `laws` and `deadlines` are checked. See
+`docs/simulation.md`.
 """
 
 from simulation.play import Result, play

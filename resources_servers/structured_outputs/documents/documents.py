@@ -6,7 +6,7 @@
     xml    see `xml_documents`; leaves are text
     csv    an array of objects by the header's names; values are text
 
-`resources_servers.structured_outputs.documents.leaf_types` gives the leaves of XML and CSV the types that a schema names.
+`leaf_types` gives the leaves of XML and CSV the types that a schema names.
 """
 
 from __future__ import annotations
