@@ -35,8 +35,8 @@ from nemo_gym.cli.command import Keys
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, HttpTransport, Reply, Transport
 from perf.floor import answer, body_of, served
@@ -175,12 +175,12 @@ async def _collect(folder: Path, rows: int, repeats: int, agent_url: str) -> Fig
     host, _, port = agent_url.removeprefix("http://").partition(":")
     block = {"entrypoint": "app.py", "host": host or "127.0.0.1", "port": int(port or 1)}
     stub = StubAgent(HttpTransport() if agent_url else None, rows)
-    gym = Gym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
+    gym = RunningGym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
     settings = CollectSettings(
         datasets=(DatasetFile(_dataset(folder, rows // repeats), repeats, _AGENT),),
         output=folder / _OUTPUT,
         existing=Existing.RESUME,
-        limits=Limits(in_parallel=IN_PARALLEL),
+        limits=RunLimits(in_parallel=IN_PARALLEL),
         environment_metrics_max_rows=0,
     )
     began, cpu = time.perf_counter(), time.process_time()

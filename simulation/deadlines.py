@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.collector import RunLimits
 from simulation.events import AttemptId, Event, Kind, Sent
 from simulation.faults import AGENT, ASK, ENGINE, GENERATE, RUN, VERIFY
 from simulation.scenario import Scenario
@@ -154,7 +154,7 @@ class RunsEndWhenTold:
 
     def _tell(self, now: float) -> None:
         if self._due is None:
-            self._due = now + Limits().drain_s + _ENDING_TAKES_S
+            self._due = now + RunLimits().drain_s + _ENDING_TAKES_S
         else:
             self._due = min(self._due, now + _ENDING_TAKES_S)
         if not self._is_under_way:

@@ -11,13 +11,8 @@ from typing import Any
 import orjson
 
 from nemo_gym.cli.command import ExitCode
-from nemo_gym.rollouts.plan.identity import (
-    ATTEMPT_INDEX_KEY,
-    ROLLOUT_INDEX_KEY,
-    TASK_INDEX_KEY,
-    RolloutId,
-    identity_at,
-)
+from nemo_gym.names import ATTEMPT_INDEX_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.answer import FAILURE_KEY, NG_TERMINAL_KEY
 from simulation.environment import right_reward
 from simulation.events import AttemptId, Ended, Event, Kind, Rest, ToolRun, Verdict

@@ -18,9 +18,9 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import Gym, ask_head
+from nemo_gym.rollouts.run.discovery import RunningGym, ask_head
 from nemo_gym.rollouts.run.progress import NoDisplay, Pace
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
@@ -224,13 +224,13 @@ class _Play:
 
     async def _collect(self, existing: Existing) -> CollectSummary:
         transport = self._network.transport_of(self._collector)
-        gym = Gym(await ask_head(self._gym.head_url, transport))
+        gym = RunningGym(await ask_head(self._gym.head_url, transport))
         scenario, self._stop = self._scenario, Stop()
         settings = CollectSettings(
             datasets=(DatasetFile(self._dataset, scenario.repeats),),
             output=self._files.rows,
             existing=existing,
-            limits=Limits(
+            limits=RunLimits(
                 in_parallel=scenario.in_parallel,
                 max_attempts=scenario.max_attempts,
                 rollout_timeout_s=scenario.rollout_timeout_s,

@@ -16,7 +16,7 @@ from nemo_gym.failures import ConfigError
 if TYPE_CHECKING:
     from nemo_gym.rollouts.output.journal import Existing
     from nemo_gym.rollouts.plan.dataset import DatasetFile
-    from nemo_gym.rollouts.run.discovery import Gym
+    from nemo_gym.rollouts.run.discovery import RunningGym
     from nemo_gym.rollouts.run.settings import CollectSettings
     from nemo_gym.rollouts.run.summary import CollectSummary
 
@@ -150,7 +150,7 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
         return runner.run(main)
 
 
-async def run_collection(settings: CollectSettings, gym: Gym, *, as_json: bool = False) -> int:
+async def run_collection(settings: CollectSettings, gym: RunningGym, *, as_json: bool = False) -> int:
     """Collect from a running gym with progress, signals and summary as commands show them; the exit code."""
     from nemo_gym.rollouts.run.collect import collect
     from nemo_gym.rollouts.run.progress import display_for
@@ -181,7 +181,7 @@ def show(summary: CollectSummary, *, as_json: bool) -> None:
 
 def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> CollectSettings:
     """The settings that a command's keys ask for."""
-    from nemo_gym.rollouts.run.collector import Limits
+    from nemo_gym.rollouts.run.collector import RunLimits
     from nemo_gym.rollouts.run.settings import CollectSettings
 
     return CollectSettings(
@@ -193,7 +193,7 @@ def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> Collec
         existing=existing_of(keys.resume_from_cache, keys.overwrite),
         allow_identity_change=keys.allow_identity_change,
         skip_invalid_rows=keys.skip_invalid_rows,
-        limits=Limits(
+        limits=RunLimits(
             in_parallel=keys.num_samples_in_parallel,
             max_attempts=keys.max_attempts,
             rollout_timeout_s=keys.rollout_timeout_s,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nemo_gym.config import GlobalConfig, ServerInstance
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
     from nemo_gym.rollouts.lookback.stored import StoredRun
-    from nemo_gym.rollouts.run.discovery import Gym
+    from nemo_gym.rollouts.run.discovery import RunningGym
     from nemo_gym.rollouts.run.summary import CollectSummary
 
 
@@ -86,7 +86,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     from nemo_gym.cli.collect_rollouts import existing_of, run_in_loop, show
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, servers_for
     from nemo_gym.rollouts.lookback.stored import StoredRun
-    from nemo_gym.rollouts.run.collector import Limits
+    from nemo_gym.rollouts.run.collector import RunLimits
     from nemo_gym.rollouts.run.required_servers import require_agents
 
     settings = ReverifySettings(
@@ -95,7 +95,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         force=keys.force,
         existing=existing_of(keys.resume_from_cache, keys.overwrite),
         allow_identity_change=keys.allow_identity_change,
-        limits=Limits(
+        limits=RunLimits(
             in_parallel=keys.num_samples_in_parallel,
             max_attempts=keys.max_attempts,
             rollout_timeout_s=keys.rollout_timeout_s,
@@ -125,16 +125,16 @@ async def _reverify(
         from nemo_gym.launch.inline import inline as placed_inline
 
         async with placed_inline(part) as placed:
-            seen = discovery.Gym(placed.config, placed.token, placed.transport)
+            seen = discovery.RunningGym(placed.config, placed.token, placed.transport)
             return await _verify_in(settings, stored, survey, seen)
     reporter = LineReporter(lambda: sys.stderr)
     async with running(part, reporter, began=time.monotonic(), fork_server=None) as gym:
         await gym.wait_ready()
-        return await _verify_in(settings, stored, survey, discovery.Gym(gym.config, gym.token))
+        return await _verify_in(settings, stored, survey, discovery.RunningGym(gym.config, gym.token))
 
 
 async def _verify_in(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, gym: Gym
+    settings: ReverifySettings, stored: StoredRun, survey: Survey, gym: RunningGym
 ) -> CollectSummary:
     from nemo_gym.rollouts.lookback.reverify import reverify
     from nemo_gym.rollouts.run.progress import display_for

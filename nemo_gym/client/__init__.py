@@ -12,8 +12,8 @@
 that failed is among them, with a `failure` and no `reward`. docs/routes.md has the route behind it.
 """
 
-from nemo_gym.client._connecting import Address, find_address
+from nemo_gym.client._connecting import GymAddress, find_address
 from nemo_gym.client._gym import AsyncGym, Gym, RolloutOptions
 from nemo_gym.client._rollout import Rollout
 
-__all__ = ["Address", "AsyncGym", "Gym", "Rollout", "RolloutOptions", "find_address"]
+__all__ = ["AsyncGym", "Gym", "GymAddress", "Rollout", "RolloutOptions", "find_address"]

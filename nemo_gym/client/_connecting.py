@@ -11,7 +11,7 @@ from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class GymAddress:
     """The head server of a gym."""
 
     url: str
@@ -20,7 +20,7 @@ class Address:
     """The run's; None for a gym without one."""
 
 
-def find_address(folder: Path | None = None) -> Address:
+def find_address(folder: Path | None = None) -> GymAddress:
     """The gym that was started in `folder` (the working folder unless given). Raises `ConfigError` if there is none."""
     path = (folder or Path.cwd()) / DISCOVERY_FILE
     try:
@@ -45,4 +45,4 @@ def find_address(folder: Path | None = None) -> Address:
             f"{path} names no head server", code="discovery_damaged", remedy="Start the gym again."
         )
     token = run.get("token")
-    return Address(run["head"], str(token) if token is not None else None)
+    return GymAddress(run["head"], str(token) if token is not None else None)

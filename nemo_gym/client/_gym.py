@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from nemo_gym.client._connecting import Address, find_address
+from nemo_gym.client._connecting import GymAddress, find_address
 from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
@@ -46,7 +46,7 @@ class RolloutOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    address: Address
+    address: GymAddress
 
     @classmethod
     def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Self:
@@ -54,7 +54,7 @@ class _Client:
 
         Raises `ConfigError` where no gym was started.
         """
-        return cls(Address(url, token) if url is not None else find_address(folder))
+        return cls(GymAddress(url, token) if url is not None else find_address(folder))
 
 
 class Gym(_Client):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.datasets._statistics import text_of_item
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, RESERVED_PREFIX
+from nemo_gym.names import AGENT_REF_KEY, RESERVED_PREFIX
 from nemo_gym.rollouts.plan.task_rows import Task
 
 _IDS = frozenset({"id", "uuid", AGENT_REF_KEY})

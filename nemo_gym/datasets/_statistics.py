@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, PARAMS_KEY
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY
 from nemo_gym.rollouts.plan.task_rows import Task
 
 

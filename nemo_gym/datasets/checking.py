@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import PARAMS_KEY
-from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, Task, TaskShaper, parse_row
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, parse_row
 
 _MOST_FAULTS = 5
 """Of one row; a message that fits no kind of item has a fault for each of them."""
@@ -33,12 +33,12 @@ def check_line(shaper: TaskShaper, line: bytes) -> Task:
     return task
 
 
-def _faults_of(error: ValidationError) -> Iterator[Fault]:
+def _faults_of(error: ValidationError) -> Iterator[FieldFault]:
     for problem in error.errors(include_url=False, include_input=False):
         # Of a place in a union, the names of the branches that were tried say nothing to the writer of the row.
         place = [part for part in problem["loc"] if isinstance(part, int) or part.islower()]
         names = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        yield Fault(f"{PARAMS_KEY}{names}", problem["msg"].removeprefix("Value error, "))
+        yield FieldFault(f"{PARAMS_KEY}{names}", problem["msg"].removeprefix("Value error, "))
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

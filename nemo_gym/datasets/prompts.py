@@ -11,7 +11,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
-from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, parse_row
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, parse_row
 
 
 def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
@@ -30,7 +30,7 @@ def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
                 faults += [RowFault(rows, line.number, fault) for fault in error.faults]
             except ConfigError as error:
                 faults.append(
-                    RowFault(rows, line.number, Fault(error.failure.param or "", error.failure.message))
+                    RowFault(rows, line.number, FieldFault(error.failure.param or "", error.failure.message))
                 )
             else:
                 count += 1

@@ -14,7 +14,7 @@ import orjson
 from pydantic import Field
 
 from nemo_gym.export._formats import Options
-from nemo_gym.export._rollouts import Rollout
+from nemo_gym.export._rollouts import ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import InputError
 from nemo_gym.responses import chat_request_of
@@ -48,7 +48,7 @@ class TextOptions(Options):
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatTranscript:
     """The messages of a rollout. All content is text."""
 
     prompt: list[Message]
@@ -72,7 +72,9 @@ class Conversation:
         return (*self.losses, *([Loss.UNSAMPLED_TURNS] if has_examples else []))
 
 
-def conversation_of(rollout: Rollout, options: TextOptions, *, text_only: bool = True) -> Conversation:
+def conversation_of(
+    rollout: ScoredRollout, options: TextOptions, *, text_only: bool = True
+) -> ChatTranscript:
     """The messages of `rollout`. Raises `Unsuitable` where messages can't say what happened."""
     output = output_of(rollout.row)
     if any(_reason_of(item) in _REWRITTEN for item in output):
@@ -97,7 +99,7 @@ def conversation_of(rollout: Rollout, options: TextOptions, *, text_only: bool =
     if options.reasoning == "drop" and _has_reasoning(given, output):
         losses.add(Loss.REASONING)
     tidy = _Tidying(options, text_only)
-    return Conversation(
+    return ChatTranscript(
         prompt=[tidy.message(message) for message in prompt],
         completion=[tidy.message(message) for message in completion],
         sampled=sampled,
@@ -119,7 +121,7 @@ def _dialect(options: TextOptions) -> Dialect:
     )
 
 
-def _chat(rollout: Rollout, items: list[Any], dialect: Dialect) -> dict[str, Any]:
+def _chat(rollout: ScoredRollout, items: list[Any], dialect: Dialect) -> dict[str, Any]:
     request = {"instructions": _instructions(rollout), "input": items, "tools": rollout.params.get("tools")}
     try:
         return chat_request_of(request, dialect).body
@@ -127,7 +129,7 @@ def _chat(rollout: Rollout, items: list[Any], dialect: Dialect) -> dict[str, Any
         raise Unsuitable(LeftOut.UNCONVERTIBLE, error.failure.param or error.failure.message) from error
 
 
-def _instructions(rollout: Rollout) -> Any:
+def _instructions(rollout: ScoredRollout) -> Any:
     return rollout.params.get("instructions")
 
 

@@ -24,21 +24,16 @@ from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
-from nemo_gym.rollouts.plan.identity import (
-    AGENT_REF_KEY,
-    PARAMS_KEY,
-    ROLLOUT_INDEX_KEY,
-    TASK_INDEX_KEY,
-    identity_at,
-)
+from nemo_gym.rollouts.plan.identity import identity_at
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 
 
 @dataclass(frozen=True)
-class Rollout:
+class ScoredRollout:
     """A scored row."""
 
     row: Mapping[str, Any]
@@ -115,9 +110,9 @@ class Group:
     task: str
     fingerprint: bytes
     """Names the task's prompt, in any file and on any machine."""
-    members: list[Rollout]
+    members: list[ScoredRollout]
     """All that were scored and not masked, by their repeat."""
-    selected: list[Rollout]
+    selected: list[ScoredRollout]
     """Those of them that the export takes."""
 
     @property
@@ -174,7 +169,7 @@ class RolloutFiles:
         Raises `ConfigError` for a file that is damaged.
         """
         missing = self._count().copy()
-        opened: dict[str, list[Rollout]] = {}
+        opened: dict[str, list[ScoredRollout]] = {}
         for path, line, task in self._lines():
             report.read += 1
             name = f"{path}:{line.number}"
@@ -235,7 +230,7 @@ def _not_a_row(path: Path, line: Line, problem: str) -> ConfigError:
     )
 
 
-def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> Rollout | None:
+def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> ScoredRollout | None:
     reward = finite_number(row.get("reward"))
     if is_failed(row):
         reason = LeftOut.FAILED
@@ -244,11 +239,11 @@ def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> Rollou
     elif is_masked(row):
         reason = LeftOut.MASKED
     else:
-        return Rollout(row, name, task, reward, Outcome(outcome_of(row)))
+        return ScoredRollout(row, name, task, reward, Outcome(outcome_of(row)))
     report.leave_out(name, reason)
     return None
 
 
-def _group_of(task: str, members: list[Rollout]) -> Group:
+def _group_of(task: str, members: list[ScoredRollout]) -> Group:
     members.sort(key=lambda member: member.repeat)
     return Group(task, prompt_fingerprint(members[0].row), members, list(members))

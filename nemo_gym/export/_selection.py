@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import SCORED_OUTCOMES, Outcome
 
@@ -34,7 +34,7 @@ class Selection:
                 report.leave_out(rollout, reason)
         group.selected = kept
 
-    def _reason_against(self, rollout: Rollout) -> LeftOut | None:
+    def _reason_against(self, rollout: ScoredRollout) -> LeftOut | None:
         if rollout.outcome not in self.outcomes:
             return LeftOut.OUTCOME
         if self.environments and not any(fnmatchcase(rollout.environment, e) for e in self.environments):

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._conversation import Conversation, TextOptions, conversation_of
+from nemo_gym.export._conversation import ChatTranscript, TextOptions, conversation_of
 from nemo_gym.export._formats import Format, Row
-from nemo_gym.export._rollouts import Group, Rollout, RolloutFiles
+from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.tokens.segments import Segment
 
@@ -58,24 +58,26 @@ class AgentTunix(Format[AgentTunixOptions]):
         size = self.options.num_generations
         for rollout, _ in read if len(read) < size else read[size:]:
             self.report.leave_out(rollout, LeftOut.SHORT_GROUP if len(read) < size else LeftOut.SURPLUS)
-        for place, (rollout, (talk, segments)) in enumerate(read[:size] if len(read) >= size else ()):
-            self.report.export(self._losses(rollout, talk, segments))
+        for place, (rollout, (chat, segments)) in enumerate(read[:size] if len(read) >= size else ()):
+            self.report.export(self._losses(rollout, chat, segments))
             yield {
                 "group_id": group.task,
                 "pair_index": place,
                 **_tokens(segments[0]),
-                "conversation_text": talk.messages,
+                "conversation_text": chat.messages,
                 "trajectory_reward": rollout.reward,
                 "policy_version": _version(rollout) or 0,
                 "status": "SUCCEEDED" if rollout.outcome == "completed" else "MAX_STEPS_REACHED",
-                "original_input": {key: [value] for key, value in _task(rollout, talk).items()},
+                "original_input": {key: [value] for key, value in _task(rollout, chat).items()},
             }
 
-    def _read(self, rollout: Rollout) -> tuple[Conversation, list[Segment]]:
+    def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, list[Segment]]:
         return conversation_of(rollout, self.options), rollout.read_segments()
 
-    def _losses(self, rollout: Rollout, talk: Conversation, segments: list[Segment]) -> Iterator[Loss]:
-        yield from (loss for loss in talk.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask tells them
+    def _losses(
+        self, rollout: ScoredRollout, chat: ChatTranscript, segments: list[Segment]
+    ) -> Iterator[Loss]:
+        yield from (loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask tells them
         if len(segments) > 1:
             yield Loss.LATER_SEGMENTS
         if rollout.has_masked_calls:
@@ -85,12 +87,12 @@ class AgentTunix(Format[AgentTunixOptions]):
 
     def _task_row(self, group: Group) -> Iterator[Row]:
         read = self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
-        for place, (rollout, talk) in enumerate(read):
+        for place, (rollout, chat) in enumerate(read):
             if place:
                 self.report.leave_out(rollout, LeftOut.REPEATED_TASK)
             else:
                 self.report.export()
-                yield _task(rollout, talk)
+                yield _task(rollout, chat)
 
 
 def _tokens(segment: Segment) -> Row:
@@ -104,18 +106,18 @@ def _tokens(segment: Segment) -> Row:
     }
 
 
-def _task(rollout: Rollout, talk: Conversation) -> dict[str, str]:
+def _task(rollout: ScoredRollout, chat: ChatTranscript) -> dict[str, str]:
     """A task as Agent-Tunix's datasets have it: all fields are text, so that they can be batched."""
-    said = [message["content"] for message in talk.prompt if message["role"] == "user"]
+    said = [message["content"] for message in chat.prompt if message["role"] == "user"]
     answer = next((rollout.row[key] for key in ANSWER_KEYS if rollout.row.get(key) is not None), "")
     return {
-        "prompts": "\n\n".join(message["content"] for message in talk.prompt),
+        "prompts": "\n\n".join(message["content"] for message in chat.prompt),
         "question": said[-1] if said else "",
         "answer": answer if isinstance(answer, str) else str(answer),
     }
 
 
-def _version(rollout: Rollout) -> int | None:
+def _version(rollout: ScoredRollout) -> int | None:
     """The policy's version when the rollout began, where it is a number."""
     versions = rollout.policy_versions
     return versions[0] if versions and isinstance(versions[0], int) else None

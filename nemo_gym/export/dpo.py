@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextOptions, conversation_of
 from nemo_gym.export._formats import Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import Outcome
 
@@ -30,11 +30,11 @@ class DpoOptions(TextOptions):
     choose_truncated: bool = Field(False, description="Whether an answer that was cut off may be chosen.")
 
 
-class Answer(NamedTuple):
+class PairCandidate(NamedTuple):
     """A rollout that can be half of a pair."""
 
-    rollout: Rollout
-    talk: Conversation
+    rollout: ScoredRollout
+    chat: ChatTranscript
 
     @property
     def reward(self) -> float:
@@ -44,12 +44,12 @@ class Answer(NamedTuple):
     def length(self) -> int:
         """In tokens where the engine counted them, or else in bytes of JSON."""
         counted = self.rollout.output_tokens
-        return counted if counted is not None else len(orjson.dumps(self.talk.completion))
+        return counted if counted is not None else len(orjson.dumps(self.chat.completion))
 
 
 class Pair(NamedTuple):
-    chosen: Answer
-    rejected: Answer
+    chosen: PairCandidate
+    rejected: PairCandidate
 
     @property
     def length_difference(self) -> int:
@@ -72,31 +72,31 @@ class Dpo(Format[DpoOptions]):
 
     def rows(self, group: Group) -> Iterator[Row]:
         read = self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
-        answers = self._of_one_prompt([Answer(*each) for each in read])
+        answers = self._of_one_prompt([PairCandidate(*each) for each in read])
         pairs = self._pairs(answers)
         self._account(answers, pairs)
         for chosen, rejected in pairs:
             row: Row = {
-                "prompt": chosen.talk.prompt,
-                "chosen": chosen.talk.completion,
-                "rejected": rejected.talk.completion,
+                "prompt": chosen.chat.prompt,
+                "chosen": chosen.chat.completion,
+                "rejected": rejected.chat.completion,
             }
-            if chosen.talk.tools:
-                row["tools"] = orjson.dumps(chosen.talk.tools).decode()
+            if chosen.chat.tools:
+                row["tools"] = orjson.dumps(chosen.chat.tools).decode()
             yield row
 
-    def _of_one_prompt(self, answers: list[Answer]) -> list[Answer]:
+    def _of_one_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
         """Those that answer what the first one answers."""
         kept = []
         for answer in answers:
-            first = answers[0].talk
-            if answer.talk.prompt == first.prompt and answer.talk.tools == first.tools:
+            first = answers[0].chat
+            if answer.chat.prompt == first.prompt and answer.chat.tools == first.tools:
                 kept.append(answer)
             else:
                 self.report.leave_out(answer.rollout, LeftOut.PROMPTS_DIFFER)
         return kept
 
-    def _pairs(self, answers: list[Answer]) -> list[Pair]:
+    def _pairs(self, answers: list[PairCandidate]) -> list[Pair]:
         pairs = [Pair(a, b) for a in answers for b in answers if self._fits(a, b)]
         if self.options.pairs == "all":
             return pairs
@@ -104,7 +104,7 @@ class Dpo(Format[DpoOptions]):
             return [max(pairs, key=lambda pair: pair.chosen.reward - pair.rejected.reward)] if pairs else []
         return _each_once(sorted(pairs, key=lambda pair: pair.length_difference))
 
-    def _fits(self, chosen: Answer, rejected: Answer) -> bool:
+    def _fits(self, chosen: PairCandidate, rejected: PairCandidate) -> bool:
         difference = chosen.reward - rejected.reward
         is_whole = chosen.rollout.outcome is Outcome.COMPLETED
         return (
@@ -113,11 +113,11 @@ class Dpo(Format[DpoOptions]):
             and difference >= self.options.margin
         )
 
-    def _account(self, answers: list[Answer], pairs: list[Pair]) -> None:
+    def _account(self, answers: list[PairCandidate], pairs: list[Pair]) -> None:
         paired = {answer.rollout.name for pair in pairs for answer in pair}
-        for rollout, talk in answers:
+        for rollout, chat in answers:
             if rollout.name in paired:
-                self.report.export(talk.losses)
+                self.report.export(chat.losses)
             else:
                 self.report.leave_out(rollout, LeftOut.UNPAIRED)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nemo_gym.export._formats import Format, Options, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.tokens.segments import Segment
 
@@ -42,7 +42,7 @@ class Grpo(Format[GrpoOptions]):
             for rollout in group.selected:
                 self.report.leave_out(rollout, reason)
             return
-        for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):
+        for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
             self.report.export([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])
             yield {
                 "group_id": group.task,
@@ -66,7 +66,7 @@ class Grpo(Format[GrpoOptions]):
             return LeftOut.EQUAL_REWARDS
         return None
 
-    def _advantage(self, rollout: Rollout, group: Group) -> float:
+    def _advantage(self, rollout: ScoredRollout, group: Group) -> float:
         if group.has_equal_rewards:
             return 0.0
         distance = rollout.reward - group.mean

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextOptions, conversation_of
 from nemo_gym.export._formats import Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Unsuitable
 from nemo_gym.failures import Outcome
 
@@ -37,22 +37,22 @@ class Kto(Format[KtoOptions]):
         return True
 
     def rows(self, group: Group) -> Iterator[Row]:
-        for rollout, talk in self.report.suitable(group.selected, self._read):
-            self.report.export(talk.losses)
+        for rollout, chat in self.report.suitable(group.selected, self._read):
+            self.report.export(chat.losses)
             row: Row = {
-                "prompt": talk.prompt,
-                "completion": talk.completion,
+                "prompt": chat.prompt,
+                "completion": chat.completion,
                 "label": self._is_desirable(rollout),
             }
-            if talk.tools:
-                row["tools"] = orjson.dumps(talk.tools).decode()
+            if chat.tools:
+                row["tools"] = orjson.dumps(chat.tools).decode()
             yield row
 
-    def _read(self, rollout: Rollout) -> Conversation:
+    def _read(self, rollout: ScoredRollout) -> ChatTranscript:
         cut_off = rollout.outcome is not Outcome.COMPLETED
         if cut_off and self._is_desirable(rollout) and not self.options.label_truncated:
             raise Unsuitable(LeftOut.OUTCOME, "it was cut off, and yet its reward is high")
         return conversation_of(rollout, self.options)
 
-    def _is_desirable(self, rollout: Rollout) -> bool:
+    def _is_desirable(self, rollout: ScoredRollout) -> bool:
         return rollout.reward >= self.options.threshold

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nemo_gym.export._formats import Format, Options, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import Loss
 from nemo_gym.rollouts.output.files import ENDINGS
 from nemo_gym.tokens.rows import with_contract_fields
@@ -27,7 +27,7 @@ class NemoRl(Format[Options]):
         return ENDINGS  # columns would give every item of an output, and every tool, the fields of all
 
     def rows(self, group: Group) -> Iterator[Row]:
-        for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):
+        for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
             masked = [Loss.MASKED_CALLS] if rollout.has_masked_calls else []
             self.report.export([*masked, *([Loss.LATER_SEGMENTS] if len(segments) > 1 else [])])
             yield with_contract_fields(rollout.row)

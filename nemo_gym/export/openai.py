@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nemo_gym.export._conversation import Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, conversation_of
 from nemo_gym.export._formats import FINISHED, Format, Options, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import Outcome
 
@@ -40,27 +40,27 @@ class OpenAi(Format[Options]):
         return True
 
     def rows(self, group: Group) -> Iterator[Row]:
-        for rollout, talk in self.report.suitable(group.selected, _read):
-            self.report.export(loss for loss in talk.losses if loss is not Loss.UNSAMPLED_TURNS)
-            row: Row = {"messages": _weighted(talk)}
-            if talk.tools:
-                row["tools"] = talk.tools
+        for rollout, chat in self.report.suitable(group.selected, _read):
+            self.report.export(loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)
+            row: Row = {"messages": _weighted(chat)}
+            if chat.tools:
+                row["tools"] = chat.tools
                 row["parallel_tool_calls"] = rollout.params.get("parallel_tool_calls") is not False
             yield row
 
 
-def _read(rollout: Rollout) -> Conversation:
-    talk = conversation_of(rollout, _TEXT, text_only=False)
-    if len(talk.tools) > MOST_TOOLS:
-        raise Unsuitable(LeftOut.ILLEGAL_FIELD, f"{len(talk.tools)} tools")
-    called = [call["function"]["name"] for m in talk.messages for call in m.get("tool_calls", ())]
-    for name in [tool["function"]["name"] for tool in talk.tools] + called:
+def _read(rollout: ScoredRollout) -> ChatTranscript:
+    chat = conversation_of(rollout, _TEXT, text_only=False)
+    if len(chat.tools) > MOST_TOOLS:
+        raise Unsuitable(LeftOut.ILLEGAL_FIELD, f"{len(chat.tools)} tools")
+    called = [call["function"]["name"] for m in chat.messages for call in m.get("tool_calls", ())]
+    for name in [tool["function"]["name"] for tool in chat.tools] + called:
         if not _NAME.fullmatch(name):
             raise Unsuitable(LeftOut.ILLEGAL_FIELD, f"the tool name {name!r}")
-    if any(isinstance(m["content"], list) and m["role"] != "user" for m in talk.messages):
+    if any(isinstance(m["content"], list) and m["role"] != "user" for m in chat.messages):
         raise Unsuitable(LeftOut.MULTIMODAL)
-    _require_outputs(talk.messages)
-    return talk
+    _require_outputs(chat.messages)
+    return chat
 
 
 def _require_outputs(messages: list[Message]) -> None:
@@ -74,12 +74,12 @@ def _require_outputs(messages: list[Message]) -> None:
         waiting.update(call["id"] for call in message.get("tool_calls", ()))
 
 
-def _weighted(talk: Conversation) -> list[Message]:
+def _weighted(chat: ChatTranscript) -> list[Message]:
     messages = []
-    for place, message in enumerate(talk.messages):
+    for place, message in enumerate(chat.messages):
         # The output of a tool is told from others by its call's id alone.
         written = {key: value for key, value in message.items() if key != "name" or message["role"] != "tool"}
-        if message["role"] == "assistant" and place - len(talk.prompt) not in talk.sampled:
+        if message["role"] == "assistant" and place - len(chat.prompt) not in chat.sampled:
             written["weight"] = 0
         messages.append(written)
     return messages

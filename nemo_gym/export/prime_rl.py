@@ -15,9 +15,15 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._conversation import (
+    LOSSES_OF_TEXT,
+    ChatTranscript,
+    Message,
+    TextOptions,
+    conversation_of,
+)
 from nemo_gym.export._formats import FINISHED, Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._writing import ENDINGS
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import SCORED_OUTCOMES, Outcome
@@ -62,29 +68,29 @@ class PrimeRl(Format[PrimeRlOptions]):
         return (self._episodes if self.options.form == "traces" else self._answers)(group)
 
     def _answers(self, group: Group) -> Iterator[Row]:
-        for _, talk in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
-            self.report.export(talk.losses_of_sft)
-            row: Row = {"prompt": talk.prompt, "completion": talk.completion}
-            if talk.tools:
-                row["tools"] = orjson.dumps(talk.tools).decode()
+        for _, chat in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
+            self.report.export(chat.losses_of_sft)
+            row: Row = {"prompt": chat.prompt, "completion": chat.completion}
+            if chat.tools:
+                row["tools"] = orjson.dumps(chat.tools).decode()
             yield row
 
     def _episodes(self, group: Group) -> Iterator[Row]:
-        for rollout, (talk, graph) in self.report.suitable(group.selected, self._read):
+        for rollout, (chat, graph) in self.report.suitable(group.selected, self._read):
             losses = [
-                loss for loss in talk.losses if loss is not Loss.UNSAMPLED_TURNS
+                loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS
             ]  # `sampled` tells them
             self.report.export([*losses, *([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])])
             task = {
                 "type": "NemoGymTask",
-                "data": {"idx": rollout.task_number, "prompt": _messages(talk.prompt)},
+                "data": {"idx": rollout.task_number, "prompt": _messages(chat.prompt)},
             }
             trace = {
                 "version": TRACE_VERSION,
                 "id": f"{group.task}-{rollout.repeat}",
                 "task": task,
                 "agent": {"name": rollout.environment, "config": {}},
-                "tools": _tools(talk),
+                "tools": _tools(chat),
                 "nodes": graph.nodes,
                 "calls": graph.calls,
                 "rewards": {"reward": {"score": rollout.reward}},
@@ -101,27 +107,27 @@ class PrimeRl(Format[PrimeRlOptions]):
                 "traces": [trace],
             }
 
-    def _read(self, rollout: Rollout) -> tuple[Conversation, _Graph]:
+    def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, _Graph]:
         segments = rollout.read_segments()
-        talk = conversation_of(rollout, self.options)
-        turns = [len(talk.prompt) + place for place in sorted(talk.sampled)]
+        chat = conversation_of(rollout, self.options)
+        turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
         if len(turns) != len(rollout.calls):
             raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message holds several model calls")
-        graph = _Graph(talk, rollout.calls, turns)
+        graph = _Graph(chat, rollout.calls, turns)
         for segment in segments:
             graph.add_branch(segment)
-        return talk, graph
+        return chat, graph
 
 
 class _Graph:
     """The message graph of one rollout: a path from a root to a leaf for each segment."""
 
-    def __init__(self, talk: Conversation, calls: list[CallRecord], turns: list[int]) -> None:
+    def __init__(self, chat: ChatTranscript, calls: list[CallRecord], turns: list[int]) -> None:
         """`turns`: the place of each call's message in the conversation."""
         self.nodes: list[Row] = []
         self.calls: list[Row] = []
-        self._messages = _messages(talk.messages)
-        self._tools = _tools(talk)
+        self._messages = _messages(chat.messages)
+        self._tools = _tools(chat)
         self._records = calls
         self._turns = turns
 
@@ -172,6 +178,6 @@ def _message(message: Message) -> Row:
     return written
 
 
-def _tools(talk: Conversation) -> list[dict[str, Any]]:
+def _tools(chat: ChatTranscript) -> list[dict[str, Any]]:
     """Tools as verifiers defines them: the function, flat."""
-    return [tool["function"] for tool in talk.tools]
+    return [tool["function"] for tool in chat.tools]

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextOptions, conversation_of
 from nemo_gym.export._formats import FINISHED, Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import Loss
 from nemo_gym.failures import Outcome
 from nemo_gym.tokens.segments import Segment
@@ -50,15 +50,15 @@ class Sft(Format[SftOptions]):
         return (self._token_rows if self.options.form == "tokens" else self._message_rows)(group)
 
     def _message_rows(self, group: Group) -> Iterator[Row]:
-        for _, talk in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
-            self.report.export(talk.losses_of_sft)
-            row: Row = {"messages": talk.messages}
-            if talk.tools:
-                row["tools"] = orjson.dumps(talk.tools).decode()
+        for _, chat in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
+            self.report.export(chat.losses_of_sft)
+            row: Row = {"messages": chat.messages}
+            if chat.tools:
+                row["tools"] = orjson.dumps(chat.tools).decode()
             yield row
 
     def _token_rows(self, group: Group) -> Iterator[Row]:
-        for rollout, segments in self.report.suitable(group.selected, Rollout.read_segments):
+        for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
             self.report.export([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])
             for segment in segments:
                 yield {"input_ids": segment.token_ids, "labels": _labels(segment)}

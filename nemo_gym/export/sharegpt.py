@@ -11,9 +11,15 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, Message, TextOptions, conversation_of
+from nemo_gym.export._conversation import (
+    LOSSES_OF_TEXT,
+    ChatTranscript,
+    Message,
+    TextOptions,
+    conversation_of,
+)
 from nemo_gym.export._formats import FINISHED, Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import Outcome
 
@@ -36,19 +42,19 @@ class ShareGpt(Format[TextOptions]):
         return True
 
     def rows(self, group: Group) -> Iterator[Row]:
-        for _, (turns, talk, losses) in self.report.suitable(group.selected, self._read):
+        for _, (turns, chat, losses) in self.report.suitable(group.selected, self._read):
             self.report.export(losses)
             row: Row = {"conversations": turns}
-            if talk.tools:
-                row["tools"] = orjson.dumps([tool["function"] for tool in talk.tools]).decode()
+            if chat.tools:
+                row["tools"] = orjson.dumps([tool["function"] for tool in chat.tools]).decode()
             yield row
 
-    def _read(self, rollout: Rollout) -> tuple[list[Row], Conversation, set[Loss]]:
-        talk = conversation_of(rollout, self.options)
-        losses = set(talk.losses_of_sft)
-        turns = _joined(talk.messages, losses)
+    def _read(self, rollout: ScoredRollout) -> tuple[list[Row], ChatTranscript, set[Loss]]:
+        chat = conversation_of(rollout, self.options)
+        losses = set(chat.losses_of_sft)
+        turns = _joined(chat.messages, losses)
         _require_order([turn["from"] for turn in turns])
-        return turns, talk, losses
+        return turns, chat, losses
 
 
 def _joined(messages: list[Message], losses: set[Loss]) -> list[Row]:

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, Conversation, TextOptions, conversation_of
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextOptions, conversation_of
 from nemo_gym.export._formats import FINISHED, Format, Row
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Unsuitable
 from nemo_gym.failures import SCORED_OUTCOMES, Outcome
 
@@ -53,37 +53,37 @@ class Verl(Format[VerlOptions]):
         return (self._task_row if self.options.form == "rl" else self._answer_rows)(group)
 
     def _answer_rows(self, group: Group) -> Iterator[Row]:
-        for _, talk in self.report.suitable(group.selected, self._read_alike):
-            self.report.export(talk.losses_of_sft)
-            yield {"messages": talk.messages, "tools": talk.tools or None}
+        for _, chat in self.report.suitable(group.selected, self._read_alike):
+            self.report.export(chat.losses_of_sft)
+            yield {"messages": chat.messages, "tools": chat.tools or None}
 
-    def _read_alike(self, rollout: Rollout) -> Conversation:
-        talk = conversation_of(rollout, self.options)
-        for tool in talk.tools:
+    def _read_alike(self, rollout: ScoredRollout) -> ChatTranscript:
+        chat = conversation_of(rollout, self.options)
+        for tool in chat.tools:
             shape = _shape_of(tool)
             if self._shape is None:
                 self._shape = shape
             if shape != self._shape:
                 raise Unsuitable(LeftOut.OTHER_TOOLS, tool["function"]["name"])
-        return talk
+        return chat
 
     def _task_row(self, group: Group) -> Iterator[Row]:
         read = self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
-        for place, (rollout, talk) in enumerate(read):
+        for place, (rollout, chat) in enumerate(read):
             if place:
                 self.report.leave_out(rollout, LeftOut.REPEATED_TASK)
                 continue
             self.report.export()
             yield {
                 "data_source": rollout.environment,
-                "prompt": talk.prompt,
-                "ability": "tools" if talk.tools else "chat",
+                "prompt": chat.prompt,
+                "ability": "tools" if chat.tools else "chat",
                 "reward_model": {"style": "nemo_gym", "ground_truth": ""},
                 "extra_info": {
                     "index": rollout.task_number,
                     "mean_reward": group.mean,
                     "rollouts": len(group.members),
-                    "tools": orjson.dumps(talk.tools).decode(),
+                    "tools": orjson.dumps(chat.tools).decode(),
                 },
             }
 

@@ -51,9 +51,9 @@ class HeadServer(SimpleServer):
     async def rollouts(self, request: Request) -> Response:
         """Run the task rows in the body, and answer each rollout on a line of its own when it is over."""
         # Imported when it is first asked for: a gym starts without them.
+        from nemo_gym.head._rollout_request import read_request
+        from nemo_gym.head._rollout_stream import RolloutStream
         from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
-        from nemo_gym.rollouts.run.requested import read_request
-        from nemo_gym.rollouts.run.serve import RolloutStream
 
         asked = read_request(
             await request.body(),

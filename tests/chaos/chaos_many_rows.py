@@ -14,8 +14,8 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
@@ -54,7 +54,7 @@ class QuickAgent:
 
 
 async def run(settings: CollectSettings, agent: QuickAgent) -> CollectSummary:
-    gym = Gym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
+    gym = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
     caller = Caller(Directory({AGENT: ["http://agent"]}), InMemoryTransport({"http://agent": well}))
     return await collect(settings, caller, gym, attempter=agent)
 
@@ -64,7 +64,7 @@ def settings_of(folder: Path, tasks: int) -> CollectSettings:
     return CollectSettings(
         datasets=(DatasetFile(folder / "tasks.jsonl"),),
         output=folder / "out.jsonl",
-        limits=Limits(in_parallel=64),
+        limits=RunLimits(in_parallel=64),
         environment_metrics_max_rows=0,
     )
 

@@ -14,8 +14,8 @@ from nemo_gym.failures import TransportError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, Caller, Directory, Reply, RetryBudget
 from tests.rollouts.doubles import AGENT, read_rows, write_dataset
@@ -59,10 +59,10 @@ async def test_the_run_ends_when_its_budget_is_over(
     settings = CollectSettings(
         datasets=(DatasetFile(tmp_path / "tasks.jsonl"),),
         output=tmp_path / "out.jsonl",
-        limits=Limits(in_parallel=in_parallel),
+        limits=RunLimits(in_parallel=in_parallel),
         environment_metrics_max_rows=0,
     )
-    gym = Gym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
+    gym = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
     started = time.monotonic()
     summary = await collect(settings, caller, gym)
     assert time.monotonic() - started < BUDGET_S + 2.0

@@ -15,8 +15,8 @@ from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.faulty_server import FaultyServer
 from nemo_gym.testing.in_process import InProcessGym
@@ -73,14 +73,14 @@ async def test_no_session_stays_open_and_no_failure_has_a_reward(tmp_path: Path)
     settings = CollectSettings(
         datasets=(DatasetFile(tasks, agent_name="agent", num_repeats=REPEATS),),
         output=tmp_path / "out.jsonl",
-        limits=Limits(in_parallel=32, rollout_timeout_s=2.0, first_wait_s=0.02, longest_wait_s=0.1),
+        limits=RunLimits(in_parallel=32, rollout_timeout_s=2.0, first_wait_s=0.02, longest_wait_s=0.1),
         stop_after_identical_failures=0,
         environment_metrics_max_rows=0,
     )
     async with MockEngine(EngineOptions(faults=ENGINE_FAULTS)) as engine:
         gym = gym_on(engine, FAULTS)
         async with gym.running(over_http=True):
-            summary = await collect(settings, gym.client().caller(), Gym(gym.config))
+            summary = await collect(settings, gym.client().caller(), RunningGym(gym.config))
             saw = await saw_when_quiet(gym)
     rows, failures = read_rows(tmp_path / "out.jsonl"), read_rows(tmp_path / "out_failures.jsonl")
     attempts = len(rows) + len(failures)
@@ -114,10 +114,10 @@ async def test_a_tool_is_executed_as_often_as_it_was_called_although_its_answers
             settings = CollectSettings(
                 datasets=(DatasetFile(tasks, agent_name="agent"),),
                 output=tmp_path / "out.jsonl",
-                limits=Limits(in_parallel=16, first_wait_s=0.02),
+                limits=RunLimits(in_parallel=16, first_wait_s=0.02),
                 environment_metrics_max_rows=0,
             )
-            summary = await collect(settings, gym.client().caller(), Gym(gym.config))
+            summary = await collect(settings, gym.client().caller(), RunningGym(gym.config))
             saw = await saw_when_quiet(gym)
     failures = read_rows(tmp_path / "out_failures.jsonl")
     attempts = summary.counters.scored + len(failures)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.client import Address, find_address
+from nemo_gym.client import GymAddress, find_address
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import DISCOVERY_FILE
 
@@ -14,7 +14,7 @@ from nemo_gym.paths import DISCOVERY_FILE
 def test_the_file_of_a_gym_names_its_head_server_and_token(tmp_path: Path) -> None:
     run = "_ng_run: {head: 'http://127.0.0.1:11000', token: 123, pid: 1}"
     (tmp_path / DISCOVERY_FILE).write_text(run)
-    assert find_address(tmp_path) == Address("http://127.0.0.1:11000", "123")
+    assert find_address(tmp_path) == GymAddress("http://127.0.0.1:11000", "123")
     assert "123" not in repr(find_address(tmp_path))
 
 

@@ -15,8 +15,8 @@ import yaml
 
 from nemo_gym.client import AsyncGym, Gym, Rollout, RolloutOptions
 from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
+from nemo_gym.head._rollout_request import RolloutRequestOptions as RouteOptions
 from nemo_gym.names import TOKEN_HEADER
-from nemo_gym.rollouts.run.requested import RolloutOptions as RouteOptions
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
 from tests.patience import until, wait_until
 

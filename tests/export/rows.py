@@ -125,9 +125,9 @@ async def token_rows(tasks: int, repeats: int, kind: str = "steady", **ground: A
     rows = []
     for task in range(tasks):
         for repeat in range(repeats):
-            talk = await converse(engine, rng, f"{kind}/{task}/{repeat}", users=1)
+            chat = await converse(engine, rng, f"{kind}/{task}/{repeat}", users=1)
             asked = [{"role": "user", "content": f"Question {task}?"}]
-            items = list(talk.output)
+            items = list(chat.output)
             rows.append(
                 row(task, repeat, float(rng.randint(0, 3)), items, prompt=asked, tools=TOOLS, tokens=None)
             )

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.export._conversation import Conversation, TextOptions, conversation_of
-from nemo_gym.export._rollouts import Rollout
+from nemo_gym.export._conversation import ChatTranscript, TextOptions, conversation_of
+from nemo_gym.export._rollouts import ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import Outcome
 from tests.export.rows import TOOL, call, output, row, text, thought
@@ -13,14 +13,14 @@ from tests.export.rows import TOOL, call, output, row, text, thought
 WEATHER = [thought("I look it up."), call("Oslo", "c9"), output("rain", "c9"), text("It rains.")]
 
 
-def read(given: dict[str, Any], **options: Any) -> Conversation:
-    return conversation_of(Rollout(given, "in:1", "0", 1.0, Outcome.COMPLETED), TextOptions(**options))
+def read(given: dict[str, Any], **options: Any) -> ChatTranscript:
+    return conversation_of(ScoredRollout(given, "in:1", "0", 1.0, Outcome.COMPLETED), TextOptions(**options))
 
 
 def test_messages_say_what_the_engine_was_sent_and_what_it_said() -> None:
-    talk = read(row(0, items=WEATHER, prompt="Weather?", tools=[TOOL]), arguments="string")
-    assert talk.prompt == [{"role": "user", "content": "Weather?"}]
-    assert talk.completion == [
+    chat = read(row(0, items=WEATHER, prompt="Weather?", tools=[TOOL]), arguments="string")
+    assert chat.prompt == [{"role": "user", "content": "Weather?"}]
+    assert chat.completion == [
         {
             "role": "assistant",
             "content": "<think>I look it up.</think>",
@@ -35,8 +35,8 @@ def test_messages_say_what_the_engine_was_sent_and_what_it_said() -> None:
         {"role": "tool", "content": "rain", "tool_call_id": "call00000", "name": "get_weather"},
         {"role": "assistant", "content": "It rains."},
     ]
-    assert [tool["function"]["name"] for tool in talk.tools] == ["get_weather"]
-    assert talk.losses == ()
+    assert [tool["function"]["name"] for tool in chat.tools] == ["get_weather"]
+    assert chat.losses == ()
 
 
 def test_instructions_and_developers_are_the_system(tmp_path: Any) -> None:
@@ -70,9 +70,9 @@ def test_equal_conversations_are_equal_whatever_the_ids_of_their_calls() -> None
 
 
 def test_what_follows_the_last_turn_is_left_behind_and_told() -> None:
-    talk = read(row(0, items=[call("Oslo"), output("rain")]))
-    assert [message["role"] for message in talk.completion] == ["assistant"]
-    assert talk.losses == (Loss.TRAILING_OUTPUTS,)
+    chat = read(row(0, items=[call("Oslo"), output("rain")]))
+    assert [message["role"] for message in chat.completion] == ["assistant"]
+    assert chat.losses == (Loss.TRAILING_OUTPUTS,)
 
 
 def test_only_what_the_policy_wrote_counts_as_sampled() -> None:
@@ -80,16 +80,16 @@ def test_only_what_the_policy_wrote_counts_as_sampled() -> None:
     written = {**text("The agent says."), "id": None}
     sampled = text("The policy says.") | {"_ng_tokens": {"call": 0, "masked": "missing_token_ids"}}
     user = {"type": "message", "role": "user", "content": "Go on."}
-    talk = read(row(0, items=[written, user, sampled]))
-    assert talk.sampled == {2}
-    assert talk.losses == (Loss.UNSAMPLED_TURNS,)
+    chat = read(row(0, items=[written, user, sampled]))
+    assert chat.sampled == {2}
+    assert chat.losses == (Loss.UNSAMPLED_TURNS,)
     assert read(row(0, items=[text("a"), user, text("b")])).sampled == {0, 2}
 
 
 def test_token_fields_are_no_part_of_messages() -> None:
     ids = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.1]}
-    talk = read(row(0, items=[text("a") | ids]))
-    assert talk.completion == [{"role": "assistant", "content": "a"}]
+    chat = read(row(0, items=[text("a") | ids]))
+    assert chat.completion == [{"role": "assistant", "content": "a"}]
 
 
 def test_answers_in_the_prompt_are_told_only_where_they_are_trained_on() -> None:
@@ -98,9 +98,9 @@ def test_answers_in_the_prompt_are_told_only_where_they_are_trained_on() -> None
         {"role": "assistant", "content": "one"},
         {"role": "user", "content": "2?"},
     ]
-    talk = read(row(0, prompt=shots))
-    assert talk.losses == ()
-    assert talk.losses_of_sft == (Loss.UNSAMPLED_TURNS,)
+    chat = read(row(0, prompt=shots))
+    assert chat.losses == ()
+    assert chat.losses_of_sft == (Loss.UNSAMPLED_TURNS,)
 
 
 @pytest.mark.parametrize(

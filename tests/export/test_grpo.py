@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemo_gym.export._rollouts import Group, Rollout
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
@@ -84,7 +84,7 @@ async def test_segments_are_the_exact_ones_with_nothing_made_up(tmp_path: Path) 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12))
 def test_advantages_of_a_group_add_up_to_nothing(rewards: list[float]) -> None:
     members = [
-        Rollout(given, str(n), "0", float(given["reward"]), Outcome.COMPLETED)
+        ScoredRollout(given, str(n), "0", float(given["reward"]), Outcome.COMPLETED)
         for n, given in enumerate(group(*rewards))
     ]
     found = list(Grpo(GrpoOptions(), Report()).rows(Group("0", b"", members, list(members))))

@@ -14,7 +14,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import Answer, AttemptResult
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 
 AGENT = "simple_agent"
 
@@ -89,10 +89,10 @@ class Agents:
             self.in_flight -= 1
 
 
-def scored(task: PlannedAttempt, reward: Any = 1.0, **fields: Any) -> Answer:
+def scored(task: PlannedAttempt, reward: Any = 1.0, **fields: Any) -> AgentAnswer:
     """The answer of an agent of ours: the row, and what the verifier made of it."""
     row = {**orjson.loads(task.body()), "response": {"output": []}, "reward": reward, **fields}
-    return Answer(row, orjson.dumps(row))
+    return AgentAnswer(row, orjson.dumps(row))
 
 
 def failure(code: str = "engine_down", *, retryable: bool = False) -> Failure:

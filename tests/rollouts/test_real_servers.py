@@ -10,8 +10,8 @@ import orjson
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory
@@ -49,10 +49,10 @@ async def test_rows_of_our_agents_are_kept_and_measured_and_their_failures_name_
     settings = CollectSettings(
         datasets=(DatasetFile(tmp_path / "tasks.jsonl", agent_name="agent"),),
         output=tmp_path / "out.jsonl",
-        limits=Limits(in_parallel=1),
+        limits=RunLimits(in_parallel=1),
     )
     caller = Caller(Directory.of_config(gym.config), gym.transport)
-    summary = await collect(settings, caller, Gym(gym.config))
+    summary = await collect(settings, caller, RunningGym(gym.config))
     first, second = read_rows(tmp_path / "out.jsonl")
     (failed,) = read_rows(tmp_path / "out_failures.jsonl")
     assert (first["reward"], first["_ng_outcome"], first["uuid"]) == (2.0, "completed", "row-1")

@@ -10,11 +10,11 @@ import orjson
 from nemo_gym import clock as sources
 from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
-from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.names import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, TOKEN_HEADER
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.plan.identity import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, RolloutId
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import Answer, AttemptResult, outcome_of
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, outcome_of
 from nemo_gym.serving.rows import ReverifyMode
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.context import SESSION_HEADER
@@ -83,7 +83,7 @@ class Reverifier:
         scored = self._run.scored
         if self._keeps_scores and task.identity in scored:
             line = scored.line(task.identity)
-            return Answer(orjson.loads(line), line)
+            return AgentAnswer(orjson.loads(line), line)
         is_scored = task.identity in scored
         stored = (scored if is_scored else self._run.failures).row(task.identity)
         environment = environment_of(task.agent, self._config)
@@ -91,7 +91,7 @@ class Reverifier:
             verified = await self._verify(environment, task, stored)
         except GymError as error:
             return error.failure
-        return Answer(
+        return AgentAnswer(
             verified_row(task, stored, verified, reward_before=stored["reward"] if is_scored else None)
         )
 

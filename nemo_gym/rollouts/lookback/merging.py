@@ -20,18 +20,13 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.names import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_identities, read_places
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain
-from nemo_gym.rollouts.plan.identity import (
-    AGENT_REF_KEY,
-    ROLLOUT_INDEX_KEY,
-    TASK_INDEX_KEY,
-    RolloutId,
-    identity_at,
-)
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20

@@ -39,9 +39,9 @@ from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
-from nemo_gym.rollouts.run.collector import Collector, Limits
+from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, agent_of, write_metrics
@@ -65,7 +65,7 @@ class ReverifySettings:
     """Also where an environment doesn't say that its rollouts can be verified again."""
     existing: Existing = Existing.REFUSE
     allow_identity_change: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
     stop_after_identical_failures: int = 20
 
 
@@ -144,7 +144,7 @@ async def reverify(
     stored: StoredRun,
     survey: Survey,
     caller: Caller,
-    gym: Gym,
+    gym: RunningGym,
     *,
     stop: Stop | None = None,
     display: Display | None = None,
@@ -171,7 +171,7 @@ class _Reverification:
         stored: StoredRun,
         survey: Survey,
         caller: Caller,
-        gym: Gym,
+        gym: RunningGym,
         stop: Stop,
     ) -> None:
         self._settings = settings

@@ -25,9 +25,10 @@ from typing import Any
 import orjson
 
 from nemo_gym.metrics import read_record, sample_standard_deviation
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY, RolloutId
+from nemo_gym.rollouts.plan.identity import RolloutId
 
 _TOKENS = "output_tokens"
 

@@ -22,7 +22,7 @@ from nemo_gym import PARENT_DIR, __version__
 from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import write_atomically
-from nemo_gym.rollouts.plan.inspection import Inspection
+from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
 
 SCHEMA_VERSION = 1
@@ -101,7 +101,7 @@ class Manifest:
 
 
 def identity_of(
-    settings: PlanSettings, inspection: Inspection, servers: Mapping[str, Mapping[str, Any]]
+    settings: PlanSettings, inspection: DatasetInspection, servers: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The identity of a run over inspected datasets. `servers`: the configuration of those that take part."""
     datasets = [

@@ -13,13 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nemo_gym.names import AGENT_REF_KEY as AGENT_REF_KEY
-from nemo_gym.names import ATTEMPT_INDEX_KEY as ATTEMPT_INDEX_KEY
-from nemo_gym.names import OUTCOME_KEY as OUTCOME_KEY
-from nemo_gym.names import PARAMS_KEY as PARAMS_KEY
-from nemo_gym.names import RESERVED_PREFIX as RESERVED_PREFIX
-from nemo_gym.names import ROLLOUT_INDEX_KEY as ROLLOUT_INDEX_KEY
-from nemo_gym.names import TASK_INDEX_KEY as TASK_INDEX_KEY
+from nemo_gym.names import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 
 _HEAD = re.compile(rb'\{"_ng_task_index":(\d+),"_ng_rollout_index":(\d+)[,}]')
 

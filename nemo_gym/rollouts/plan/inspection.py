@@ -15,7 +15,7 @@ from pathlib import Path
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
-from nemo_gym.rollouts.plan.task_rows import Fault, FaultyRowError, TaskShaper
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, TaskShaper
 
 SHOWN_FAULTS = 50
 """Faults that a report prints; the rest are counted."""
@@ -27,7 +27,7 @@ class RowFault:
 
     path: Path
     line: int
-    fault: Fault
+    fault: FieldFault
 
     def __str__(self) -> str:
         place = f" `{self.fault.field}`" if self.fault.field else ""
@@ -48,7 +48,7 @@ class FileInspection:
 
 
 @dataclass(slots=True)
-class Inspection:
+class DatasetInspection:
     """The content of all datasets of a run."""
 
     files: list[FileInspection] = field(default_factory=list)
@@ -104,9 +104,9 @@ class Inspection:
         )
 
 
-def inspect(settings: PlanSettings) -> Inspection:
+def inspect(settings: PlanSettings) -> DatasetInspection:
     """Read every dataset once. Raises `ConfigError` for a file that is missing, damaged or empty."""
-    inspection = Inspection()
+    inspection = DatasetInspection()
     for file in settings.datasets:
         _inspect_file(file, settings, inspection)
     if not any(file.rows for file in inspection.files):
@@ -115,7 +115,7 @@ def inspect(settings: PlanSettings) -> Inspection:
     return inspection
 
 
-def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Inspection) -> None:
+def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:
     shaper = shaper_of(file, settings)
     digest = hashlib.sha256()
     rows = valid = invalid = 0
@@ -133,7 +133,9 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Inspect
     inspection.files.append(FileInspection(file, digest.hexdigest(), rows, valid, invalid))
 
 
-def _faults_of(shaper: TaskShaper, content: bytes, inspection: Inspection, repeats: int) -> Iterator[Fault]:
+def _faults_of(
+    shaper: TaskShaper, content: bytes, inspection: DatasetInspection, repeats: int
+) -> Iterator[FieldFault]:
     try:
         task = shaper.shape(content)
     except FaultyRowError as error:

@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Any
 
 from nemo_gym.config.prompts import load_prompt_config
+from nemo_gym.names import ATTEMPT_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.identity import ATTEMPT_INDEX_KEY, FinishedRollouts, RolloutId
+from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
 
 

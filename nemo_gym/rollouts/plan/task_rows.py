@@ -13,12 +13,12 @@ import orjson
 
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX
 
 AGENT_TYPE = "responses_api_agents"
 
 
-class Fault(NamedTuple):
+class FieldFault(NamedTuple):
     """Something wrong with a row: the field (empty for the row as a whole) and what is the matter."""
 
     field: str
@@ -28,7 +28,7 @@ class Fault(NamedTuple):
 class FaultyRowError(Exception):
     """A line that is not a task."""
 
-    def __init__(self, *faults: Fault) -> None:
+    def __init__(self, *faults: FieldFault) -> None:
         super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
         self.faults = faults
 
@@ -99,18 +99,18 @@ class TaskShaper:
         try:
             return apply_prompt_to_row(row, self.prompt)
         except ConfigError as error:
-            raise FaultyRowError(Fault(error.failure.param or "", error.failure.message)) from error
+            raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error
 
-    def _agent_faults(self, row: Mapping[str, Any]) -> list[Fault]:
+    def _agent_faults(self, row: Mapping[str, Any]) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
         if reference is None:
             if self.agent_name:
                 return []
-            return [Fault(AGENT_REF_KEY, "is missing, and there is no +agent_name to stand in for it")]
+            return [FieldFault(AGENT_REF_KEY, "is missing, and there is no +agent_name to stand in for it")]
         if not isinstance(reference, Mapping):
-            return [Fault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
+            return [FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
         if not isinstance(reference.get("name"), str) or not reference["name"]:
-            return [Fault(f"{AGENT_REF_KEY}.name", "must be the name of an agent")]
+            return [FieldFault(f"{AGENT_REF_KEY}.name", "must be the name of an agent")]
         return []
 
 
@@ -119,25 +119,25 @@ def parse_row(line: bytes) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise FaultyRowError(Fault("", f"is not JSON: {error}")) from error
+        raise FaultyRowError(FieldFault("", f"is not JSON: {error}")) from error
     if not isinstance(row, dict):
-        raise FaultyRowError(Fault("", f"must be a JSON object, not {kind_of(row)}"))
+        raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
     return row
 
 
-def _params_faults(row: Mapping[str, Any]) -> list[Fault]:
+def _params_faults(row: Mapping[str, Any]) -> list[FieldFault]:
     if PARAMS_KEY not in row:
-        return [Fault(PARAMS_KEY, "is missing")]
+        return [FieldFault(PARAMS_KEY, "is missing")]
     params = row[PARAMS_KEY]
     if not isinstance(params, dict):
-        return [Fault(PARAMS_KEY, f"must be an object, not {kind_of(params)}")]
+        return [FieldFault(PARAMS_KEY, f"must be an object, not {kind_of(params)}")]
     if "input" not in params:
-        return [Fault(f"{PARAMS_KEY}.input", "is missing")]
+        return [FieldFault(f"{PARAMS_KEY}.input", "is missing")]
     if not isinstance(params["input"], str | list):
         message = f"must be a string or a list of messages, not {kind_of(params['input'])}"
-        return [Fault(f"{PARAMS_KEY}.input", message)]
+        return [FieldFault(f"{PARAMS_KEY}.input", message)]
     return [
-        Fault(f"{PARAMS_KEY}.input[{place}]", f"must be an object, not {kind_of(item)}")
+        FieldFault(f"{PARAMS_KEY}.input[{place}]", f"must be an object, not {kind_of(item)}")
         for place, item in enumerate(params["input"])
         if isinstance(params["input"], list) and not isinstance(item, dict)
     ]
@@ -153,7 +153,9 @@ def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
         extra_body = None
     if not isinstance(extra_body, dict):
         place = f"{PARAMS_KEY}.metadata.extra_body"
-        raise FaultyRowError(Fault(place, "must be an object as a JSON string, for a seed to be added to it"))
+        raise FaultyRowError(
+            FieldFault(place, "must be an object as a JSON string, for a seed to be added to it")
+        )
     return extra_body
 
 

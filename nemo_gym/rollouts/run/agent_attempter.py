@@ -7,7 +7,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import Answer, AttemptResult
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
 
 _QUOTED_CHARACTERS = 500
@@ -58,7 +58,7 @@ def read_reply(reply: Reply, agent: str) -> AttemptResult:
         return _not_a_row(agent, f"is not JSON ({error}): {_quote(reply)}")
     if not isinstance(row, dict):
         return _not_a_row(agent, f"is not a JSON object: {_quote(reply)}")
-    return Answer(row, reply.body)
+    return AgentAnswer(row, reply.body)
 
 
 def _foreign_failure(reply: Reply, agent: str) -> Failure:

@@ -14,10 +14,10 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
-from nemo_gym.names import FAILURE_CLASS_KEY
-from nemo_gym.rollouts.plan.identity import (
+from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
+    FAILURE_CLASS_KEY,
     OUTCOME_KEY,
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
@@ -38,14 +38,14 @@ _ERROR_TEXT_KEYS = ("error", "_ng_failure_judge_error", "_ng_failure_message", "
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """An agent's answer with HTTP 200: a JSON object, and the text it was parsed from."""
 
     row: dict[str, Any]
     encoded: bytes | None = None
 
 
-AttemptResult = Answer | Failure
+AttemptResult = AgentAnswer | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def outcome_of(row: Mapping[str, Any]) -> str:
     return Outcome.TRUNCATED if incomplete else Outcome.COMPLETED
 
 
-def _what_it_lacks(planned: PlannedAttempt, answer: Answer, outcome: str) -> dict[str, Any]:
+def _what_it_lacks(planned: PlannedAttempt, answer: AgentAnswer, outcome: str) -> dict[str, Any]:
     """The members that a row has and the answer has not: agents of others answer what their verifier does, and no
     more of the task row than that."""
     row, encoded = answer.row, answer.encoded
@@ -139,7 +139,7 @@ def _what_it_lacks(planned: PlannedAttempt, answer: Answer, outcome: str) -> dic
     }
 
 
-def _row_line(planned: PlannedAttempt, answer: Answer, added: dict[str, Any]) -> bytes:
+def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any]) -> bytes:
     """The row as one line, led by its identity.
 
     The text of the answer is kept, because numbers too long for a parser would change, and because to encode a row of
@@ -154,7 +154,7 @@ def _row_line(planned: PlannedAttempt, answer: Answer, added: dict[str, Any]) ->
     return head + members + rest
 
 
-def _after_identity(answer: Answer, head: bytes) -> bytes | None:
+def _after_identity(answer: AgentAnswer, head: bytes) -> bytes | None:
     """The text of the answer behind its identity, if it has one; None where the identity is elsewhere in it."""
     row, encoded = answer.row, answer.encoded
     if encoded is None or b"\n" in encoded or b"\r" in encoded or row.get(OUTCOME_KEY, "") is None:

@@ -19,7 +19,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Journal, open_journal, refuse_existing
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import MaterializedInputs
-from nemo_gym.rollouts.plan.inspection import Inspection, inspect
+from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import outages_told
 from nemo_gym.rollouts.run._preflight import check_servers
@@ -27,7 +27,7 @@ from nemo_gym.rollouts.run._window import auto_of, window_of
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 async def collect(
     settings: CollectSettings,
     caller: Caller,
-    gym: Gym,
+    gym: RunningGym,
     *,
     stop: Stop | None = None,
     display: Display | None = None,
@@ -68,7 +68,7 @@ async def collect(
 class _Prepared:
     """All that had to be in order before the first rollout."""
 
-    inspection: Inspection
+    inspection: DatasetInspection
     journal: Journal
     materialized: MaterializedInputs | None
     plan: Plan
@@ -76,7 +76,7 @@ class _Prepared:
     """The servers that take part."""
 
 
-async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prepared:
+async def _prepare(settings: CollectSettings, caller: Caller, gym: RunningGym) -> _Prepared:
     files = RunFiles.of(settings.output)
     refuse_existing(files, settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
@@ -91,7 +91,7 @@ async def _prepare(settings: CollectSettings, caller: Caller, gym: Gym) -> _Prep
 def _open_files(
     settings: CollectSettings,
     files: RunFiles,
-    inspection: Inspection,
+    inspection: DatasetInspection,
     servers: Mapping[str, Mapping[str, Any]],
 ) -> _Prepared:
     journal = open_journal(
@@ -111,7 +111,7 @@ def _open_files(
 
 
 def _open_materialized(
-    settings: CollectSettings, journal: Journal, inspection: Inspection
+    settings: CollectSettings, journal: Journal, inspection: DatasetInspection
 ) -> MaterializedInputs | None:
     if not settings.write_materialized_inputs:
         return None
@@ -127,7 +127,7 @@ class _Run:
         self,
         settings: CollectSettings,
         caller: Caller,
-        gym: Gym,
+        gym: RunningGym,
         prepared: _Prepared,
         stop: Stop,
         clock: Callable[[], float],
@@ -235,7 +235,7 @@ class _Run:
             log.warning("the manifest does not tell how the run ended: %s", error)
 
 
-def _finished_of_plan(inspection: Inspection, journal: Journal) -> int:
+def _finished_of_plan(inspection: DatasetInspection, journal: Journal) -> int:
     """The number of planned rollouts that have their row; a changed run may have rows of others too."""
     return sum(
         journal.finished.count(range(first, first + file.rows), file.file.num_repeats)

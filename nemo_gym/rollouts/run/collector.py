@@ -30,7 +30,7 @@ class Attempter(Protocol):
     async def attempt(self, task: PlannedAttempt) -> AttemptResult: ...
 
 
-class Output(Protocol):
+class ResultSink(Protocol):
     """Keeps what attempts come to. Both methods return once the line outlives this process."""
 
     def add_row(self, line: bytes) -> None: ...
@@ -39,7 +39,7 @@ class Output(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """The bounds of a run."""
 
     in_parallel: int | Literal["auto"] = 64
@@ -61,10 +61,10 @@ class Collector:
     def __init__(
         self,
         attempter: Attempter,
-        output: Output,
+        output: ResultSink,
         counters: RunCounters,
         *,
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
         rules: StopRules | None = None,
         stop: Stop | None = None,
         on_settled: Callable[[PlannedAttempt, Scored | Failed], None] | None = None,
@@ -78,7 +78,7 @@ class Collector:
         self._attempter = attempter
         self._output = output
         self._counters = counters
-        self._limits = limits or Limits()
+        self._limits = limits or RunLimits()
         self._rules = rules or StopRules(counters.planned)
         self._stop = stop or Stop()
         self._on_settled = on_settled or _ignore

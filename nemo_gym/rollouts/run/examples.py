@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym.config.types import BaseServerConfig
+from nemo_gym.names import AGENT_REF_KEY
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
@@ -47,7 +47,9 @@ class RolloutCollectionConfig(BaseModel):
     def to_settings(self) -> CollectSettings:
         prompt = Path(self.prompt_config) if self.prompt_config else None
         dataset = DatasetFile(Path(self.input_jsonl_fpath), self.num_repeats or 1, self.agent_name, prompt)
-        limits = Limits() if self.num_samples_in_parallel is None else Limits(self.num_samples_in_parallel)
+        limits = (
+            RunLimits() if self.num_samples_in_parallel is None else RunLimits(self.num_samples_in_parallel)
+        )
         return CollectSettings(
             datasets=(dataset,),
             output=Path(self.output_jsonl_fpath),

@@ -16,11 +16,10 @@ import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
-from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.names import AGENT_REF_KEY, TOKEN_HEADER
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import AGENT_REF_KEY
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored

@@ -10,7 +10,7 @@ from typing import Any
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
-from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.tokens.masking import MOST_MASKED
 
 
@@ -30,7 +30,7 @@ class CollectSettings:
     allow_identity_change: bool = False
     """Resume although rows, settings, configuration or code are no longer the same; the change is recorded."""
     skip_invalid_rows: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
     stop_after_identical_failures: int = 20
     """Rollouts that may fail alike, one after the other, before the run is stopped; 0 for any number."""
     max_failed_fraction: float | None = None

@@ -21,8 +21,8 @@ from nemo_gym.judge import JudgeError
 from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, reverify, servers_for
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.journal import Existing
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.testing import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
@@ -101,10 +101,10 @@ def gym_of(environment: type[SimpleResourcesServer] = Match, **options: Any) -> 
 
 
 async def again(rows: Path, output: Path, gym: InProcessGym, **settings: Any) -> CollectSummary:
-    seen = Gym(gym.config, None, gym.transport)
+    seen = RunningGym(gym.config, None, gym.transport)
     run = StoredRun(rows)
     try:
-        limits = Limits(max_attempts=1)
+        limits = RunLimits(max_attempts=1)
         return await reverify(
             ReverifySettings(output, limits=limits, **settings), run, Survey.of(run), seen.caller(), seen
         )

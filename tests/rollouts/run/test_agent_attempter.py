@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 
 from nemo_gym.failures import Boundary, EngineError, Failure
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
-from nemo_gym.rollouts.run.answer import Answer, AttemptResult
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
 from nemo_gym.transport import Caller, Directory, InMemoryTransport, RetryBudget
 from tests.rollouts.doubles import AGENT, planned
 
@@ -45,7 +45,7 @@ async def failure_of(app: Any) -> Failure:
 async def test_the_agent_gets_the_row_the_deadline_and_the_token() -> None:
     seen: list[Request] = []
     result = await attempt(agent_answering(200, b'{"reward": 1}', seen), timeout_s=30.0, token="secret")
-    assert result == Answer({"reward": 1}, b'{"reward": 1}')
+    assert result == AgentAnswer({"reward": 1}, b'{"reward": 1}')
     row = orjson.loads(await seen[0].body())
     assert (row["_ng_task_index"], row["_ng_rollout_index"], row["_ng_attempt_index"]) == (3, 1, 1)
     assert seen[0].headers["x-ng-deadline"] == "28.500"

@@ -9,14 +9,14 @@ import pytest
 
 from nemo_gym.failures import Boundary, Failure, Outcome
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
-from nemo_gym.rollouts.run.answer import Answer, Failed, Scored, classify
+from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
 from tests.rollouts.doubles import failure, planned, scored
 
 PLANNED = planned(7, 2)
 
 
 def judged(row: dict[str, Any], encoded: bytes | None = None) -> Scored | Failed:
-    return classify(PLANNED, Answer(row, encoded))
+    return classify(PLANNED, AgentAnswer(row, encoded))
 
 
 def score_of(row: dict[str, Any], encoded: bytes | None = None) -> Scored:

@@ -25,8 +25,8 @@ from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.collector import Limits
-from nemo_gym.rollouts.run.discovery import Gym
+from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
@@ -44,7 +44,7 @@ from tests.rollouts.doubles import (
     write_dataset,
 )
 
-GYM = Gym(
+GYM = RunningGym(
     {
         AGENT: {
             "responses_api_agents": {
@@ -95,7 +95,7 @@ async def run(
     *,
     agents: Agents | None = None,
     servers: Servers | None = None,
-    gym: Gym = GYM,
+    gym: RunningGym = GYM,
     stop: Stop | None = None,
     **options: Any,
 ) -> CollectSummary:
@@ -271,7 +271,7 @@ async def test_an_engine_out_of_reach_is_found_before_anything_runs(tmp_path: Pa
 async def test_a_systemic_failure_ends_the_run_with_its_cause_and_exit_code_1(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 200)
     everywhere: dict[int, Behaviour] = {task: always(failure("refused")) for task in range(200)}
-    summary = await run(tmp_path, agents=Agents(everywhere), limits=Limits(in_parallel=4))
+    summary = await run(tmp_path, agents=Agents(everywhere), limits=RunLimits(in_parallel=4))
     assert summary.exit_code == 1
     assert summary.stop is not None
     assert summary.stop.message.startswith("the engine says refused")
@@ -288,7 +288,7 @@ async def test_an_interrupted_run_is_partial_and_resumable(tmp_path: Path) -> No
         stop.interrupt()
         return scored(task)
 
-    summary = await run(tmp_path, agents=Agents({7: interrupt}), stop=stop, limits=Limits(in_parallel=1))
+    summary = await run(tmp_path, agents=Agents({7: interrupt}), stop=stop, limits=RunLimits(in_parallel=1))
     assert (summary.exit_code, summary.end, summary.counters.completed) == (3, "interrupted", 8)
     resumed = await run(tmp_path, agents=Agents(), existing=Existing.RESUME)
     assert (resumed.exit_code, resumed.counters.completed) == (0, 12)
@@ -325,7 +325,7 @@ async def test_a_run_that_breaks_says_so_in_its_manifest_and_can_be_resumed(tmp_
         return scored(task)
 
     agents = Agents({0: remove_the_second_dataset})
-    broken = await run(tmp_path, agents=agents, datasets=datasets, limits=Limits(in_parallel=1))
+    broken = await run(tmp_path, agents=agents, datasets=datasets, limits=RunLimits(in_parallel=1))
     assert (broken.exit_code, broken.end, broken.agents[0].completed) == (1, "broken", 3)
     (start,) = orjson.loads(out(tmp_path, "_run.json").read_bytes())["starts"]
     assert start["end"] == "broken"
@@ -349,7 +349,7 @@ async def memory_at_the_end(folder: Path, rows: int) -> int:
     agents = Agents({rows - 1: weigh})
     tracemalloc.start()
     try:
-        await run(folder, agents=agents, limits=Limits(in_parallel=32), existing=Existing.MOVE_ASIDE)
+        await run(folder, agents=agents, limits=RunLimits(in_parallel=32), existing=Existing.MOVE_ASIDE)
     finally:
         tracemalloc.stop()
     return held

@@ -11,8 +11,8 @@ import pytest
 
 from nemo_gym.failures import AgentError, ConfigError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import Answer, AttemptResult, Failed, Scored
-from nemo_gym.rollouts.run.collector import Collector, Limits
+from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, Failed, Scored
+from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.stopping import Stop, StopRules
 from tests.rollouts.doubles import (
@@ -35,13 +35,13 @@ def collector_of(agents: Agents, output: MemoryOutput, counters: RunCounters, **
 def collect(
     agents: Agents,
     count: int,
-    limits: Limits | None = None,
+    limits: RunLimits | None = None,
     *,
     rules: StopRules | None = None,
 ) -> tuple[MemoryOutput, RunCounters, Stop]:
     """Collect `count` tasks in virtual time."""
     output, counters, stop = MemoryOutput(), RunCounters(count), Stop()
-    collector = collector_of(agents, output, counters, limits=limits or Limits(), rules=rules, stop=stop)
+    collector = collector_of(agents, output, counters, limits=limits or RunLimits(), rules=rules, stop=stop)
     run_virtually(collector.run(planned(task) for task in range(count)))
     return output, counters, stop
 
@@ -71,7 +71,7 @@ def test_the_window_bounds_what_is_in_flight_and_what_is_drawn_from_the_plan() -
             return result
 
     agents, counters = Watching(seconds=1.0), RunCounters(100)
-    run_virtually(collector_of(agents, MemoryOutput(), counters, limits=Limits(in_parallel=7)).run(plan()))
+    run_virtually(collector_of(agents, MemoryOutput(), counters, limits=RunLimits(in_parallel=7)).run(plan()))
     assert agents.most_in_flight == 7
     assert max(ahead) <= 7
 
@@ -81,7 +81,7 @@ def test_a_slow_rollout_does_not_hold_up_the_others() -> None:
         await asyncio.sleep(1000.0)
         return scored(task)
 
-    output, _, _ = collect(Agents({0: slow}, seconds=1.0), 50, Limits(in_parallel=2))
+    output, _, _ = collect(Agents({0: slow}, seconds=1.0), 50, RunLimits(in_parallel=2))
     assert identities(output.rows)[-1] == (0, 0)
 
 
@@ -100,7 +100,7 @@ def test_a_transient_failure_is_attempted_again_and_noted() -> None:
 
 def test_attempts_end_at_their_limit_and_only_the_last_is_terminal() -> None:
     agents = Agents({0: always(failure(retryable=True))})
-    output, counters, _ = collect(agents, 1, Limits(max_attempts=3))
+    output, counters, _ = collect(agents, 1, RunLimits(max_attempts=3))
     noted = [(row["_ng_attempt_index"], row["_ng_failure_terminal"]) for row in output.failures]
     assert noted == [(0, False), (1, False), (2, True)]
     assert (counters.failed, counters.failures) == (1, {"engine:engine_down": 1})
@@ -119,7 +119,7 @@ def test_a_rollout_that_takes_too_long_is_a_failure_of_the_deadline_and_not_trie
         raise AssertionError("unreachable")
 
     agents = Agents({0: hang})
-    output, counters, _ = collect(agents, 2, Limits(rollout_timeout_s=1800.0))
+    output, counters, _ = collect(agents, 2, RunLimits(rollout_timeout_s=1800.0))
     assert counters.failures == {"deadline:rollout_timeout": 1}
     assert agents.attempts[planned(0).identity] == 1
     assert "1800 s" in output.failures[0]["_ng_failure"]["message"]
@@ -150,7 +150,7 @@ def test_a_row_that_a_judge_failed_on_is_a_failure_without_a_reward() -> None:
     async def misjudge(task: PlannedAttempt) -> AttemptResult:
         return scored(task, 0.0, _ng_failure_class="judge_failed", _ng_failure_judge_error="HTTP 500")
 
-    output, counters, _ = collect(Agents({0: misjudge}), 1, Limits(max_attempts=2))
+    output, counters, _ = collect(Agents({0: misjudge}), 1, RunLimits(max_attempts=2))
     assert output.rows == []
     assert counters.mean_reward is None
     assert len(output.failures) == 2
@@ -161,7 +161,7 @@ def test_a_row_that_a_judge_failed_on_is_a_failure_without_a_reward() -> None:
 
 def test_an_answer_that_is_not_to_be_kept_leaves_no_trace() -> None:
     async def vanish(task: PlannedAttempt) -> AttemptResult:
-        return Answer({"_ng_no_persist": True, "_ng_failure_class": "killed"})
+        return AgentAnswer({"_ng_no_persist": True, "_ng_failure_class": "killed"})
 
     output, counters, _ = collect(Agents({0: vanish}), 1)
     assert (output.rows, output.failures) == ([], [])
@@ -184,7 +184,7 @@ def test_settled_rollouts_are_told_of_once_each() -> None:
 def test_the_same_failure_again_and_again_stops_the_run_with_its_cause() -> None:
     everywhere: dict[int, Behaviour] = {task: always(failure("refused")) for task in range(5, 1000)}
     output, counters, stop = collect(
-        Agents(everywhere), 1000, Limits(in_parallel=4), rules=StopRules(1000, identical_failures=20)
+        Agents(everywhere), 1000, RunLimits(in_parallel=4), rules=StopRules(1000, identical_failures=20)
     )
     assert stop.reason is not None
     assert stop.reason.code == "systemic_failure"
@@ -197,7 +197,7 @@ def test_the_same_failure_again_and_again_stops_the_run_with_its_cause() -> None
 def test_a_success_in_between_keeps_the_run_going() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure()) for task in range(200) if task % 15}
     _, counters, stop = collect(
-        Agents(behaviours), 200, Limits(in_parallel=1), rules=StopRules(200, identical_failures=20)
+        Agents(behaviours), 200, RunLimits(in_parallel=1), rules=StopRules(200, identical_failures=20)
     )
     assert not stop.requested
     assert counters.settled == 200
@@ -206,7 +206,7 @@ def test_a_success_in_between_keeps_the_run_going() -> None:
 def test_failures_of_several_kinds_are_not_systemic() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure(f"kind_{task % 3}")) for task in range(100)}
     _, counters, stop = collect(
-        Agents(behaviours), 100, Limits(in_parallel=1), rules=StopRules(100, identical_failures=20)
+        Agents(behaviours), 100, RunLimits(in_parallel=1), rules=StopRules(100, identical_failures=20)
     )
     assert not stop.requested
     assert counters.failed == 100
@@ -215,7 +215,7 @@ def test_failures_of_several_kinds_are_not_systemic() -> None:
 def test_the_budget_of_failures_stops_the_run_as_soon_as_it_is_overdrawn() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure(f"kind_{task}")) for task in range(100)}
     _, counters, stop = collect(
-        Agents(behaviours), 100, Limits(in_parallel=1), rules=StopRules(100, max_failed_fraction=0.1)
+        Agents(behaviours), 100, RunLimits(in_parallel=1), rules=StopRules(100, max_failed_fraction=0.1)
     )
     assert stop.reason is not None
     assert stop.reason.code == "too_many_failures"
@@ -229,7 +229,7 @@ async def interrupt_after(stop: Stop, *seconds: float) -> None:
 
 
 def collect_interrupted(
-    agents: Agents, limits: Limits, *seconds: float
+    agents: Agents, limits: RunLimits, *seconds: float
 ) -> tuple[MemoryOutput, RunCounters, float]:
     """Collect 100 tasks, interrupting after each of `seconds`; also how long it took."""
     output, counters, stop = MemoryOutput(), RunCounters(100), Stop()
@@ -246,7 +246,7 @@ def collect_interrupted(
 
 def test_an_interrupt_lets_what_is_in_flight_finish_and_starts_nothing() -> None:
     agents = Agents(seconds=3.0)
-    output, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 4.0)
+    output, counters, took = collect_interrupted(agents, RunLimits(in_parallel=10, drain_s=5.0), 4.0)
     assert len(output.rows) == 20
     assert agents.attempts.total() == 20
     assert counters.cancelled == 0
@@ -255,7 +255,7 @@ def test_an_interrupt_lets_what_is_in_flight_finish_and_starts_nothing() -> None
 
 def test_after_the_drain_the_rest_is_cancelled_and_nothing_is_made_up_for_it() -> None:
     agents = Agents(seconds=100.0)
-    output, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=5.0), 1.0)
+    output, counters, took = collect_interrupted(agents, RunLimits(in_parallel=10, drain_s=5.0), 1.0)
     assert (output.rows, output.failures) == ([], [])
     assert (counters.cancelled, counters.in_flight, agents.in_flight) == (10, 0, 0)
     assert took == pytest.approx(6.0)
@@ -263,7 +263,7 @@ def test_after_the_drain_the_rest_is_cancelled_and_nothing_is_made_up_for_it() -
 
 def test_a_second_interrupt_cuts_the_drain_short() -> None:
     agents = Agents(seconds=100.0)
-    _, counters, took = collect_interrupted(agents, Limits(in_parallel=10, drain_s=60.0), 1.0, 0.5)
+    _, counters, took = collect_interrupted(agents, RunLimits(in_parallel=10, drain_s=60.0), 1.0, 0.5)
     assert counters.cancelled == 10
     assert took == pytest.approx(1.5)
 
@@ -271,7 +271,7 @@ def test_a_second_interrupt_cuts_the_drain_short() -> None:
 def test_a_rollout_waiting_for_its_next_attempt_is_not_started_again_after_an_interrupt() -> None:
     behaviours: dict[int, Behaviour] = {task: always(failure(retryable=True)) for task in range(100)}
     agents = Agents(behaviours)
-    limits = Limits(in_parallel=5, first_wait_s=1000.0, longest_wait_s=1000.0, drain_s=5000.0)
+    limits = RunLimits(in_parallel=5, first_wait_s=1000.0, longest_wait_s=1000.0, drain_s=5000.0)
     _, counters, _ = collect_interrupted(agents, limits, 0.001)
     assert set(agents.attempts.values()) == {1}
     assert (counters.cancelled, counters.failed) == (5, 0)
@@ -287,7 +287,7 @@ def test_a_disk_that_refuses_a_row_ends_the_run() -> None:
     agents, output = Agents(seconds=1.0), FullDisk()
     with pytest.raises(ConfigError, match="no space left"):
         run_virtually(
-            collector_of(agents, output, RunCounters(100), limits=Limits(in_parallel=2)).run(
+            collector_of(agents, output, RunCounters(100), limits=RunLimits(in_parallel=2)).run(
                 planned(task) for task in range(100)
             )
         )
@@ -300,7 +300,7 @@ def test_cancelling_the_collection_leaves_nothing_running() -> None:
     agents = Agents(seconds=100.0)
 
     async def run() -> None:
-        collector = collector_of(agents, MemoryOutput(), RunCounters(100), limits=Limits(in_parallel=10))
+        collector = collector_of(agents, MemoryOutput(), RunCounters(100), limits=RunLimits(in_parallel=10))
         task = asyncio.create_task(collector.run(planned(number) for number in range(100)))
         await asyncio.sleep(1.0)
         task.cancel()

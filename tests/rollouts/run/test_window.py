@@ -13,7 +13,7 @@ from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run._window import AutoWindow, Measured, Search, saturating
 from nemo_gym.rollouts.run.answer import AttemptResult
-from nemo_gym.rollouts.run.collector import Collector, Limits
+from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.stopping import StopRules
 from tests.rollouts.doubles import MemoryOutput, planned, run_virtually, scored
@@ -82,7 +82,7 @@ def run(make_engine: Callable[[], Any], rollouts: int, **options: Any) -> AutoWi
             make_engine(),
             MemoryOutput(),
             counters,
-            limits=Limits("auto", max_attempts=50, first_wait_s=0.1),
+            limits=RunLimits("auto", max_attempts=50, first_wait_s=0.1),
             rules=StopRules(rollouts, identical_failures=0),
             window=window,
             rng=random.Random(3),

@@ -19,12 +19,12 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from nemo_gym.head._rollout_request import NDJSON, RolloutRequest
 from nemo_gym.names import END_KEY
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.requested import NDJSON, RolloutRequest
 from nemo_gym.rollouts.run.stopping import Stop, StopRules
 
 log = logging.getLogger(__name__)

@@ -6,18 +6,18 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.head._rollout_request import RolloutRequest, RolloutRequestOptions
+from nemo_gym.head._rollout_stream import RolloutStream, WaitingLines
 from nemo_gym.names import END_KEY
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import TaskShaper
-from nemo_gym.rollouts.run.requested import RolloutOptions, RolloutRequest
-from nemo_gym.rollouts.run.serve import RolloutStream, WaitingLines
 from tests.rollouts.doubles import Agents, Behaviour, always, failure, run_virtually, scored, task_row
 
 
 def request_for(rows: int, **options: Any) -> RolloutRequest:
     shaper = TaskShaper()
     tasks = [shaper.shape(orjson.dumps(task_row(number))) for number in range(rows)]
-    return RolloutRequest(tasks, RolloutOptions(**options))
+    return RolloutRequest(tasks, RolloutRequestOptions(**options))
 
 
 class Reader:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.rollouts.run.requested import NDJSON, RolloutRequest, read_request
+from nemo_gym.head._rollout_request import NDJSON, RolloutRequest, read_request
 from tests.rollouts.doubles import AGENT, identities, task_row
 
 CONFIG = {AGENT: {"responses_api_agents": {"simple_agent": {"port": 1}}}}

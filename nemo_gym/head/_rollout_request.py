@@ -18,14 +18,14 @@ from nemo_gym.failures import InputError
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
-from nemo_gym.rollouts.run.collector import Limits
+from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.required_servers import require_agents
 
 NDJSON = "application/x-ndjson"
 _TOLD_PROBLEMS = 20
 
 
-class RolloutOptions(BaseModel):
+class RolloutRequestOptions(BaseModel):
     """The options of a request, named as the keys of `ng_collect_rollouts`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,8 +48,8 @@ class RolloutOptions(BaseModel):
     """Laid over those of every row."""
 
     @property
-    def limits(self) -> Limits:
-        return Limits(self.num_samples_in_parallel, self.max_attempts, self.rollout_timeout_s)
+    def limits(self) -> RunLimits:
+        return RunLimits(self.num_samples_in_parallel, self.max_attempts, self.rollout_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RolloutRequest:
     """Rows that can be run, and how."""
 
     tasks: Sequence[Task]
-    options: RolloutOptions
+    options: RolloutRequestOptions
 
     @property
     def planned(self) -> int:
@@ -112,16 +112,16 @@ def _json_body(body: bytes) -> tuple[list[Any], dict[str, Any]]:
     return given.pop("rows"), given
 
 
-def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: bool) -> RolloutOptions:
+def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: bool) -> RolloutRequestOptions:
     """The options in `given`, those that are wrong left out.
 
     `strict`: values have their types already; in a query all are text.
     """
     try:
-        return RolloutOptions.model_validate(dict(given), strict=strict)
+        return RolloutRequestOptions.model_validate(dict(given), strict=strict)
     except ValidationError as error:
         faulty = {str(each["loc"][0]) for each in error.errors()}
-        known = ", ".join(RolloutOptions.model_fields)
+        known = ", ".join(RolloutRequestOptions.model_fields)
         problems += [
             _Problem(
                 str(each["loc"][0]),
@@ -131,10 +131,10 @@ def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: b
             for each in error.errors()
         ]
     sound = {name: value for name, value in given.items() if name not in faulty}
-    return RolloutOptions.model_validate(sound, strict=strict)
+    return RolloutRequestOptions.model_validate(sound, strict=strict)
 
 
-def _tasks_of(lines: Sequence[bytes], options: RolloutOptions, problems: list[_Problem]) -> list[Task]:
+def _tasks_of(lines: Sequence[bytes], options: RolloutRequestOptions, problems: list[_Problem]) -> list[Task]:
     """The tasks of those lines that are such."""
     shaper = TaskShaper(
         options.agent_name, options.responses_create_params, needs_seed=options.num_repeats_add_seed
