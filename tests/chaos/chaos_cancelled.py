@@ -14,7 +14,7 @@ from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.chaos.faulty_gym import faulty_run, task, tell
 from tests.client.gyms import TOKEN, rows, running_gym
-from tests.patience import until, wait_until
+from tests.waiting import until, wait_until
 
 IN_FLIGHT = 100
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.config.small_gym import APPS
 from tests.launch.small_servers import write_server
-from tests.patience import wait_until_gone
+from tests.waiting import wait_until_gone
 
 PROGRAM = """
 import signal

@@ -18,7 +18,7 @@ from nemo_gym.failures import ConfigError, GymError, InputError, TransportError
 from nemo_gym.head._rollout_request import RolloutRequestOptions as RouteOptions
 from nemo_gym.names import TOKEN_HEADER
 from tests.client.gyms import TOKEN, LoopbackGym, gym_in_a_thread, rows, running_gym
-from tests.patience import until, wait_until
+from tests.waiting import until, wait_until
 
 
 def check_solved(rollouts: list[Rollout], count: int, repeats: int) -> None:

@@ -17,7 +17,7 @@ from nemo_gym.client import Gym, Rollout
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.testing.serving import LoopbackServers
 from perf.running_gym import RunningGym, running_gym
-from tests.patience import wait_until
+from tests.waiting import wait_until
 
 ENVIRONMENT = "example_single_tool_call"
 CONFIGS = (

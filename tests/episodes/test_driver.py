@@ -12,8 +12,8 @@ from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport._upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
-from tests.patience import until
 from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
+from tests.waiting import until
 
 CUT = {"output": [text("cut")], "incomplete_details": {"reason": "max_output_tokens"}}
 ADD = call("add", '{"amount": 2}')

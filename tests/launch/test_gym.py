@@ -25,7 +25,7 @@ from tests.launch.small_servers import (
     config_of,
     facts_of,
 )
-from tests.patience import is_running, until, until_gone, wait_until_gone
+from tests.waiting import is_running, until, until_gone, wait_until_gone
 
 
 async def test_every_server_answers_and_knows_its_name(bench: Workbench) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import is_running, wait_until_gone
+from tests.waiting import is_running, wait_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = """

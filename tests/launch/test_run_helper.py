@@ -19,7 +19,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.run_helper import RunHelper
 from tests.launch.small_servers import write_server
-from tests.patience import wait_until_gone
+from tests.waiting import wait_until_gone
 
 TRAINER = """
 import os, sys, time

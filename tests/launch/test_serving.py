@@ -14,7 +14,7 @@ from nemo_gym.launch.live_table import draw_until_cancelled
 from nemo_gym.launch.reporting import LineReporter
 from nemo_gym.launch.serving import serve, stop_signals, wait_ready_or
 from tests.launch.small_servers import Workbench, config_of
-from tests.patience import until
+from tests.waiting import until
 
 SLOW = "import time; time.sleep(0.5)"
 

@@ -9,7 +9,7 @@ import pytest
 from nemo_gym.mock_engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine.policies import Scene
 from tests.mock_engine.wire import ADD, USER, running
-from tests.patience import until
+from tests.waiting import until
 
 THOUGHTFUL = ScriptPolicy((Scene((Reply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),))
 TRAINING = {

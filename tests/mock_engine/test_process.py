@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, EngineProcess
-from tests.patience import is_running, wait_until_gone
+from tests.waiting import is_running, wait_until_gone
 
 HOLDER = """
 import sys, time

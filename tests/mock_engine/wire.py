@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from nemo_gym.mock_engine import EngineOptions, MockEngine, Policy
-from tests.patience import until
+from tests.waiting import until
 
 USER = {"role": "user", "content": "What is 1 + 2?"}
 ADD = {

@@ -22,7 +22,7 @@ from nemo_gym.testing.serving import serving
 from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.models.upstreams import Canned, vllm_over
-from tests.patience import until
+from tests.waiting import until
 
 HELLO = {"input": "hello"}
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}

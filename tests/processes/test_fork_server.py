@@ -13,7 +13,7 @@ import pytest
 
 from nemo_gym.launch.early_start import early_fork_server, start_fork_server
 from nemo_gym.processes.fork_server import ForkedProcess, ForkServer, ForkServerGone
-from tests.patience import until, until_gone, wait_until_gone
+from tests.waiting import until, until_gone, wait_until_gone
 
 PARENT = """
 import os, sys, time

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 from nemo_gym.processes.process_tree import kill, resident_bytes, tree_of
-from tests.patience import wait_until, wait_until_gone
+from tests.waiting import wait_until, wait_until_gone
 
 
 def test_a_tree_holds_children_and_their_children_and_can_be_killed() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program, until_parent_ends
-from tests.patience import is_running, wait_until_gone
+from tests.waiting import is_running, wait_until_gone
 
 PARENT = """
 import os, sys, time

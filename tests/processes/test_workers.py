@@ -19,9 +19,9 @@ import uvloop
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import RemoteTraceback, WorkerPool, default_pool
-from tests.patience import until_gone
+from tests.waiting import until_gone
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture
@@ -47,24 +47,24 @@ def load(source: Path, name: str) -> Callable[..., Any]:
 
 
 async def test_a_job_runs_in_another_process_and_gives_its_result(pool: WorkerPool) -> None:
-    assert await pool.run(os.getpid, timeout_s=PATIENCE_S) != os.getpid()
-    assert await pool.run(math.comb, 10, 3, timeout_s=PATIENCE_S) == 120
+    assert await pool.run(os.getpid, timeout_s=TIMEOUT_S) != os.getpid()
+    assert await pool.run(math.comb, 10, 3, timeout_s=TIMEOUT_S) == 120
 
 
 async def test_workers_stay_warm_between_jobs(pool: WorkerPool) -> None:
-    first = await pool.run(os.getpid, timeout_s=PATIENCE_S)
-    assert await pool.run(os.getpid, timeout_s=PATIENCE_S) == first
+    first = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
+    assert await pool.run(os.getpid, timeout_s=TIMEOUT_S) == first
     assert pool.stats.workers == 1
 
 
 async def test_large_arguments_and_results_arrive_whole(pool: WorkerPool) -> None:
     text = "αβγ" * 1_000_000
-    assert await pool.run(operator.concat, text, "!", timeout_s=PATIENCE_S) == text + "!"
+    assert await pool.run(operator.concat, text, "!", timeout_s=TIMEOUT_S) == text + "!"
 
 
 async def test_jobs_run_side_by_side_and_the_rest_waits_its_turn(pool: WorkerPool) -> None:
     await pool.start()
-    jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=PATIENCE_S)) for _ in range(5)]
+    jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=TIMEOUT_S)) for _ in range(5)]
     await asyncio.sleep(0.01)
     assert (pool.stats.busy, pool.stats.queued) == (2, 3)
     await asyncio.gather(*jobs)
@@ -76,19 +76,19 @@ async def test_jobs_run_side_by_side_and_the_rest_waits_its_turn(pool: WorkerPoo
 async def test_a_job_over_its_deadline_is_killed_although_it_never_lets_go_of_the_interpreter(
     pool: WorkerPool,
 ) -> None:
-    pid = await pool.run(os.getpid, timeout_s=PATIENCE_S)
+    pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
     with pytest.raises(VerifierError, match=r"deadline of 0\.2 s") as caught:
         await pool.run(re.fullmatch, "(a+)+", "a" * 50 + "b", timeout_s=0.2)
     assert code_of(caught) == "verifier_timeout"
     await until_gone(pid)
-    assert await pool.run(os.getpid, timeout_s=PATIENCE_S) != pid
+    assert await pool.run(os.getpid, timeout_s=TIMEOUT_S) != pid
     assert pool.stats.killed == 1
 
 
 async def test_waiting_in_the_queue_does_not_count_as_the_jobs_time() -> None:
     pool = WorkerPool(1)
     await pool.start()
-    first = asyncio.create_task(pool.run(time.sleep, 2.5, timeout_s=PATIENCE_S))
+    first = asyncio.create_task(pool.run(time.sleep, 2.5, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0)
     assert await pool.run(abs, -1, timeout_s=2.0) == 1
     await first
@@ -115,9 +115,9 @@ async def test_a_crash_fails_its_own_job_only(
     pool: WorkerPool, function: Callable[[int], None], argument: int, reason: str
 ) -> None:
     await pool.start()
-    neighbour = asyncio.create_task(pool.run(time.sleep, 0.3, timeout_s=PATIENCE_S))
+    neighbour = asyncio.create_task(pool.run(time.sleep, 0.3, timeout_s=TIMEOUT_S))
     with pytest.raises(VerifierError, match=reason) as caught:
-        await pool.run(function, argument, timeout_s=PATIENCE_S)
+        await pool.run(function, argument, timeout_s=TIMEOUT_S)
     assert code_of(caught) == "verifier_crashed"
     await neighbour
     assert pool.stats.crashed == 1
@@ -127,22 +127,22 @@ async def test_a_crash_fails_its_own_job_only(
 async def test_a_worker_over_its_memory_limit_crashes() -> None:
     pool = WorkerPool(1, memory_limit_bytes=512 * 1024**2)
     with pytest.raises(VerifierError, match="out of memory") as caught:
-        await pool.run(bytearray, 1024**3, timeout_s=PATIENCE_S)
+        await pool.run(bytearray, 1024**3, timeout_s=TIMEOUT_S)
     assert code_of(caught) == "verifier_crashed"
-    assert len(await pool.run(bytearray, 1024**2, timeout_s=PATIENCE_S)) == 1024**2
+    assert len(await pool.run(bytearray, 1024**2, timeout_s=TIMEOUT_S)) == 1024**2
     await pool.close()
 
 
 async def test_a_worker_that_died_while_idle_is_replaced_without_a_failure(pool: WorkerPool) -> None:
-    pid = await pool.run(os.getpid, timeout_s=PATIENCE_S)
+    pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
     os.kill(pid, signal.SIGKILL)
     await until_gone(pid)
-    assert await pool.run(os.getpid, timeout_s=PATIENCE_S) != pid
+    assert await pool.run(os.getpid, timeout_s=TIMEOUT_S) != pid
 
 
 async def test_an_exception_names_itself_and_brings_its_traceback(pool: WorkerPool) -> None:
     with pytest.raises(VerifierError, match="truediv raised ZeroDivisionError: division by zero") as caught:
-        await pool.run(operator.truediv, 1, 0, timeout_s=PATIENCE_S)
+        await pool.run(operator.truediv, 1, 0, timeout_s=TIMEOUT_S)
     assert code_of(caught) == "verifier_raised"
     assert isinstance(caught.value.__cause__, RemoteTraceback)
     assert "Traceback (most recent call last)" in str(caught.value.__cause__)
@@ -150,7 +150,7 @@ async def test_an_exception_names_itself_and_brings_its_traceback(pool: WorkerPo
 
 async def test_leaving_the_interpreter_is_an_exception_like_any_other(pool: WorkerPool) -> None:
     with pytest.raises(VerifierError, match="SystemExit: 4") as caught:
-        await pool.run(sys.exit, 4, timeout_s=PATIENCE_S)
+        await pool.run(sys.exit, 4, timeout_s=TIMEOUT_S)
     assert code_of(caught) == "verifier_raised"
 
 
@@ -161,20 +161,20 @@ async def test_a_failure_of_the_gym_arrives_as_itself(pool: WorkerPool, tmp_path
         "def refuse():\n    raise InputError('no options', code='bad_row', param='options')\n"
     )
     with pytest.raises(InputError, match="no options") as caught:
-        await pool.run(load(source, "refuse"), timeout_s=PATIENCE_S)
+        await pool.run(load(source, "refuse"), timeout_s=TIMEOUT_S)
     assert caught.value.failure.param == "options"
 
 
 async def test_what_cannot_be_pickled_is_named(pool: WorkerPool) -> None:
     with pytest.raises(VerifierError, match="arguments of len cannot be sent"):
-        await pool.run(len, (lambda: None,), timeout_s=PATIENCE_S)
+        await pool.run(len, (lambda: None,), timeout_s=TIMEOUT_S)
     with pytest.raises(VerifierError, match=r"raised .*pickle"):
-        await pool.run(open, os.devnull, timeout_s=PATIENCE_S)
+        await pool.run(open, os.devnull, timeout_s=TIMEOUT_S)
 
 
 async def test_a_function_that_no_worker_can_import_is_refused_at_once(pool: WorkerPool) -> None:
     with pytest.raises(TypeError, match="cannot import"):
-        await pool.run(lambda: 1, timeout_s=PATIENCE_S)
+        await pool.run(lambda: 1, timeout_s=TIMEOUT_S)
     assert pool.stats.workers == 0
 
 
@@ -183,7 +183,7 @@ async def test_a_function_of_a_file_on_no_import_path_is_loaded_from_the_file(
 ) -> None:
     source = tmp_path / "somewhere.py"
     source.write_text("def double(x):\n    return 2 * x\n")
-    assert await pool.run(load(source, "double"), 21, timeout_s=PATIENCE_S) == 42
+    assert await pool.run(load(source, "double"), 21, timeout_s=TIMEOUT_S) == 42
 
 
 def test_a_script_can_run_its_own_functions_and_classes(tmp_path: Path) -> None:
@@ -203,25 +203,25 @@ def test_a_script_can_run_its_own_functions_and_classes(tmp_path: Path) -> None:
 
 async def test_a_worker_imports_no_web_framework(pool: WorkerPool) -> None:
     heavy = "set(__import__('sys').modules) & {'fastapi', 'aiohttp', 'pydantic', 'asyncio', 'numpy'}"
-    assert await pool.run(eval, heavy, timeout_s=PATIENCE_S) == set()
+    assert await pool.run(eval, heavy, timeout_s=TIMEOUT_S) == set()
 
 
 async def test_every_worker_and_its_successors_import_what_jobs_need(pool: WorkerPool) -> None:
     await pool.start(imports=["colorsys"])
     with pytest.raises(VerifierError):
-        await pool.run(os._exit, 1, timeout_s=PATIENCE_S)
-    jobs = [pool.run(eval, "'colorsys' in __import__('sys').modules", timeout_s=PATIENCE_S) for _ in range(2)]
+        await pool.run(os._exit, 1, timeout_s=TIMEOUT_S)
+    jobs = [pool.run(eval, "'colorsys' in __import__('sys').modules", timeout_s=TIMEOUT_S) for _ in range(2)]
     assert await asyncio.gather(*jobs) == [True, True]
 
 
 async def test_a_module_that_is_missing_fails_the_job_that_needs_it(pool: WorkerPool) -> None:
     with pytest.raises(VerifierError, match="No module named 'no_such_module'"):
-        await pool.run(abs, 1, timeout_s=PATIENCE_S, imports=["no_such_module"])
+        await pool.run(abs, 1, timeout_s=TIMEOUT_S, imports=["no_such_module"])
 
 
 async def test_a_cancelled_caller_leaves_no_job_behind(pool: WorkerPool) -> None:
-    pid = await pool.run(os.getpid, timeout_s=PATIENCE_S)
-    job = asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=PATIENCE_S))
+    pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
+    job = asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0.05)
     job.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -233,10 +233,10 @@ async def test_a_cancelled_caller_leaves_no_job_behind(pool: WorkerPool) -> None
 async def test_a_full_queue_refuses_and_says_that_a_retry_may_help() -> None:
     pool = WorkerPool(1, max_queued=1)
     await pool.start()
-    jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=PATIENCE_S)) for _ in range(2)]
+    jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=TIMEOUT_S)) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(VerifierError, match="busy and 1 jobs wait") as caught:
-        await pool.run(abs, 1, timeout_s=PATIENCE_S)
+        await pool.run(abs, 1, timeout_s=TIMEOUT_S)
     assert (code_of(caught), caught.value.failure.retryable) == ("verifier_overloaded", True)
     assert caught.value.failure.http_status == 503
     await asyncio.gather(*jobs)
@@ -245,8 +245,8 @@ async def test_a_full_queue_refuses_and_says_that_a_retry_may_help() -> None:
 
 async def test_closing_ends_workers_and_fails_jobs_under_way_and_waiting() -> None:
     pool = WorkerPool(1)
-    pid = await pool.run(os.getpid, timeout_s=PATIENCE_S)
-    jobs = [asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=PATIENCE_S)) for _ in range(2)]
+    pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
+    jobs = [asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=TIMEOUT_S)) for _ in range(2)]
     await asyncio.sleep(0.05)
     await pool.close()
     for job in jobs:
@@ -260,7 +260,7 @@ async def test_closing_ends_workers_and_fails_jobs_under_way_and_waiting() -> No
 
 def test_idle_workers_outlive_an_event_loop() -> None:
     pool = WorkerPool(1)
-    pids = [asyncio.run(pool.run(os.getpid, timeout_s=PATIENCE_S)) for _ in range(2)]
+    pids = [asyncio.run(pool.run(os.getpid, timeout_s=TIMEOUT_S)) for _ in range(2)]
     assert pids[0] == pids[1]
     asyncio.run(pool.close())
 
@@ -271,23 +271,23 @@ def test_deadlines_crashes_and_closing_work_on_uvloop_too() -> None:
         with pytest.raises(VerifierError, match="deadline"):
             await pool.run(re.fullmatch, "(a+)+", "a" * 50 + "b", timeout_s=0.2)
         with pytest.raises(VerifierError, match="exited with status 1"):
-            await pool.run(os._exit, 1, timeout_s=PATIENCE_S)
-        job = asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=PATIENCE_S))
+            await pool.run(os._exit, 1, timeout_s=TIMEOUT_S)
+        job = asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=TIMEOUT_S))
         await asyncio.sleep(0.05)
         job.cancel()
         with pytest.raises(asyncio.CancelledError):
             await job
-        assert await pool.run(abs, -1, timeout_s=PATIENCE_S) == 1
+        assert await pool.run(abs, -1, timeout_s=TIMEOUT_S) == 1
         await pool.close()
 
     uvloop.run(scenario())
 
 
 async def test_two_event_loops_at_once_are_refused(pool: WorkerPool) -> None:
-    job = asyncio.create_task(pool.run(time.sleep, 0.2, timeout_s=PATIENCE_S))
+    job = asyncio.create_task(pool.run(time.sleep, 0.2, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0)
     with pytest.raises(RuntimeError, match="another event loop"):
-        await asyncio.to_thread(lambda: asyncio.run(pool.run(abs, 1, timeout_s=PATIENCE_S)))
+        await asyncio.to_thread(lambda: asyncio.run(pool.run(abs, 1, timeout_s=TIMEOUT_S)))
     await job
 
 
@@ -312,7 +312,7 @@ async def test_workers_die_with_their_parent_even_while_busy(tmp_path: Path, las
 
 async def test_the_default_pool_is_shared_by_loops_that_follow_each_other_but_not_by_two_at_once() -> None:
     async def pid_of_worker() -> tuple[WorkerPool, int]:
-        return default_pool(), await default_pool().run(os.getpid, timeout_s=PATIENCE_S)
+        return default_pool(), await default_pool().run(os.getpid, timeout_s=TIMEOUT_S)
 
     own = await pid_of_worker()
     others = [await asyncio.to_thread(lambda: asyncio.run(pid_of_worker())) for _ in range(2)]

@@ -17,8 +17,8 @@ from nemo_gym.failures import ConfigError, VerifierError
 from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.sandbox.execution import Ending, Execution, IsolationKind, Limits, Sandbox, remove_workspace
 from nemo_gym.sandbox.isolation import MIB, Isolation, Workspace, draw_user, isolations
-from tests.patience import is_running, until
 from tests.pythons import python_for_other_users
+from tests.waiting import is_running, until
 
 PYTHON = (python_for_other_users(), "-s", "-S", "-B", "-X", "utf8", "-c")
 FOLDERS = (Path(PYTHON[0]).parents[1],)

@@ -19,8 +19,8 @@ from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport._upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.openai_model.app import OpenAIModel
-from tests.patience import PATIENCE_S, until
 from tests.serving.environments import CounterEnvironment, task_row
+from tests.waiting import TIMEOUT_S, until
 
 ATTEMPTS = 100
 SILENT = EngineOptions(faults=[{"do": "hang"}])
@@ -76,7 +76,7 @@ async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> N
             await until(lambda: engine.stats.in_flight == 20)
             stop.interrupt()
             stop.interrupt()
-            summary = await asyncio.wait_for(running, PATIENCE_S)
+            summary = await asyncio.wait_for(running, TIMEOUT_S)
             assert summary.counters.cancelled == 20
             await until(lambda: engine.stats.disconnects == 20)
             await until(lambda: len(environment.middleware.access.sessions) == 0)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, PrivateAttr
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
-from tests.patience import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 
 JSON = {"content-type": "application/json"}
 VERIFY = orjson.dumps(
@@ -143,7 +143,7 @@ async def said(port: int, *pieces: bytes, end: bool = False) -> bytes:
     answer = b""
     while True:
         reading = asyncio.ensure_future(reader.read(65536))
-        await asyncio.wait([reading], timeout=0.5 if answer else PATIENCE_S)
+        await asyncio.wait([reading], timeout=0.5 if answer else TIMEOUT_S)
         if not reading.done():
             reading.cancel()
             answer += b"<open>"

@@ -15,7 +15,7 @@ from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.testing.serving import serving
-from tests.patience import PATIENCE_S
+from tests.waiting import TIMEOUT_S
 
 TOKEN = "the-run-token"
 Answers = list[tuple[int, dict[str, Any]]]
@@ -78,7 +78,7 @@ class Connection:
                 writer.write(second[cut:])
                 await writer.drain()
             self._proceed.set()
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 answers = [await _answer_from(reader)]
                 if waits_for_answer:
                     writer.write(second[cut:])

@@ -16,7 +16,7 @@ from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.http import calls_within
-from tests.patience import until
+from tests.waiting import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

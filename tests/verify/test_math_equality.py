@@ -7,7 +7,7 @@ from nemo_gym.failures import VerifierError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.verify.math_equality import MAX_ANSWER_DEPTH, compare_plainly, is_equal, is_prose
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 SURDS = r"\frac{(3-\sqrt{3})(2-\sqrt{3})^{2016}+(3+\sqrt{3})(2+\sqrt{3})^{2016}}{6}"
 SURDS_REORDERED = r"\frac{(3+\sqrt{3})(2+\sqrt{3})^{2016}+(3-\sqrt{3})(2-\sqrt{3})^{2016}}{6}"
 
@@ -79,7 +79,7 @@ def test_prose_is_told_from_formulas(text: str, prose: bool) -> None:
     ],
 )
 async def test_equal_answers(pool: WorkerPool, expected: str, answer: str) -> None:
-    assert await is_equal(expected, answer, timeout_s=PATIENCE_S, pool=pool)
+    assert await is_equal(expected, answer, timeout_s=TIMEOUT_S, pool=pool)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ async def test_equal_answers(pool: WorkerPool, expected: str, answer: str) -> No
     ],
 )
 async def test_different_answers(pool: WorkerPool, expected: str, answer: str) -> None:
-    assert not await is_equal(expected, answer, timeout_s=PATIENCE_S, pool=pool)
+    assert not await is_equal(expected, answer, timeout_s=TIMEOUT_S, pool=pool)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_answers_that_are_costly_to_work_out_are_refuted_by_their_value(
     pool: WorkerPool, answer: str
 ) -> None:
     killed = pool.stats.killed
-    assert not await is_equal("3", answer, timeout_s=PATIENCE_S, pool=pool)
+    assert not await is_equal("3", answer, timeout_s=TIMEOUT_S, pool=pool)
     assert pool.stats.killed == killed
 
 
@@ -122,4 +122,4 @@ async def test_a_comparison_without_an_end_is_a_failure_and_no_verdict(pool: Wor
     with pytest.raises(VerifierError) as caught:
         await is_equal("3", "9^{9^{9^9}}", timeout_s=1.0, pool=pool)
     assert caught.value.failure.code == "verifier_timeout"
-    assert await is_equal("x+1", "1+x", timeout_s=PATIENCE_S, pool=pool)
+    assert await is_equal("x+1", "1+x", timeout_s=TIMEOUT_S, pool=pool)

@@ -13,7 +13,7 @@ from nemo_gym.rollouts.run._outage_watch import outages_told
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from responses_api_models.openai_model.app import OpenAIModel
-from tests.patience import until
+from tests.waiting import until
 
 
 async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture) -> None:
