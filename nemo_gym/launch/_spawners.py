@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP_FD = 3
 """Where a server process finds its bootstrap; its listening sockets follow."""
-_SCRIPT_RUNNER = str(Path(__file__).with_name("script.py"))
+_SCRIPT_RUNNER = str(Path(__file__).with_name("_script.py"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
-"""How a process is tied to its parent, and how its group is ended."""
+"""The end of a process with its parent, and the adoption of orphans."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -11,35 +10,28 @@ import threading
 import time
 
 PARENT_CHECK_S = 1.0
-"""How often a process that no kernel ties to its parent looks for it."""
+"""Seconds between two checks for the parent, where the kernel does not report its end."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def end_with_parent(parent_pid: int) -> None:
-    """Have this process killed when its parent `parent_pid` ends, which must be single-threaded; holds across `exec`.
+    """Arrange that this process is killed when its single-threaded parent `parent_pid` ends, even after `exec`.
 
-    Without Linux a thread looks for the parent, and holds no longer than until an `exec`.
+    Other systems than Linux have a thread check for the parent, which works only until an `exec`.
     """
     if sys.platform == "linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
         threading.Thread(target=_end_group_after, args=(parent_pid,), daemon=True).start()
     if os.getppid() != parent_pid:
-        os._exit(1)  # the parent died before the kernel watched it
+        os._exit(1)  # the parent died before the kernel was asked
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, instead of the system's first process."""
+    """Become the parent of every descendant whose own parent dies, instead of init."""
     if sys.platform == "linux":
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def kill_group(leader_pid: int) -> None:
-    """SIGKILL to every process of the group, if there is one."""
-    # macOS answers EPERM for a group of zombies.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader_pid, signal.SIGKILL)
 
 
 def _end_group_after(parent_pid: int) -> None:

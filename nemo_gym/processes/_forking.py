@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nemo_gym.processes import messages
-from nemo_gym.processes._ending import PARENT_CHECK_S, adopt_orphans, end_with_parent, kill_group
-from nemo_gym.processes.process_tree import kill, tree_of
+from nemo_gym.processes._ending import PARENT_CHECK_S, adopt_orphans, end_with_parent
+from nemo_gym.processes.process_tree import kill, kill_group, tree_of
 from nemo_gym.processes.program import load
 
 GRACE_S = 1.0

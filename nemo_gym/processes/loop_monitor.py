@@ -1,8 +1,8 @@
-"""Names handlers that hold the event loop: while one does, every other session of the server waits.
+"""A monitor that names request handlers which block the event loop, and with it every session of the server.
 
-A timer of the loop beats every 50 ms. A thread looks whether the beat is overdue by 100 ms, and then samples the stack
-of the loop's thread: the handler that was called last, and the line it is at. The beat, when it comes, knows how long
-it was held up. The time that the loop's thread waited for a processor is left out, where the system tells it.
+A timer fires on the loop every 50 ms. When it is overdue by 100 ms, a thread samples the stack of the loop's thread to
+find the handler and the current line. When the timer fires at last, the delay is recorded for that handler, minus the
+time that the loop's thread waited for a CPU (where /proc provides it).
 """
 
 from __future__ import annotations
@@ -26,22 +26,16 @@ _LOGGED_AGAIN_AFTER_S = 30.0
 _LOOP_MODULES = frozenset(
     f"asyncio.{name}" for name in ("runners", "base_events", "events", "selector_events", "tasks")
 )
-_CALLERS = frozenset(
-    f"nemo_gym.{name}"
-    for name in (
-        "judge",
-        "transport.request_body",
-        *(f"servers.{name}" for name in ("app", "base", "disconnects", "loop_monitor", "middleware")),
-        *(f"servers.{name}" for name in ("routes", "session_locks")),
-    )
+_CALLERS = (
+    *("nemo_gym.serving.", "nemo_gym.transport.request_body.", "nemo_gym.verify.judge_calls."),
+    *("uvicorn.", "starlette.", "fastapi.", "anyio.", "contextlib.", "functools."),
 )
-"""Modules that call handlers, and hold none."""
-_FRAMEWORKS = frozenset({"uvicorn", "starlette", "fastapi", "anyio", "contextlib", "functools"})
+"""Packages and modules that call handlers and contain none."""
 
 
 @dataclass(slots=True)
 class Held:
-    """How one handler has held the loop."""
+    """Statistics of one handler that blocked the loop."""
 
     times: int = 0
     longest_s: float = 0.0
@@ -49,18 +43,18 @@ class Held:
 
 
 class Sample(NamedTuple):
-    """What a thread executes: the qualified name of the handler, and the place of the innermost frame."""
+    """A stack sample: the qualified name of the handler, and the location of the innermost frame."""
 
     handler: str
     place: str
 
 
 class LoopMonitor:
-    """Monitors the running event loop while its `with` block is entered."""
+    """Monitors the running event loop inside its `with` block."""
 
     def __init__(self, server: str) -> None:
         self.held: dict[str, Held] = {}
-        """By handler."""
+        """Handler → statistics."""
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
@@ -69,7 +63,7 @@ class LoopMonitor:
         self._thread = threading.Thread(target=self._sample_when_overdue, name="loop monitor", daemon=True)
         self._sample: Sample | None = None
         self._sampled_due = 0.0
-        """Which beat was overdue when the sample was taken."""
+        """The due time of the beat that was overdue at the sample."""
 
     def __enter__(self) -> Self:
         self._schedule()
@@ -110,7 +104,7 @@ class LoopMonitor:
                 self._sample = describe(sys._current_frames().get(self._loop_thread))
 
     def _starvation_s(self) -> float:
-        """How long the loop's thread has waited for a processor; 0 where the system does not tell."""
+        """Seconds that the loop's thread has waited for a CPU; 0 without /proc."""
         if self._schedstat is None:
             return 0.0
         return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
@@ -129,14 +123,14 @@ class LoopMonitor:
 
 
 def _open_schedstat() -> int | None:
-    """A descriptor of this thread's scheduler statistics; None where there are none."""
+    """Open this thread's scheduler statistics; None without /proc."""
     with contextlib.suppress(OSError):
         return os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     return None
 
 
 def describe(frame: FrameType | None) -> Sample:
-    """The handler in a stack that begins at its innermost `frame`, and the place of that frame."""
+    """Find the handler in a stack, given its innermost `frame`."""
     if frame is None:
         return Sample("an unknown handler", "?")
     place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
@@ -150,5 +144,4 @@ def describe(frame: FrameType | None) -> Sample:
 
 
 def _calls_handlers(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__"))
-    return module in _CALLERS or module.partition(".")[0] in _FRAMEWORKS
+    return f"{frame.f_globals.get('__name__')}.".startswith(_CALLERS)

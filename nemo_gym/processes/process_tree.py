@@ -1,4 +1,4 @@
-"""The processes that a process started, and their end. Linux only: it reads /proc."""
+"""Finding and killing the descendants of a process. Linux only: it reads /proc."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWEEPS = 20
 
 
 def tree_of(pid: int) -> Iterator[int]:
-    """The processes that descend from `pid`, nearest first. Nothing where the kernel doesn't tell, or `pid` ended."""
+    """Yield the descendants of `pid`, parents first; none if `pid` has ended or /proc lacks the list."""
     tasks = Path(f"/proc/{pid}/task")
     try:
         threads = list(tasks.iterdir())
@@ -31,7 +31,7 @@ def tree_of(pid: int) -> Iterator[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory that a process holds; 0 when it is gone."""
+    """The resident memory of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):  # ended meanwhile
@@ -39,14 +39,22 @@ def resident_bytes(pid: int) -> int:
 
 
 def kill(pid: int) -> None:
-    """Kill one process, unless it is gone already."""
+    """Kill one process, if it still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
+def kill_group(leader_pid: int) -> None:
+    """Kill every process of a process group, if it exists."""
+    with contextlib.suppress(
+        ProcessLookupError, PermissionError
+    ):  # macOS raises EPERM for a group of zombies
+        os.killpg(leader_pid, signal.SIGKILL)
+
+
 def kill_all_of_user(user: int) -> None:
-    """Kill every process of a user that was drawn for one program, wherever in the tree it hides."""
-    import psutil  # heavy for the processes that only need the rest of this module
+    """Kill every process of a user that one program owns, wherever it is in the process tree."""
+    import psutil  # slow to import, and most users of this module do not need it
 
     for _ in range(_SWEEPS):
         found = [

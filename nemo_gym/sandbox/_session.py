@@ -1,24 +1,24 @@
-"""One sandbox of any provider, from its start to its stop: `AsyncSandbox`, and `Sandbox` for code without a loop."""
+"""One sandbox of any provider, from start to stop: `AsyncSandbox`, and the blocking `Sandbox`."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.sandbox.providers.base import (
     SandboxExecResult,
     SandboxHandle,
     SandboxProvider,
     SandboxSpec,
     SandboxStatus,
-    create_provider,
 )
+from nemo_gym.sandbox.providers.registry import create_provider
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ DEFAULT_TIMEOUT_S = 180.0
 
 
 class AsyncSandbox:
-    """A sandbox made by `provider`, or by the one that `{name: options}` describes."""
+    """A sandbox of `provider`, given as an object or as `{name: options}`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class AsyncSandbox:
         self._spec = spec
         self._handle: SandboxHandle | None = None
         self._is_stopped = False
-        # Every provider here deletes what it made; the argument is the ecosystem's.
+        # The ecosystem's argument has no effect: every provider here deletes its sandboxes.
         self.delete_on_stop = delete_on_stop
 
     async def start(
@@ -49,7 +49,7 @@ class AsyncSandbox:
         outside_endpoints: Sequence[Any] | None = None,
         delete_on_stop: bool | None = None,
     ) -> Self:
-        """Make the sandbox and write its files.
+        """Create the sandbox and write its files.
 
         Each of `outside_endpoints` has an `env_var`, which is set to its `url`. Raises SandboxCreateError.
         """
@@ -79,7 +79,7 @@ class AsyncSandbox:
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         user: str | int | None = None,
     ) -> SandboxExecResult:
-        """Run a shell command, in the spec's workdir unless told otherwise."""
+        """Run a shell command, by default in the spec's workdir."""
         cwd = cwd if cwd is not None else self._spec.workdir if self._spec else None
         return await self._provider.exec(
             self._started(), command, cwd=cwd, env=env, timeout_s=timeout_s, user=user
@@ -101,7 +101,7 @@ class AsyncSandbox:
         return await self._provider.status(self._handle)
 
     async def stop(self, *, delete: bool | None = None) -> None:
-        """End the sandbox and free its provider. Stopping twice is fine."""
+        """Delete the sandbox and release its provider. Idempotent."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -132,7 +132,7 @@ class AsyncSandbox:
 
 
 class Sandbox:
-    """`AsyncSandbox` with blocking methods, for code that runs in no event loop; it has a loop of its own."""
+    """`AsyncSandbox` with blocking methods, for code outside an event loop."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class Sandbox:
         delete_on_stop: bool = False,
     ) -> None:
         self._sandbox = AsyncSandbox(provider, spec, delete_on_stop=delete_on_stop)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sandbox", daemon=True)
-        self._thread.start()
+        self._loop = EventLoopThread("sandbox")
+        self._loop.__enter__()
+        self._is_stopped = False
 
     def start(self, spec: SandboxSpec | None = None, **options: Any) -> Self:
         """See `AsyncSandbox.start`."""
@@ -164,20 +164,19 @@ class Sandbox:
         self._run(lambda: self._sandbox.download(remote_path, local_path))
 
     def status(self) -> SandboxStatus:
-        if self._loop.is_closed():
+        if self._is_stopped:
             return SandboxStatus.STOPPED
         return self._run(self._sandbox.status)
 
     def stop(self, *, delete: bool | None = None) -> None:
-        """End the sandbox and its loop. Stopping twice is fine."""
-        if self._loop.is_closed():
+        """Delete the sandbox and end its event loop. Idempotent."""
+        if self._is_stopped:
             return
         try:
             self._run(lambda: self._sandbox.stop(delete=delete))
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._is_stopped = True
+            self._loop.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self
@@ -187,13 +186,9 @@ class Sandbox:
     ) -> None:
         self.stop()
 
-    def _run(self, make: Callable[[], Awaitable[T]]) -> T:
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run_coroutine_threadsafe(_await(make()), self._loop).result()
+            return self._loop.run(work())
         raise RuntimeError("Sandbox blocks; in an event loop use AsyncSandbox")
-
-
-async def _await(awaitable: Awaitable[T]) -> T:
-    return await awaitable

@@ -1,12 +1,12 @@
-"""Programs of strangers, run under limits and, where the machine has bubblewrap, in a sandbox.
+"""Untrusted programs, run under limits and, where bubblewrap is installed, in a sandbox.
 
-    sandbox = Sandbox(probe=["/bin/sh", "-c", "exit 0"])
-    done = await sandbox.run(["/bin/sh", "-c", "echo hello"], limits=Limits(wall_s=2))
+    sandbox = ConfinedRunner(probe=["/bin/sh", "-c", "exit 0"])
+    done = await sandbox.run(["/bin/sh", "-c", "echo hello"], limits=SandboxLimits(wall_s=2))
     done.stdout, done.ending, done.isolation
 
-Which isolation a machine has is found out once, by trying (`sandbox_isolation`). Without bubblewrap the gym says so
-once, plainly, and every result says it again; `require_sandbox` refuses to go on. A program that could not be
-started is a `VerifierError`, never a result: nobody may be scored for what the machine lacked.
+The available isolation is probed once, by running a program in it. Without bubblewrap a warning is logged once, and
+every result carries its isolation; `require_sandbox` raises instead. A program that cannot be started raises
+`VerifierError` and gives no result, so that a fault of the machine is never scored.
 """
 
 from __future__ import annotations
@@ -26,27 +26,35 @@ from nemo_gym.failures import ConfigError, VerifierError
 from nemo_gym.sandbox.isolation import (
     Isolation,
     IsolationKind,
-    Limits,
+    SandboxLimits,
     Workspace,
     draw_user,
     isolations,
 )
 from nemo_gym.sandbox.process import Ending, SandboxedProcess, start_process
 
-__all__ = ["Ending", "Execution", "IsolationKind", "Limits", "Sandbox", "SandboxedProcess", "Workspace"]
+__all__ = [
+    "ConfinedRunner",
+    "Ending",
+    "Execution",
+    "IsolationKind",
+    "SandboxLimits",
+    "SandboxedProcess",
+    "Workspace",
+]
 
 _log = logging.getLogger(__name__)
 
-PROBE_LIMITS = Limits(wall_s=10.0)
+PROBE_LIMITS = SandboxLimits(wall_s=10.0)
 _PROBE_ANSWER_CHARS = 300
 
 ENVIRONMENT: Mapping[str, str] = {"PYTHONHASHSEED": "0"}
-"""All that a program gets: nothing of the gym's, and one hash seed, so that a verdict can be repeated."""
+"""The whole environment of a program. The fixed hash seed makes verdicts repeatable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A program that ran to its end, of whatever kind."""
+    """The result of a program that ended by itself or was killed."""
 
     stdout: bytes
     stderr: bytes
@@ -57,11 +65,11 @@ class Execution:
     seconds: float
 
 
-class Sandbox:
-    """Runs programs confined, in the strictest way that works here.
+class ConfinedRunner:
+    """Runs programs in the strictest isolation that works on this machine.
 
-    `probe` is a command that ends with status 0 at once; a way to confine works when it runs. `readable` are the
-    folders beside /usr that programs need. `ways` are the ways to try, those of this machine unless given.
+    `probe` is a command that exits with status 0; an isolation works if the command runs in it. `readable` are the
+    folders besides /usr that programs need. `candidates` are the isolations to try, by default those of this machine.
     """
 
     def __init__(
@@ -70,25 +78,25 @@ class Sandbox:
         probe: Sequence[str],
         readable: Sequence[Path] = (),
         require_sandbox: bool = False,
-        ways: Iterable[Isolation] | None = None,
+        candidates: Iterable[Isolation] | None = None,
     ) -> None:
         self._probe = tuple(probe)
         self._readable = tuple(readable)
-        self._ways = ways
+        self._candidates = candidates
         self._require_sandbox = require_sandbox
         self._isolation: Isolation | None = None
         self._finding = asyncio.Lock()
 
     async def isolation(self) -> IsolationKind:
-        """How programs are confined here.
+        """The isolation in use.
 
-        Raises ConfigError where they can't be, or only without a sandbox although one is required.
+        Raises ConfigError if none works, or if only `process` works and a sandbox is required.
         """
         return (await self._found()).kind
 
     @contextlib.asynccontextmanager
     async def workspace(self) -> AsyncIterator[Workspace]:
-        """A new folder for programs; it is deleted at the end."""
+        """Create a folder for programs; it is deleted at the end of the block."""
         workspace = await self.make_workspace()
         try:
             yield workspace
@@ -96,14 +104,14 @@ class Sandbox:
             await remove_workspace(workspace)
 
     async def make_workspace(self, seen_as: Path | None = None) -> Workspace:
-        """A new folder for programs, to be removed with `remove_workspace`.
+        """Create a folder for programs, to be deleted with `remove_workspace`.
 
-        Raises ConfigError where it is to be seen elsewhere than it is, but there is no sandbox.
+        Raises ConfigError if `seen_as` is given without a sandbox that can mount the folder there.
         """
         isolation = await self._found()
         if seen_as is not None and isolation.kind is not IsolationKind.BUBBLEWRAP:
             raise ConfigError(
-                f"Without a sandbox programs cannot find their files in {seen_as}.",
+                f"Without a sandbox, a workspace cannot be mounted at {seen_as}.",
                 code="sandbox_unavailable",
                 remedy="Install bubblewrap, or use paths relative to the workspace.",
             )
@@ -114,11 +122,11 @@ class Sandbox:
         program: Sequence[str],
         *,
         stdin: bytes = b"",
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         workspace: Workspace | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
     ) -> Execution:
-        """Run `program` with `stdin` as its whole input, to its end."""
+        """Run `program` with `stdin` as its whole input, and wait for its end."""
         start = time.monotonic()
         async with self.open(
             program, stdin=stdin, limits=limits, workspace=workspace, environment=environment
@@ -141,21 +149,23 @@ class Sandbox:
         program: Sequence[str],
         *,
         stdin: bytes | None = None,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         workspace: Workspace | None = None,
         environment: Mapping[str, str] = ENVIRONMENT,
     ) -> AsyncIterator[SandboxedProcess]:
-        """`program` running; it is ended with everything it started when the block is left.
+        """Start `program`; it is killed with all its descendants at the end of the block.
 
-        `stdin` is its whole input; without it, it waits for what it is sent.
-        Without a `workspace` it can write to a private /tmp (or, without a sandbox, a folder) that goes with it.
+        `stdin` is its whole input; None opens a stream for `SandboxedProcess.send`. Without a `workspace` it can
+        write to a private /tmp (without a sandbox, to a temporary folder), which is deleted with it.
         """
         isolation = await self._found()
         async with contextlib.AsyncExitStack() as stack:
             if workspace is None and isolation.kind is IsolationKind.PROCESS:
                 workspace = _make_workspace(isolation)
                 stack.push_async_callback(remove_workspace, workspace)
-            process = await _start(isolation, program, stdin, limits or Limits(), workspace, environment)
+            process = await _start(
+                isolation, program, stdin, limits or SandboxLimits(), workspace, environment
+            )
             stack.push_async_callback(process.close)
             yield process
 
@@ -168,7 +178,7 @@ class Sandbox:
 
     async def _find(self) -> Isolation:
         reasons = [] if shutil.which("bwrap") else ["bubblewrap (bwrap) is not installed"]
-        for isolation in isolations(self._readable) if self._ways is None else self._ways:
+        for isolation in isolations(self._readable) if self._candidates is None else self._candidates:
             reason = await self._try(isolation)
             if reason is None:
                 self._report(isolation.kind, reasons)
@@ -177,12 +187,12 @@ class Sandbox:
         raise ConfigError(
             f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
             code="sandbox_unavailable",
-            remedy="Install bubblewrap 0.8 or newer, or run the gym with a Python that other users can execute: "
+            remedy="Install bubblewrap 0.8 or newer, or run the gym with a Python that other users can execute; "
             "untrusted code never runs as root.",
         )
 
     async def _try(self, isolation: Isolation) -> str | None:
-        """Why `isolation` doesn't work here; None when it does."""
+        """The reason why `isolation` does not work here; None if it works."""
         folder = None if isolation.kind is IsolationKind.BUBBLEWRAP else _make_workspace(isolation)
         try:
             process = await _start(isolation, self._probe, b"", PROBE_LIMITS, folder, ENVIRONMENT)
@@ -202,19 +212,19 @@ class Sandbox:
 
     def _report(self, kind: IsolationKind, reasons: Sequence[str]) -> None:
         if kind is IsolationKind.BUBBLEWRAP:
-            _log.info("Code of strangers runs in a sandbox (bubblewrap).")
+            _log.info("Untrusted code runs in a sandbox (bubblewrap).")
             return
         why = "; ".join(reasons)
         if self._require_sandbox:
             raise ConfigError(
-                f"There is no sandbox for code of strangers ({why}), and require_sandbox is set.",
+                f"No sandbox is available for untrusted code ({why}), and require_sandbox is set.",
                 code="sandbox_unavailable",
                 remedy="Install bubblewrap 0.8 or newer, or set require_sandbox to false on a machine "
-                "that holds nothing of worth.",
+                "without valuable data.",
             )
         _log.warning(
-            "There is no sandbox for code of strangers (%s). It runs under limits, but it sees this machine's "
-            "files and network, and can end other processes of its user: isolation is `process`. Install "
+            "No sandbox is available for untrusted code (%s). It runs under resource limits (isolation `process`), "
+            "but can access this machine's files and network and kill other processes of its user. Install "
             "bubblewrap 0.8 or newer, or set require_sandbox to refuse to start without it.",
             why,
         )
@@ -224,7 +234,7 @@ async def _start(
     isolation: Isolation,
     program: Sequence[str],
     stdin: bytes | None,
-    limits: Limits,
+    limits: SandboxLimits,
     workspace: Workspace | None,
     environment: Mapping[str, str],
 ) -> SandboxedProcess:
@@ -240,10 +250,10 @@ def _make_workspace(isolation: Isolation, seen_as: Path | None = None) -> Worksp
     folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_"))
     if user is not None:
         os.chown(folder, user, user)
-        folder.chmod(0o711)  # bubblewrap enters it as root without privileges
+        folder.chmod(0o711)  # bubblewrap enters it as unprivileged root
     return Workspace(folder, user, seen_as)
 
 
 async def remove_workspace(workspace: Workspace) -> None:
-    """Delete a workspace and all that programs left in it."""
+    """Delete a workspace with its files."""
     await asyncio.to_thread(shutil.rmtree, workspace.folder, ignore_errors=True)

@@ -1,14 +1,13 @@
-"""How a program of strangers is kept from the machine: the command line that confines it.
+"""The command line that isolates an untrusted program from the machine.
 
-    bubblewrap   own pid, network, IPC and host namespaces; a read-only root that holds /usr and what the caller
-                 names; private /tmp; nothing of the host's processes, files or network
-    process      a process of its own session under resource limits, with an empty environment and a private
-                 folder. It sees the host's files and network: for trusted machines only
+    bubblewrap   own pid, network, IPC and host namespaces; a read-only root with /usr and the folders that the
+                 caller names; a private /tmp; no access to the host's processes, files or network
+    process      a process in its own session under resource limits, with an empty environment and a private
+                 folder. It can read the host's files and use its network: for trusted machines only
 
-In both, `prlimit` sets the limits, and a gym that runs as root gives every program a user of its own (`setpriv`),
-drawn at random: limits on processes are counted by user, and a user can signal only its own processes. No program
-ever runs as root: where other users cannot execute it (a Python in /root), bubblewrap maps it in, and a machine
-without bubblewrap refuses to run it.
+In both, `prlimit` sets the limits. A gym that runs as root gives every program a random user of its own (`setpriv`),
+because process limits count per user and a user can signal only its own processes. No program ever runs as root: an
+executable that other users cannot run (a Python in /root) is mounted by bubblewrap, and refused without it.
 """
 
 from __future__ import annotations
@@ -31,56 +30,56 @@ MIB = 1 << 20
 
 
 class IsolationKind(StrEnum):
-    """How well a program was confined; every result of an execution says so."""
+    """The isolation of a program; part of every result."""
 
     BUBBLEWRAP = "bubblewrap"
     PROCESS = "process"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a confined program may use."""
+class SandboxLimits:
+    """Resource limits of a confined program."""
 
     wall_s: float = 10.0
-    """Seconds from its start to its end, whatever it does; then it is killed with everything it started."""
+    """Seconds from its start until it is killed with all its descendants."""
     memory_bytes: int = 1024 * MIB
-    """Address space of each process, and resident memory of all of them together."""
+    """Limit for the address space of each process and for the resident memory of all together."""
     file_bytes: int = 64 * MIB
-    """The largest file it may write, and the size of its private /tmp."""
+    """Size of the largest file it may write, and of its private /tmp."""
     output_bytes: int = 4 * MIB
-    """What it may print; beyond that it is killed."""
+    """Bytes it may print to stdout and stderr together before it is killed."""
     processes: int = 64
-    """Processes and threads at the same time."""
+    """Simultaneous processes and threads."""
     open_files: int = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder that programs may write to and that outlives each of them."""
+    """A writable folder that several programs share in turn."""
 
     folder: Path
     user: int | None = None
-    """The user that its programs run as, where users are drawn."""
+    """The user that its programs run as, if each workspace has its own."""
     seen_as: Path | None = None
-    """Where its programs find it; None: where it is. Only a sandbox can show it elsewhere."""
+    """The path at which programs see it; None for its real path. Another path needs a sandbox."""
 
     @property
     def place(self) -> Path:
-        """Where its programs find it."""
+        """The path at which programs see it."""
         return self.seen_as or self.folder
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command that confines a program, ready to be executed."""
+    """A complete command that runs a program confined."""
 
     command: tuple[str, ...]
     user: int | None
-    """The user drawn for it, which owns whatever it started; None where it runs as the gym's own."""
+    """The random user that owns all its processes; None if it runs as the gym's user."""
 
 
-Confine: TypeAlias = Callable[[Sequence[str], Limits, Workspace | None, int | None], list[str]]
-"""Gives the command that runs a program under limits, in a workspace, as a user."""
+Confine: TypeAlias = Callable[[Sequence[str], SandboxLimits, Workspace | None, int | None], list[str]]
+"""Builds the command that runs a program under limits, in a workspace, as a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,11 @@ class Isolation:
 
     kind: IsolationKind
     draws_user: bool
-    """Whether each program gets a user of its own."""
+    """True if each program runs as a random user of its own."""
     confine: Confine
 
-    def launch(self, program: Sequence[str], limits: Limits, workspace: Workspace | None) -> Launch:
-        """The command for `program`, as the workspace's user or else a new one."""
+    def launch(self, program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None) -> Launch:
+        """Build the command for `program`, run as the workspace's user or a new one."""
         user = workspace.user if workspace else None
         if self.draws_user and user is None:
             user = draw_user()
@@ -101,14 +100,14 @@ class Isolation:
 
 
 def isolations(readable: Sequence[Path]) -> Iterator[Isolation]:
-    """The ways to try on this machine, the strictest first. `readable` are the folders that programs need.
+    """Yield the isolations to try on this machine, strictest first. `readable` are the folders that programs need.
 
-    Raises ConfigError where not even limits can be set.
+    Raises ConfigError if not even limits can be set.
     """
     prlimit, setpriv, bwrap = (shutil.which(name) for name in ("prlimit", "setpriv", "bwrap"))
     if prlimit is None:
         raise ConfigError(
-            "Code of strangers cannot be run here: there is no `prlimit` to limit it with.",
+            "Untrusted code cannot be run here: `prlimit`, which sets its limits, is not installed.",
             code="sandbox_unavailable",
             remedy="Use Linux with util-linux installed.",
         )
@@ -124,7 +123,7 @@ def isolations(readable: Sequence[Path]) -> Iterator[Isolation]:
 
 def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequence[Path]) -> Isolation:
     def confine(
-        program: Sequence[str], limits: Limits, workspace: Workspace | None, user: int | None
+        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
     ) -> list[str]:
         drop = [] if setpriv is None or user is None else _as_user(setpriv, user)
         return [
@@ -142,8 +141,8 @@ def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequenc
 
 def _namespaces(*, is_root: bool) -> list[str]:
     shared = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    # Root needs no user namespace to set the others up, and `setpriv` then needs to change the user. In a user
-    # namespace of root the program would count as root, for whom the limit on processes doesn't hold.
+    # Root can create the other namespaces without a user namespace, and `setpriv` then changes the user. In a user
+    # namespace created by root the program would count as root, which is exempt from the limit on processes.
     users = (
         ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         if is_root
@@ -155,7 +154,9 @@ def _namespaces(*, is_root: bool) -> list[str]:
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 
 
-def _root_filesystem(limits: Limits, readable: Sequence[Path], workspace: Workspace | None) -> list[str]:
+def _root_filesystem(
+    limits: SandboxLimits, readable: Sequence[Path], workspace: Workspace | None
+) -> list[str]:
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM_FOLDERS:
         path = Path(name)
@@ -177,16 +178,16 @@ def _root_filesystem(limits: Limits, readable: Sequence[Path], workspace: Worksp
 
 
 def _parents(path: Path) -> list[str]:
-    """Makes the folders above `path`: left to itself, bubblewrap gives some of them a mode that shuts others out."""
+    """Arguments that create the folders above `path`: bubblewrap itself creates some with mode 0700."""
     parents = [str(parent) for parent in reversed(path.parents) if parent != parent.parent]
     return [part for parent in parents for part in ("--dir", parent)]
 
 
 def _process(prlimit: str, prefix: Callable[[int], list[str]], *, draws_user: bool) -> Isolation:
     def confine(
-        program: Sequence[str], limits: Limits, workspace: Workspace | None, user: int | None
+        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
     ) -> list[str]:
-        # A user drawn for the program has no other processes; the gym's own has, and they count.
+        # The gym's own user has other processes, which count towards the limit; a random user has none.
         others = 0 if draws_user else _tasks_of_own_user()
         drop = prefix(user if user is not None else os.geteuid())
         return [*drop, *_limited(prlimit, limits, limits.processes + others), *program]
@@ -202,7 +203,7 @@ def _as_user(setpriv: str, user: int) -> list[str]:
     ]
 
 
-def _limited(prlimit: str, limits: Limits, processes: int) -> list[str]:
+def _limited(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
     values = {
         "as": limits.memory_bytes,
         "core": 0,
@@ -215,7 +216,7 @@ def _limited(prlimit: str, limits: Limits, processes: int) -> list[str]:
 
 
 def _tasks_of_own_user() -> int:
-    """How many processes and threads the gym's user has, all of which count towards its limit."""
+    """Count the processes and threads of the gym's user."""
     own = os.geteuid()
     found = psutil.process_iter(["uids", "num_threads"])
     return sum(
@@ -226,11 +227,11 @@ def _tasks_of_own_user() -> int:
 
 
 _SPARSE_USERS = (1 << 24, 1 << 30)
-"""Numbers that nobody has, where the user namespace maps them all."""
+"""A range of user ids that no real account uses, if the user namespace maps it."""
 
 
 def draw_user() -> int:
-    """A user number that no other process has, as good as certainly."""
+    """A random user id, unused with near certainty."""
     mapped = max(
         (tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()),
         key=lambda fields: fields[2],

@@ -1,10 +1,10 @@
-"""One confined program as the gym sees it: its streams, a lifetime, and a way to end everything it started.
+"""One confined program: its streams, its lifetime, and the end of its whole process tree.
 
-The program is not trusted. Whatever arrives from it is bounded, its lifetime is kept here and not by itself, and
-its end is the end of its whole tree of processes. That it was killed, and for what, is in `ending`.
+The program is untrusted: its output is bounded, and its lifetime is enforced from here. `ending` holds the reason if
+it was killed.
 
-asyncio's own subprocesses are not used: their end is only known once every pipe is closed, which a process that
-got away can put off for ever, and a cancelled start can hang.
+asyncio's own subprocesses are not used: they report the end only when every pipe is closed, which an escaped
+descendant can prevent, and a cancelled start can hang.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.processes.process_tree import kill, kill_all_of_user, resident_bytes, tree_of
-from nemo_gym.sandbox.isolation import IsolationKind, Launch, Limits
+from nemo_gym.processes.process_tree import kill, kill_all_of_user, kill_group, resident_bytes, tree_of
+from nemo_gym.sandbox.isolation import IsolationKind, Launch, SandboxLimits
 
 _CHUNK_BYTES = 64 * 1024
 _WATCH_INTERVAL_S = 0.1
@@ -33,27 +32,27 @@ _REAP_TIMEOUT_S = 5.0
 
 
 class Ending(StrEnum):
-    """How a program ended."""
+    """The way in which a program ended."""
 
     EXITED = "exited"
-    """By itself, with an exit status or by a signal that wasn't ours."""
+    """It exited, or a signal from elsewhere ended it."""
     TIMED_OUT = "timed_out"
     OUTPUT_EXCEEDED = "output_exceeded"
     MEMORY_EXCEEDED = "memory_exceeded"
-    """All its processes together; one process that wants too much is refused the memory instead."""
+    """All its processes together exceeded the limit. A single process gets an allocation error instead."""
     STOPPED = "stopped"
-    """The gym needed it no longer."""
+    """The gym stopped it."""
 
 
-class Output(NamedTuple):
-    """What a program printed, as far as it was allowed to."""
+class ProgramOutput(NamedTuple):
+    """The bytes that a program printed, up to its limit."""
 
     stdout: bytes
     stderr: bytes
 
 
 class SandboxedProcess:
-    """A running program. Made by `Sandbox.open`, which also closes it."""
+    """A running program. Made by `ConfinedRunner.open`, which also closes it."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class SandboxedProcess:
         stdin: socket.socket | None,
         launch: Launch,
         kind: IsolationKind,
-        limits: Limits,
+        limits: SandboxLimits,
     ) -> None:
         self.isolation = kind
         self.ending = Ending.EXITED
@@ -77,7 +76,7 @@ class SandboxedProcess:
         self._lifetime = asyncio.get_running_loop().call_later(limits.wall_s, self.kill, Ending.TIMED_OUT)
 
     async def connect(self) -> None:
-        """Start to read what it prints."""
+        """Start reading its output."""
         for stream, pipe in ((self._stdout, self._popen.stdout), (self._stderr_stream, self._popen.stderr)):
             assert pipe is not None
             transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -92,7 +91,7 @@ class SandboxedProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process that confines the program."""
+        """The pid of the process that confines the program."""
         return self._popen.pid
 
     @property
@@ -102,11 +101,11 @@ class SandboxedProcess:
 
     @property
     def stderr(self) -> bytes:
-        """What it printed to its standard error so far."""
+        """The bytes it has printed to standard error so far."""
         return bytes(self._stderr)
 
     async def send(self, data: bytes, timeout_s: float | None = None) -> None:
-        """Write to its standard input; it is killed for not reading it in time. That it ended shows when it is read."""
+        """Write to its standard input; it is killed if it does not read in time. An earlier end is not an error."""
         assert self._stdin is not None
         try:
             async with asyncio.timeout(timeout_s):
@@ -117,7 +116,7 @@ class SandboxedProcess:
             pass
 
     async def read_line(self, timeout_s: float | None = None) -> bytes | None:
-        """The next line of its standard output; None when it ended, or was killed for being late or verbose."""
+        """The next line of its standard output; None if it ended, or was killed for delay or excess output."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._stdout.readuntil(b"\n")
@@ -126,14 +125,14 @@ class SandboxedProcess:
         except asyncio.LimitOverrunError:
             self.kill(Ending.OUTPUT_EXCEEDED)
         except asyncio.IncompleteReadError:
-            # It ended, or it closed its output and goes on for nobody.
+            # It ended, or it closed its output and still runs.
             await asyncio.wait((self._exited,), timeout=_FAREWELL_S)
             self.kill(Ending.STOPPED)
         await self.wait()
         return None
 
-    async def read_all(self) -> Output:
-        """All that it prints until its end."""
+    async def read_all(self) -> ProgramOutput:
+        """Read its output until it ends."""
         stdout = bytearray()
         reading = asyncio.create_task(self._collect(self._stdout, stdout))
         try:
@@ -141,14 +140,14 @@ class SandboxedProcess:
             await asyncio.gather(reading, self._tasks[0])
         finally:
             reading.cancel()
-        return Output(bytes(stdout), self.stderr)
+        return ProgramOutput(bytes(stdout), self.stderr)
 
     async def wait(self) -> None:
-        """Wait for the end of the program, at most for its lifetime."""
+        """Wait for the end of the program, at most `wall_s`."""
         await asyncio.shield(self._exited)
 
     def kill(self, ending: Ending) -> None:
-        """Kill the program and everything that it started."""
+        """Kill the program and all its descendants."""
         if self._is_killed:
             return
         self._is_killed = True
@@ -159,7 +158,7 @@ class SandboxedProcess:
         self._kill_group()
 
     async def close(self) -> None:
-        """Kill what is left of it and free what it holds here."""
+        """Kill all remaining processes and release streams and tasks."""
         self._lifetime.cancel()
         self.kill(Ending.STOPPED)
         for task in self._tasks:
@@ -182,7 +181,7 @@ class SandboxedProcess:
                 return
 
     async def _watch(self) -> None:
-        """Mind the memory while it runs; once it ended, end what it left behind with its pipes open."""
+        """Enforce the memory limit while it runs; after its end, kill descendants that hold its pipes."""
         while not self._exited.done():
             await asyncio.wait((self._exited,), timeout=_WATCH_INTERVAL_S)
             if not self._exited.done():
@@ -194,15 +193,14 @@ class SandboxedProcess:
         self._close_streams()
 
     def _kill_group(self) -> None:
-        # A namespace of processes dies with its first one; without it there are the tree and the group.
+        # A pid namespace dies with its first process; without one, the process group is killed.
         if self.isolation is IsolationKind.PROCESS:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, signal.SIGKILL)
+            kill_group(self._popen.pid)
 
     def _close_streams(self) -> None:
         for pipe in self._pipes:
             pipe.close()
-        # A pipe that was connected belongs to its transport, which closes it.
+        # A connected pipe is closed by its transport.
         for unconnected in (self._popen.stdout, self._popen.stderr)[len(self._pipes) :]:
             assert unconnected is not None
             unconnected.close()
@@ -213,15 +211,15 @@ class SandboxedProcess:
 async def start_process(
     launch: Launch,
     kind: IsolationKind,
-    limits: Limits,
+    limits: SandboxLimits,
     *,
     stdin: bytes | None,
     environment: Mapping[str, str],
     folder: Path | None,
 ) -> SandboxedProcess:
-    """Start a confined program. `stdin` is its whole input; without it, it is given by `send`.
+    """Start a confined program. `stdin` is its whole input; None opens a stream for `send`.
 
-    Raises VerifierError where it cannot be started.
+    Raises VerifierError if it cannot be started.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         talk = None
@@ -249,7 +247,7 @@ async def start_process(
 
 
 def _file_of(data: bytes, user: int | None) -> int:
-    """A file in memory that holds `data`, for a program to read. Not a socket: a shell takes that for a network."""
+    """Create an in-memory file with `data` as a program's input. bash treats a socket as a remote login."""
     file = os.memfd_create("stdin")
     with open(file, "wb", closefd=False) as writer:
         writer.write(data)
@@ -275,11 +273,11 @@ def _spawn(
 
 
 async def _exit_of(popen: subprocess.Popen[bytes]) -> None:
-    """Wait for the end of a process and reap it."""
+    """Wait until a process exits, and reap it."""
     try:
         watched = os.pidfd_open(popen.pid)
     except OSError:  # an old kernel
-        while popen.poll() is None:  # noqa: ASYNC110 - no event tells of it
+        while popen.poll() is None:  # noqa: ASYNC110 - old kernels have no event for it
             await asyncio.sleep(_POLL_INTERVAL_S)
         return
     loop, ended = asyncio.get_running_loop(), asyncio.Event()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.sandbox.execution import Sandbox
-from nemo_gym.sandbox.isolation import IsolationKind, Limits
+from nemo_gym.sandbox.execution import ConfinedRunner
+from nemo_gym.sandbox.isolation import IsolationKind, SandboxLimits
 from nemo_gym.sandbox.process import Ending, SandboxedProcess
 from nemo_gym.verify import _code_harness as code_harness
 
@@ -103,9 +103,11 @@ class PythonInstallation:
     def command(self, source: str) -> list[str]:
         return [self.executable, *self.flags, "-c", source]
 
-    def make_sandbox(self, *, require_sandbox: bool) -> Sandbox:
+    def make_sandbox(self, *, require_sandbox: bool) -> ConfinedRunner:
         """A sandbox in which this interpreter runs."""
-        return Sandbox(probe=self.command("pass"), readable=self.folders, require_sandbox=require_sandbox)
+        return ConfinedRunner(
+            probe=self.command("pass"), readable=self.folders, require_sandbox=require_sandbox
+        )
 
 
 def _folders_of(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
@@ -159,7 +161,7 @@ class Harness:
 
 @contextlib.asynccontextmanager
 async def open_harness(
-    sandbox: Sandbox, python: PythonInstallation, limits: Limits
+    sandbox: ConfinedRunner, python: PythonInstallation, limits: SandboxLimits
 ) -> AsyncIterator[Harness]:
     """A harness in a sandbox of its own. `limits.wall_s` counts from when it is ready."""
     lifetime = replace(limits, wall_s=limits.wall_s + STARTUP_S)

@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import available_cores
-from nemo_gym.sandbox.execution import IsolationKind, Limits
+from nemo_gym.sandbox.execution import IsolationKind, SandboxLimits
 from nemo_gym.verify._code_comparison import is_same_output, is_same_return_value
 from nemo_gym.verify._code_protocol import (
     Harness,
@@ -122,17 +122,17 @@ class CodeRunner:
         python: str | None = None,
         max_concurrency: int | None = None,
         require_sandbox: bool = False,
-        limits: Limits | None = None,
+        limits: SandboxLimits | None = None,
         tolerance: float = 1e-6,
     ) -> None:
         self._python = PythonInstallation.at(python) if python else PythonInstallation.of_the_gym()
         self._sandbox = self._python.make_sandbox(require_sandbox=require_sandbox)
         self._slots = asyncio.Semaphore(max_concurrency or available_cores())
-        self._limits = limits or Limits()
+        self._limits = limits or SandboxLimits()
         self._tolerance = tolerance
 
     async def isolation(self) -> IsolationKind:
-        """How solutions are confined here. Raises ConfigError as `Sandbox.isolation` does."""
+        """How solutions are confined here. Raises ConfigError as `ConfinedRunner.isolation` does."""
         return await self._sandbox.isolation()
 
     async def run_programs(
@@ -216,11 +216,11 @@ class CodeRunner:
 
         return await self._judge(self._for(timeout_s), run)
 
-    def _for(self, seconds: float) -> Limits:
+    def _for(self, seconds: float) -> SandboxLimits:
         return replace(self._limits, wall_s=seconds)
 
     async def _judge(
-        self, limits: Limits, run: Callable[[Harness, _Progress], Awaitable[None]]
+        self, limits: SandboxLimits, run: Callable[[Harness, _Progress], Awaitable[None]]
     ) -> CodeVerdict:
         """The verdict that `run` comes to with a harness of its own."""
         async with self._slots, open_harness(self._sandbox, self._python, limits) as harness:

@@ -16,7 +16,7 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
-from nemo_gym.sandbox.execution import IsolationKind, Limits
+from nemo_gym.sandbox.execution import IsolationKind, SandboxLimits
 from nemo_gym.sandbox.isolation import MIB
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
@@ -94,7 +94,7 @@ class CompCodingResourcesServer(SimpleResourcesServer):
             python=config.python_executable,
             max_concurrency=config.num_processes,
             require_sandbox=config.require_sandbox,
-            limits=Limits(
+            limits=SandboxLimits(
                 memory_bytes=config.memory_mib * MIB,
                 processes=config.max_processes,
                 output_bytes=config.max_output_mib * MIB,

@@ -1,4 +1,4 @@
-"""The loop monitor names the handler that holds the loop, and no other."""
+"""The loop monitor names the handler that blocks the event loop, and no other."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Environment(SimpleResourcesServer):
         await asyncio.sleep(HOLDS_FOR_S)
 
     async def sleeps_on_the_loop(self) -> None:
-        time.sleep(HOLDS_FOR_S)  # noqa: ASYNC251 - what is to be found
+        time.sleep(HOLDS_FOR_S)  # noqa: ASYNC251 - the block that the monitor must find
 
     async def counts(self) -> None:
         count_for(HOLDS_FOR_S)
 
     async def backtracks(self) -> None:
-        """Keeps the interpreter to itself until it is done."""
+        """Hold the GIL until done."""
         HOPELESS.fullmatch(long_text())
 
 
@@ -51,7 +51,7 @@ def count_for(seconds: float) -> None:
 
 @cache
 def long_text() -> str:
-    """What keeps the regular expression busy for long enough on this machine."""
+    """A text that keeps the regular expression busy for `HOLDS_FOR_S` on this machine."""
     text = "a" * 16
     took_s = 0.0
     while took_s < HOLDS_FOR_S:
@@ -63,7 +63,7 @@ def long_text() -> str:
 
 
 async def call(tool: str, *, beside: str | None = "waits") -> Environment:
-    """An environment that was monitored while `tool` was called, and before it `beside`."""
+    """Call `beside` and then `tool` on a monitored environment, and return it."""
     long_text()
     environment = Environment.standalone(name="env")
     assert isinstance(environment, Environment)
@@ -71,7 +71,7 @@ async def call(tool: str, *, beside: str | None = "waits") -> Environment:
         with environment.monitored_loop():
             calls = []
             for name in filter(None, (beside, tool)):
-                await asyncio.sleep(0.2)  # until it is monitored
+                await asyncio.sleep(0.2)  # the monitor takes its first beat
                 calls.append(asyncio.create_task(process_transport().send(url, Call("POST", f"/{name}"))))
             assert all(reply.ok for reply in await asyncio.gather(*calls))
     await process_transport().close()
@@ -82,12 +82,12 @@ async def call(tool: str, *, beside: str | None = "waits") -> Environment:
     ("tool", "place"),
     [("sleeps_on_the_loop", "sleeps_on_the_loop"), ("counts", "count_for"), ("backtracks", "")],
 )
-async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
+async def test_a_blocking_handler_is_named_with_its_location(
     tool: str, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     monitor = (await call(tool))._loop_monitor
     assert monitor is not None
-    # A machine that stalls may hold this test's own task too; of the handlers, it is the one.
+    # A stalled machine may block this test's own task too, so only handlers are compared.
     assert [name for name in monitor.held if name.startswith("Environment.")] == [f"Environment.{tool}"]
     held = monitor.held[f"Environment.{tool}"]
     assert 0.1 <= held.longest_s < 10.0
@@ -103,13 +103,13 @@ async def test_a_handler_that_holds_the_loop_is_named_with_the_place(
     }
 
 
-async def test_a_handler_is_named_too_that_takes_the_interpreter_of_an_idle_server() -> None:
+async def test_a_handler_that_holds_the_gil_of_an_idle_server_is_named() -> None:
     monitor = (await call("backtracks", beside=None))._loop_monitor
     assert monitor is not None
     assert "Environment.backtracks" in monitor.held
 
 
-async def test_a_handler_that_waits_as_it_should_is_not_named() -> None:
+async def test_a_handler_that_awaits_is_not_named() -> None:
     monitor = (await call("waits"))._loop_monitor
     assert monitor is not None
     assert "Environment.waits" not in monitor.held

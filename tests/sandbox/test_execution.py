@@ -1,4 +1,4 @@
-"""Confined programs: what they get, what they don't, and how each of them ends."""
+"""Confined programs: their environment, their limits and their end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ import pytest
 
 from nemo_gym.failures import ConfigError, VerifierError
 from nemo_gym.processes.process_tree import tree_of
-from nemo_gym.sandbox.execution import Ending, Execution, IsolationKind, Limits, Sandbox, remove_workspace
+from nemo_gym.sandbox.execution import (
+    ConfinedRunner,
+    Ending,
+    Execution,
+    IsolationKind,
+    SandboxLimits,
+    remove_workspace,
+)
 from nemo_gym.sandbox.isolation import MIB, Isolation, Workspace, draw_user, isolations
 from tests.pythons import python_for_other_users
 from tests.waiting import is_running, until
@@ -24,32 +31,32 @@ PYTHON = (python_for_other_users(), "-s", "-S", "-B", "-X", "utf8", "-c")
 FOLDERS = (Path(PYTHON[0]).parents[1],)
 
 
-def make_sandbox(kind: IsolationKind | None = None) -> Sandbox:
-    """The best sandbox of this machine, or the plainest of a given kind."""
+def make_sandbox(kind: IsolationKind | None = None) -> ConfinedRunner:
+    """A runner with the strictest isolation of this machine, or the weakest of a given kind."""
     ways = [way for way in isolations(FOLDERS) if kind in (None, way.kind)]
     if not ways:
         pytest.skip(f"this machine has no {kind}")
-    return Sandbox(probe=(*PYTHON, "pass"), readable=FOLDERS, ways=ways[-1:] if kind else ways)
+    return ConfinedRunner(probe=(*PYTHON, "pass"), readable=FOLDERS, candidates=ways[-1:] if kind else ways)
 
 
-async def require_bubblewrap() -> Sandbox:
+async def require_bubblewrap() -> ConfinedRunner:
     sandbox = make_sandbox()
     if await sandbox.isolation() is not IsolationKind.BUBBLEWRAP:
         pytest.skip("bubblewrap does not work on this machine")
     return sandbox
 
 
-async def run(sandbox: Sandbox, code: str, **options: object) -> Execution:
-    limits = options.pop("limits", Limits(wall_s=10))
+async def run(sandbox: ConfinedRunner, code: str, **options: object) -> Execution:
+    limits = options.pop("limits", SandboxLimits(wall_s=10))
     return await sandbox.run((*PYTHON, code), limits=limits, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=list(IsolationKind))
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest) -> ConfinedRunner:
     return make_sandbox(request.param)
 
 
-async def test_input_output_and_status_pass_through(sandbox: Sandbox) -> None:
+async def test_input_output_and_status_pass_through(sandbox: ConfinedRunner) -> None:
     code = "import sys; print(sys.stdin.read().upper()); print('woe', file=sys.stderr); sys.exit(3)"
     done = await run(sandbox, code, stdin=b"hello")
     assert (done.stdout, done.stderr, done.exit_status) == (b"HELLO\n", b"woe\n", 3)
@@ -57,45 +64,47 @@ async def test_input_output_and_status_pass_through(sandbox: Sandbox) -> None:
     assert done.isolation is await sandbox.isolation()
 
 
-async def test_nothing_of_the_gyms_environment_is_seen(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+async def test_a_program_does_not_see_the_gyms_environment(
+    sandbox: ConfinedRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     done = await run(sandbox, "import os; print(sorted(os.environ))")
     assert set(eval(done.stdout)) <= {"LC_CTYPE", "PWD", "PYTHONHASHSEED"}
 
 
-async def test_a_program_that_goes_on_is_ended_in_time(sandbox: Sandbox) -> None:
-    done = await run(sandbox, "while True: pass", limits=Limits(wall_s=0.5))
+async def test_a_program_is_killed_at_its_wall_limit(sandbox: ConfinedRunner) -> None:
+    done = await run(sandbox, "while True: pass", limits=SandboxLimits(wall_s=0.5))
     assert done.ending is Ending.TIMED_OUT
 
 
-async def test_output_is_bounded(sandbox: Sandbox) -> None:
-    done = await run(sandbox, "while True: print('x' * 1000)", limits=Limits(wall_s=10, output_bytes=10_000))
+async def test_output_is_bounded(sandbox: ConfinedRunner) -> None:
+    done = await run(
+        sandbox, "while True: print('x' * 1000)", limits=SandboxLimits(wall_s=10, output_bytes=10_000)
+    )
     assert done.ending is Ending.OUTPUT_EXCEEDED
     assert len(done.stdout) == 10_000
 
 
-async def test_a_process_is_refused_too_much_memory(sandbox: Sandbox) -> None:
+async def test_a_process_over_its_memory_limit_gets_an_allocation_error(sandbox: ConfinedRunner) -> None:
     done = await run(sandbox, "bytearray(10 << 30)")
     assert (done.exit_status, done.ending) == (1, Ending.EXITED)
     assert b"MemoryError" in done.stderr
 
 
-async def test_processes_are_refused_too_much_memory_together(sandbox: Sandbox) -> None:
+async def test_processes_over_the_memory_limit_together_are_killed(sandbox: ConfinedRunner) -> None:
     code = "import os, time; os.fork(); os.fork(); x = bytearray(40 << 20); time.sleep(20)"
-    done = await run(sandbox, code, limits=Limits(wall_s=10, memory_bytes=128 * MIB))
+    done = await run(sandbox, code, limits=SandboxLimits(wall_s=10, memory_bytes=128 * MIB))
     assert done.ending is Ending.MEMORY_EXCEEDED
 
 
-async def test_files_are_bounded(sandbox: Sandbox) -> None:
+async def test_files_are_bounded(sandbox: ConfinedRunner) -> None:
     code = "open('big', 'wb').write(bytes(3 << 20))"
-    done = await run(sandbox, code, limits=Limits(file_bytes=2 * MIB))
+    done = await run(sandbox, code, limits=SandboxLimits(file_bytes=2 * MIB))
     assert done.exit_status != 0
     assert b"OSError" in done.stderr
 
 
-async def test_children_end_with_the_program(sandbox: Sandbox) -> None:
+async def test_children_end_with_the_program(sandbox: ConfinedRunner) -> None:
     async with sandbox.open(
         (*PYTHON, "import os, time; os.fork(); print('up', flush=True); time.sleep(60)")
     ) as process:
@@ -106,14 +115,14 @@ async def test_children_end_with_the_program(sandbox: Sandbox) -> None:
     assert list(tree_of(tree[0])) == [], "a process that has ended has no children"
 
 
-async def test_a_child_left_behind_does_not_hold_up_the_result(sandbox: Sandbox) -> None:
+async def test_a_surviving_child_does_not_delay_the_result(sandbox: ConfinedRunner) -> None:
     code = "import os, time\nif os.fork() == 0: time.sleep(30)\nprint('done')"
     done = await run(sandbox, code)
     assert (done.stdout, done.ending) == (b"done\n", Ending.EXITED)
     assert done.seconds < 30
 
 
-async def test_a_cancelled_run_leaves_nothing(sandbox: Sandbox) -> None:
+async def test_a_cancelled_run_leaves_no_process(sandbox: ConfinedRunner) -> None:
     before = set(tree_of(os.getpid()))
     task = asyncio.create_task(run(sandbox, "import time; time.sleep(60)"))
     await asyncio.sleep(0.3)
@@ -123,7 +132,7 @@ async def test_a_cancelled_run_leaves_nothing(sandbox: Sandbox) -> None:
     await until(lambda: not any(map(is_running, set(tree_of(os.getpid())) - before)))
 
 
-async def test_a_workspace_outlives_its_programs_and_then_goes(sandbox: Sandbox) -> None:
+async def test_a_workspace_survives_its_programs_and_is_deleted_at_the_end(sandbox: ConfinedRunner) -> None:
     async with sandbox.workspace() as workspace:
         await run(sandbox, "open('note', 'w').write('kept')", workspace=workspace)
         done = await run(sandbox, "print(open('note').read())", workspace=workspace)
@@ -132,7 +141,7 @@ async def test_a_workspace_outlives_its_programs_and_then_goes(sandbox: Sandbox)
     assert not workspace.folder.exists()
 
 
-async def test_a_sandbox_can_show_a_workspace_elsewhere() -> None:
+async def test_a_sandbox_can_mount_a_workspace_elsewhere() -> None:
     sandbox = await require_bubblewrap()
     workspace = await sandbox.make_workspace(Path("/project/code"))
     try:
@@ -143,18 +152,18 @@ async def test_a_sandbox_can_show_a_workspace_elsewhere() -> None:
         await remove_workspace(workspace)
 
 
-async def test_only_a_sandbox_can_show_a_workspace_elsewhere() -> None:
+async def test_mounting_a_workspace_elsewhere_needs_a_sandbox() -> None:
     sandbox = make_sandbox(IsolationKind.PROCESS)
-    with pytest.raises(ConfigError, match="cannot find their files in /project"):
+    with pytest.raises(ConfigError, match="cannot be mounted at /project"):
         await sandbox.make_workspace(Path("/project"))
 
 
-async def test_without_a_workspace_nothing_is_kept(sandbox: Sandbox) -> None:
+async def test_without_a_workspace_files_are_deleted(sandbox: ConfinedRunner) -> None:
     await run(sandbox, "open('note', 'w').write('lost')")
     assert (await run(sandbox, "import os; print(os.listdir('.'))")).stdout == b"[]\n"
 
 
-async def test_a_line_at_a_time_until_the_end(sandbox: Sandbox) -> None:
+async def test_output_can_be_read_line_by_line(sandbox: ConfinedRunner) -> None:
     async with sandbox.open((*PYTHON, "print(input() * 2)")) as process:
         await process.send(b"ab\n")
         assert await process.read_line(10) == b"abab\n"
@@ -162,17 +171,19 @@ async def test_a_line_at_a_time_until_the_end(sandbox: Sandbox) -> None:
         assert (process.ending, process.exit_status) == (Ending.EXITED, 0)
 
 
-async def test_a_late_or_endless_line_ends_the_program(sandbox: Sandbox) -> None:
+async def test_a_program_with_a_late_or_endless_line_is_killed(sandbox: ConfinedRunner) -> None:
     async with sandbox.open((*PYTHON, "import time; time.sleep(60)")) as process:
         assert await process.read_line(0.2) is None
         assert process.ending is Ending.TIMED_OUT
     endless = (*PYTHON, "import sys\nwhile True: sys.stdout.write('x' * 1000)")
-    async with sandbox.open(endless, limits=Limits(output_bytes=10_000)) as process:
+    async with sandbox.open(endless, limits=SandboxLimits(output_bytes=10_000)) as process:
         assert await process.read_line(10) is None
         assert process.ending is Ending.OUTPUT_EXCEEDED
 
 
-async def test_a_program_that_does_not_read_or_closes_its_output_is_not_waited_for(sandbox: Sandbox) -> None:
+async def test_a_program_that_does_not_read_or_closes_its_output_is_killed(
+    sandbox: ConfinedRunner,
+) -> None:
     start = time.monotonic()
     async with sandbox.open((*PYTHON, "import time; time.sleep(60)")) as process:
         await process.send(bytes(5 << 20), 0.2)
@@ -218,7 +229,7 @@ async def test_the_sandbox_has_no_network() -> None:
     assert done.exit_status == 1
 
 
-async def test_the_sandbox_bounds_processes_and_all_die() -> None:
+async def test_the_sandbox_bounds_processes_and_kills_all() -> None:
     sandbox = await require_bubblewrap()
     code = """
 import os, time
@@ -233,7 +244,7 @@ try:
 except OSError:
     print(count)
 """
-    done = await run(sandbox, code, limits=Limits(wall_s=10, processes=16))
+    done = await run(sandbox, code, limits=SandboxLimits(wall_s=10, processes=16))
     assert 0 < int(done.stdout) < 16
 
 
@@ -247,7 +258,7 @@ for folder in ("/tmp", "/dev/shm"):
     except OSError as error:
         print(folder, error.strerror)
 """
-    done = await run(sandbox, code, limits=Limits(file_bytes=2 * MIB))
+    done = await run(sandbox, code, limits=SandboxLimits(file_bytes=2 * MIB))
     assert done.stdout.decode().splitlines() == [
         "/tmp No space left on device",
         "/dev/shm No space left on device",
@@ -256,7 +267,7 @@ for folder in ("/tmp", "/dev/shm"):
 
 @pytest.fixture
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A search path on which there is everything but bubblewrap."""
+    """A search path without bubblewrap."""
     for name in ("prlimit", "setpriv"):
         found = shutil.which(name)
         if found is not None:
@@ -265,14 +276,14 @@ def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_bubblewrap")
-async def test_a_machine_without_bubblewrap_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    sandbox = Sandbox(probe=(*PYTHON, "pass"), readable=FOLDERS)
+async def test_a_machine_without_bubblewrap_logs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), readable=FOLDERS)
     done = await run(sandbox, "print(1)")
     await run(sandbox, "print(2)")
     assert (done.stdout, done.isolation) == (b"1\n", IsolationKind.PROCESS)
     (warning,) = [record.getMessage() for record in caplog.records]
     assert "bubblewrap (bwrap) is not installed" in warning
-    assert "isolation is `process`" in warning
+    assert "isolation `process`" in warning
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's gym runs programs as that user")
@@ -283,14 +294,14 @@ async def test_a_program_that_only_root_can_execute_is_refused(tmp_path: Path) -
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
     with pytest.raises(ConfigError) as caught:
-        await Sandbox(probe=(str(program),)).isolation()
+        await ConfinedRunner(probe=(str(program),)).isolation()
     assert caught.value.failure.code == "sandbox_unavailable"
     assert "bubblewrap" in str(caught.value)
 
 
 @pytest.mark.usefixtures("no_bubblewrap")
-async def test_a_sandbox_that_is_required_is_not_done_without() -> None:
-    sandbox = Sandbox(probe=(*PYTHON, "pass"), readable=FOLDERS, require_sandbox=True)
+async def test_a_required_sandbox_is_never_replaced() -> None:
+    sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), readable=FOLDERS, require_sandbox=True)
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
             await sandbox.isolation()
@@ -302,21 +313,21 @@ async def test_a_machine_that_cannot_set_limits_runs_nothing(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="prlimit"):
-        await Sandbox(probe=(*PYTHON, "pass")).isolation()
+        await ConfinedRunner(probe=(*PYTHON, "pass")).isolation()
 
 
-async def test_a_program_that_cannot_be_started_is_no_result(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_started_gives_a_retryable_failure(tmp_path: Path) -> None:
     launcher = tmp_path / "launcher"
     launcher.write_text("#!/bin/sh\nexit 0\n")
     launcher.chmod(0o755)
 
     def confine(
-        program: Sequence[str], limits: Limits, workspace: Workspace | None, user: int | None
+        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
     ) -> list[str]:
         return [str(launcher), *program]
 
     way = Isolation(IsolationKind.BUBBLEWRAP, draws_user=False, confine=confine)
-    sandbox = Sandbox(probe=("true",), ways=[way])
+    sandbox = ConfinedRunner(probe=("true",), candidates=[way])
     await sandbox.isolation()
     launcher.unlink()
     with pytest.raises(VerifierError) as caught:
@@ -324,24 +335,24 @@ async def test_a_program_that_cannot_be_started_is_no_result(tmp_path: Path) -> 
     assert (caught.value.failure.code, caught.value.failure.retryable) == ("sandbox_failed", True)
 
 
-async def test_ways_that_do_not_work_are_passed_over_and_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_isolations_that_fail_are_skipped_and_named(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(
-        program: Sequence[str], limits: Limits, workspace: Workspace | None, user: int | None
+        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
     ) -> list[str]:
         return ["/bin/sh", "-c", "echo no namespaces here >&2; exit 1"]
 
     broken = Isolation(IsolationKind.BUBBLEWRAP, draws_user=False, confine=refuse)
     plain = [way for way in isolations(FOLDERS) if way.kind is IsolationKind.PROCESS][-1]
-    sandbox = Sandbox(probe=(*PYTHON, "pass"), ways=[broken, plain])
+    sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), candidates=[broken, plain])
     assert await sandbox.isolation() is IsolationKind.PROCESS
     assert "bubblewrap: no namespaces here" in caplog.text
 
 
-async def test_a_user_of_its_own_leaves_no_process_behind() -> None:
+async def test_a_program_with_its_own_user_leaves_no_process() -> None:
     ways = [way for way in isolations(()) if way.kind is IsolationKind.PROCESS and way.draws_user]
     if not ways:
-        pytest.skip("users are drawn only where the gym runs as root")
-    sandbox = Sandbox(probe=("/bin/sh", "-c", "exit 0"), ways=ways)
+        pytest.skip("programs have their own users only if the gym runs as root")
+    sandbox = ConfinedRunner(probe=("/bin/sh", "-c", "exit 0"), candidates=ways)
     done = await sandbox.run(["/bin/sh", "-c", "(setsid sleep 60 &) ; sleep 0.1; id -u"])
     user = int(done.stdout)
     assert user > 1000
@@ -349,7 +360,7 @@ async def test_a_user_of_its_own_leaves_no_process_behind() -> None:
     await until(lambda: not any(is_running(process.pid) for process in theirs))
 
 
-def test_users_are_drawn_apart() -> None:
+def test_random_users_differ() -> None:
     users = {draw_user() for _ in range(20)}
     assert len(users) == 20
     assert min(users) > 1000

@@ -1,4 +1,4 @@
-"""Sandboxes as the ecosystem uses them, with the local provider and with one of an environment's own."""
+"""The ecosystem's sandbox interface, with the local provider and with a registered one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nemo_gym.sandbox import (
     resolve_provider_config,
     resolve_provider_metadata,
 )
-from nemo_gym.sandbox.providers import base as sandbox_providers
+from nemo_gym.sandbox.providers import registry as provider_registry
 
 LOCAL: dict[str, Any] = {"local": {}}
 
@@ -53,17 +53,17 @@ async def test_a_session_from_start_to_stop(tmp_path: Path) -> None:
         await sandbox.start()
 
 
-async def test_a_workdir_is_where_commands_find_themselves() -> None:
+async def test_commands_run_in_the_workdir() -> None:
     sandbox = AsyncSandbox(LOCAL)
     try:
         await sandbox.start(SandboxSpec(workdir="/workspace/task", files={"/workspace/task/x": "1"}))
     except SandboxCreateError as error:
-        pytest.skip(f"only a sandbox can do that: {error}")
+        pytest.skip(f"mounting a workdir needs bubblewrap: {error}")
     assert (await sandbox.exec("pwd; ls")).stdout == "/workspace/task\nx\n"
     await sandbox.stop()
 
 
-async def test_a_command_that_takes_too_long_is_an_error_type() -> None:
+async def test_a_command_over_its_timeout_has_an_error_type() -> None:
     async with AsyncSandbox(LOCAL, SandboxSpec()) as sandbox:
         await sandbox.start()
         done = await sandbox.exec("echo started; sleep 30", timeout_s=2)
@@ -96,16 +96,18 @@ async def test_a_link_out_of_the_sandbox_gives_nothing_away(tmp_path: Path) -> N
         (SandboxSpec(workdir="relative"), "workdir"),
     ],
 )
-async def test_what_the_local_provider_cannot_give_it_refuses(spec: SandboxSpec, named: str) -> None:
+async def test_the_local_provider_refuses_unsupported_requests(spec: SandboxSpec, named: str) -> None:
     with pytest.raises(SandboxCreateError, match=named):
         await LocalProvider().create(spec)
 
 
-async def test_what_it_shares_it_says(caplog: pytest.LogCaptureFixture) -> None:
+async def test_limits_that_the_local_provider_does_not_set_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     provider = LocalProvider(ignore_image=True)
     spec = SandboxSpec(image="x", ttl_s=60, resources=SandboxResources(cpu=2.0, memory_mib=256))
     handle = await provider.create(spec)
-    assert "sets no ttl_s, cpu" in caplog.text
+    assert "does not set ttl_s, cpu" in caplog.text
     done = await provider.exec(handle, "ulimit -v")
     assert done.stdout == f"{256 * 1024}\n"
     with pytest.raises(ValueError, match="user"):
@@ -115,7 +117,7 @@ async def test_what_it_shares_it_says(caplog: pytest.LogCaptureFixture) -> None:
     assert await provider.status(handle) is SandboxStatus.STOPPED
 
 
-def test_code_without_a_loop_has_the_same_sandbox() -> None:
+def test_the_blocking_sandbox_works_without_an_event_loop() -> None:
     with Sandbox(LOCAL, SandboxSpec()) as sandbox:
         assert sandbox.start() is sandbox
         assert sandbox.exec("echo hi").stdout == "hi\n"
@@ -137,7 +139,7 @@ class Endpoint(NamedTuple):
 
 
 class RecordingProvider:
-    """A provider of somebody else's, which writes down what it is asked."""
+    """A provider of an environment, which records its calls."""
 
     name = "recording"
 
@@ -172,11 +174,11 @@ class RecordingProvider:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_providers, "_providers", dict(sandbox_providers._providers))
+    monkeypatch.setattr(provider_registry, "_providers", dict(provider_registry._providers))
 
 
 @pytest.mark.usefixtures("registry")
-async def test_providers_of_others_are_registered_and_used() -> None:
+async def test_a_registered_provider_is_used() -> None:
     register_provider("recording", RecordingProvider)
     assert list_providers() == ["local", "recording"]
     assert get_provider_class("recording") is RecordingProvider
@@ -197,7 +199,7 @@ async def test_providers_of_others_are_registered_and_used() -> None:
     assert provider.calls == ["upload f text", f"exec run {options}", "close", "aclose"]
 
 
-async def test_a_start_that_fails_leaves_no_sandbox() -> None:
+async def test_a_failed_start_deletes_the_sandbox() -> None:
     provider = RecordingProvider(broken=True)
     sandbox = AsyncSandbox(provider, SandboxSpec(files={"f": "text"}))
     with pytest.raises(OSError, match="no room"):
@@ -218,7 +220,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("configs", [BLOCKS, OmegaConf.create(BLOCKS)], ids=["dict", "omegaconf"])
-def test_a_provider_is_named_by_its_block_or_given_at_once(configs: Any) -> None:
+def test_a_provider_is_given_by_block_name_or_block(configs: Any) -> None:
     assert resolve_provider_config("sandbox", configs) == {"local": {"concurrency": 2}}
     assert resolve_provider_metadata("sandbox", configs) == {"team": "gym"}
     assert resolve_provider_config({"local": {}}) == {"local": {}}
@@ -228,14 +230,14 @@ def test_a_provider_is_named_by_its_block_or_given_at_once(configs: Any) -> None
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere", "there is none"),
+        ("nowhere", "does not exist"),
         ("empty", "must name one provider, not 0"),
         ("two", "not 2: local, other"),
-        ("text", "no mapping"),
-        ("odd", "the options of local are 3"),
+        ("text", "must map a provider's name"),
+        ("odd", "the options of local must be a mapping, not 3"),
     ],
 )
-def test_blocks_that_name_no_provider_are_refused(name: str, message: str) -> None:
+def test_blocks_without_exactly_one_provider_are_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         resolve_provider_config(name, BLOCKS)
 
@@ -243,7 +245,7 @@ def test_blocks_that_name_no_provider_are_refused(name: str, message: str) -> No
 def test_labels_must_be_a_mapping_and_providers_known() -> None:
     with pytest.raises(ValueError, match="default_metadata"):
         resolve_provider_metadata("labels", BLOCKS)
-    with pytest.raises(ValueError, match="there is no sandbox provider 'docker'; there are local"):
+    with pytest.raises(ValueError, match="there is no sandbox provider 'docker'; registered: local"):
         create_provider({"docker": {}})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError, InputError
-from nemo_gym.sandbox.execution import Limits
+from nemo_gym.sandbox.execution import SandboxLimits
 from nemo_gym.verify._code_harness import dump
 from nemo_gym.verify._code_protocol import Reason, SolutionFailed, read_value
 from nemo_gym.verify.code_execution import (
@@ -27,7 +27,7 @@ SQUARE = [ProgramCase("3\n", "9\n"), ProgramCase("4\n", "16\n")]
 
 @pytest.fixture
 def runner() -> CodeRunner:
-    return CodeRunner(max_concurrency=2, limits=Limits(output_bytes=100_000))
+    return CodeRunner(max_concurrency=2, limits=SandboxLimits(output_bytes=100_000))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,7 @@
-"""Sandboxes as the ecosystem's environments and agents ask for them: a specification, a provider, a handle.
+"""The interface between sandbox sessions and providers: a specification, a handle, a result, a protocol.
 
-A provider makes sandboxes of one kind, locally or somewhere else. It is chosen by configuration:
-
-    sandbox_provider: sandbox        # the name of a top-level block, or the block itself
-    sandbox:
-      local: {}                      # one provider and its options
-      default_metadata: {team: gym}  # labels for every sandbox that it makes
+A provider makes sandboxes of one kind, on this machine or elsewhere. `nemo_gym.sandbox.config` describes its
+configuration and `nemo_gym.sandbox.providers.registry` its registration.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-DEFAULT_METADATA = "default_metadata"
-
 
 class SandboxStatus(StrEnum):
+    """The state of a sandbox, as its provider reports it."""
+
     STARTING = "starting"
     RUNNING = "running"
     PAUSED = "paused"
@@ -29,12 +25,12 @@ class SandboxStatus(StrEnum):
 
 
 class SandboxCreateError(RuntimeError):
-    """A sandbox could not be made as it was asked for."""
+    """A provider could not create a sandbox as specified."""
 
 
 @dataclass(frozen=True)
 class SandboxResources:
-    """What a sandbox asks of its machine."""
+    """The resources that a sandbox requests; None leaves one to the provider."""
 
     cpu: float | None = None
     memory_mib: int | None = None
@@ -44,18 +40,18 @@ class SandboxResources:
 
     @classmethod
     def from_mapping(cls, resources: Mapping[str, Any] | None) -> SandboxResources:
-        """Resources out of a configuration. Raises ValueError that names unknown keys."""
+        """Read resources from a configuration. Raises ValueError naming unknown keys."""
         given = dict(resources or {})
         unknown = sorted(given.keys() - {known.name for known in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown resources of a sandbox: {', '.join(unknown)}")
+            raise ValueError(f"unknown sandbox resources: {', '.join(unknown)}")
         numbers = {"cpu": float, "memory_mib": int, "disk_gib": int, "gpu": int, "gpu_type": str}
         return cls(**{name: numbers[name](value) for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)
 class SandboxSpec:
-    """A sandbox to be made."""
+    """The specification of a sandbox to create."""
 
     image: str | None = None
     ttl_s: float | None = None
@@ -63,7 +59,7 @@ class SandboxSpec:
     workdir: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    """Texts by path, written before the first command."""
+    """Path → text of the files to write before the first command."""
     metadata: dict[str, str] = field(default_factory=dict)
     resources: SandboxResources | Mapping[str, Any] = field(default_factory=SandboxResources)
     entrypoint: list[str] | None = None
@@ -78,32 +74,32 @@ class SandboxSpec:
 
 @dataclass
 class SandboxHandle:
-    """A sandbox that was made."""
+    """A created sandbox."""
 
     sandbox_id: str
     provider_name: str
     raw: Any
-    """The provider's own."""
+    """The provider's own object for the sandbox."""
 
 
 @dataclass(frozen=True)
 class SandboxExecResult:
-    """A command that was run."""
+    """The result of a command in a sandbox."""
 
     stdout: str | None
     stderr: str | None
     return_code: int
     error_type: str | None = None
-    """Why there is no exit code of the command's own: `timeout`, for one. Null where there is."""
+    """The reason why the command has no exit code of its own, such as `timeout`; None where it has one."""
 
 
 class SandboxProvider(Protocol):
-    """Makes sandboxes of one kind."""
+    """Creates and operates sandboxes of one kind."""
 
     name: str
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
-        """A sandbox that is ready. Raises SandboxCreateError."""
+        """Create a sandbox that is ready for commands. Raises SandboxCreateError."""
         ...
 
     async def exec(
@@ -116,7 +112,7 @@ class SandboxProvider(Protocol):
         timeout_s: float | None = None,
         user: str | int | None = None,
     ) -> SandboxExecResult:
-        """Run a shell command in a sandbox."""
+        """Run a shell command in a sandbox, for at most `timeout_s` seconds."""
         ...
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None: ...
@@ -126,100 +122,9 @@ class SandboxProvider(Protocol):
     async def status(self, handle: SandboxHandle) -> SandboxStatus: ...
 
     async def close(self, handle: SandboxHandle) -> None:
-        """End a sandbox."""
+        """Stop and delete a sandbox."""
         ...
 
     async def aclose(self) -> None:
-        """Free what the provider itself holds."""
+        """Release the resources of the provider itself."""
         ...
-
-
-_providers: dict[str, type[Any]] = {}
-
-
-def register_provider(name: str, provider_class: type[Any]) -> None:
-    """Make a provider known under `name`. Raises ValueError where the name is empty or taken."""
-    if not name:
-        raise ValueError("a sandbox provider needs a name")
-    if name in _providers:
-        raise ValueError(f"there is a sandbox provider {name!r} already")
-    _providers[name] = provider_class
-
-
-def list_providers() -> list[str]:
-    """The names of all providers."""
-    return sorted(_providers)
-
-
-def get_provider_class(name: str) -> type[Any]:
-    """The provider of that name. Raises ValueError that names those there are."""
-    if name not in _providers:
-        raise ValueError(f"there is no sandbox provider {name!r}; there are {', '.join(list_providers())}")
-    return _providers[name]
-
-
-def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
-    """The provider that `{name: options}` describes. Raises ValueError where it describes none."""
-    name, options = _only_provider(config, "the configuration of a sandbox provider")
-    provider: SandboxProvider = get_provider_class(name)(**dict(options or {}))
-    return provider
-
-
-def resolve_provider_config(
-    sandbox_provider: str | Mapping[str, Any], named_configs: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """`{provider name: options}` of a block, or of the top-level block of a name.
-
-    Raises ValueError where there is no such block or it doesn't name exactly one provider.
-    """
-    block, where = _block_of(sandbox_provider, named_configs)
-    name, options = _only_provider(block, where)
-    return {name: options}
-
-
-def resolve_provider_metadata(
-    sandbox_provider: str | Mapping[str, Any], named_configs: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The block's `default_metadata`: labels for every sandbox. Raises ValueError as `resolve_provider_config`."""
-    block, where = _block_of(sandbox_provider, named_configs)
-    metadata = block.get(DEFAULT_METADATA) or {}
-    if not isinstance(metadata, Mapping):
-        raise ValueError(f"{where}: {DEFAULT_METADATA} is {metadata!r}, no mapping")
-    return dict(metadata)
-
-
-def _block_of(
-    sandbox_provider: str | Mapping[str, Any], named_configs: Mapping[str, Any] | None
-) -> tuple[Mapping[str, Any], str]:
-    where = "sandbox_provider"
-    block: Any = sandbox_provider
-    if isinstance(sandbox_provider, str):
-        where = f"the block {sandbox_provider!r}"
-        block = (named_configs or {}).get(sandbox_provider)
-        if block is None:
-            raise ValueError(
-                f"sandbox_provider names the top-level block {sandbox_provider!r}, and there is none"
-            )
-    if not isinstance(block, Mapping):
-        raise ValueError(f"{where} is {block!r}, no mapping of a provider's name to its options")
-    return _as_plain(block), where
-
-
-def _as_plain(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    from omegaconf import DictConfig, OmegaConf
-
-    if not isinstance(block, DictConfig):
-        return block
-    plain = OmegaConf.to_container(block, resolve=True)
-    assert isinstance(plain, dict)
-    return {str(name): value for name, value in plain.items()}
-
-
-def _only_provider(block: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any] | None]:
-    names = [name for name in block if name != DEFAULT_METADATA]
-    if len(names) != 1:
-        raise ValueError(f"{where} must name one provider, not {len(names)}: {', '.join(names) or 'none'}")
-    options = block[names[0]]
-    if options is not None and not isinstance(options, Mapping):
-        raise ValueError(f"{where}: the options of {names[0]} are {options!r}, no mapping")
-    return names[0], options

@@ -1,8 +1,8 @@
 """The sandbox provider `local`: commands on this machine, confined by `nemo_gym.sandbox.execution`.
 
-A sandbox of it is a workspace, the only place that outlives a command; each command runs confined anew, without
-network. It starts in milliseconds and needs no daemon. What it cannot give (an image, a GPU, ports, a user of
-one's choice) it refuses, instead of giving something else.
+A sandbox is a workspace folder, the only state that survives a command; each command runs in a fresh isolation without
+network. It starts in milliseconds and needs no daemon. Unsupported requests (an image, a GPU, ports, a given user) are
+refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_gym.failures import GymError
-from nemo_gym.sandbox.execution import Ending, Limits, Sandbox, remove_workspace
+from nemo_gym.sandbox.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
 from nemo_gym.sandbox.isolation import MIB, Workspace
 from nemo_gym.sandbox.providers.base import (
     SandboxCreateError,
@@ -29,7 +29,7 @@ from nemo_gym.sandbox.providers.base import (
 _log = logging.getLogger(__name__)
 
 NO_EXIT_CODE = 125
-"""The return code of a command that the sandbox ended."""
+"""The return code of a command that the sandbox killed."""
 _ERROR_OF_ENDING = {
     Ending.TIMED_OUT: "timeout",
     Ending.OUTPUT_EXCEEDED: "output_exceeded",
@@ -43,15 +43,15 @@ _IN_FOLDER = 'cd -- "$0" && exec "$@"'
 
 
 class _LocalSandbox:
-    """What the provider keeps of a sandbox."""
+    """The provider's state of one sandbox."""
 
-    def __init__(self, workspace: Workspace, env: dict[str, str], limits: Limits) -> None:
+    def __init__(self, workspace: Workspace, env: dict[str, str], limits: SandboxLimits) -> None:
         self.workspace, self.env, self.limits = workspace, env, limits
         self.is_open = True
 
 
 class LocalProvider:
-    """Makes sandboxes on this machine. `ignore_image` goes on with the machine's own programs instead of an image."""
+    """Creates sandboxes on this machine. `ignore_image` replaces a requested image by the machine's own programs."""
 
     name = "local"
 
@@ -68,10 +68,10 @@ class LocalProvider:
         max_output_mib: int = 16,
     ) -> None:
         self._shell = shutil.which("bash") or "/bin/sh"
-        self._sandbox = Sandbox(probe=(self._shell, "-c", "exit 0"), require_sandbox=require_sandbox)
+        self._sandbox = ConfinedRunner(probe=(self._shell, "-c", "exit 0"), require_sandbox=require_sandbox)
         self._ignores_image = ignore_image
         self._slots = asyncio.Semaphore(concurrency)
-        self._limits = Limits(
+        self._limits = SandboxLimits(
             wall_s=default_timeout_s,
             memory_bytes=memory_mib * MIB,
             processes=max_processes,
@@ -80,7 +80,7 @@ class LocalProvider:
         )
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
-        """A workspace, seen as `spec.workdir`. Raises SandboxCreateError that names all that it cannot give."""
+        """Create a workspace, mounted at `spec.workdir`. Raises SandboxCreateError naming every unsupported request."""
         resources = spec.resources
         assert isinstance(resources, SandboxResources)
         self._refuse(spec, resources)
@@ -107,21 +107,21 @@ class LocalProvider:
         timeout_s: float | None = None,
         user: str | int | None = None,
     ) -> SandboxExecResult:
-        """Run a shell command, in `cwd` (relative to the workdir) where it is given."""
+        """Run a shell command in `cwd`, relative to the workdir."""
         if user is not None:
-            raise ValueError("the local sandbox provider cannot run commands as a user of one's choice")
+            raise ValueError("the local sandbox provider cannot run commands as a given user")
         program = [self._shell, "-c", command]
         if cwd is not None:
             program = ["/bin/sh", "-c", _IN_FOLDER, cwd, *program]
         return await self._run(_opened(handle), program, env=env, timeout_s=timeout_s)
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
-        """Copy a file of this machine into the sandbox. Raises OSError where it cannot be written."""
+        """Copy a file of this machine into the sandbox. Raises OSError if it cannot be written."""
         data = await asyncio.to_thread(source_path.read_bytes)
         await self._transfer(handle, _WRITE, target_path, data)
 
     async def download_file(self, handle: SandboxHandle, source_path: str, target_path: Path) -> None:
-        """Copy a file out of the sandbox. It is read inside, so that a link leads nowhere else."""
+        """Copy a file out of the sandbox. It is read inside, so that a symbolic link cannot lead outside."""
         data = await self._transfer(handle, _READ, source_path)
         target_path.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(target_path.write_bytes, data)
@@ -130,12 +130,12 @@ class LocalProvider:
         return SandboxStatus.RUNNING if handle.raw.is_open else SandboxStatus.STOPPED
 
     async def close(self, handle: SandboxHandle) -> None:
-        """Delete the workspace. Closing twice is fine."""
+        """Delete the workspace. Idempotent."""
         handle.raw.is_open = False
         await remove_workspace(handle.raw.workspace)
 
     async def aclose(self) -> None:
-        """Nothing is held beyond the sandboxes."""
+        """Do nothing: the provider holds no resources of its own."""
 
     def _refuse(self, spec: SandboxSpec, resources: SandboxResources) -> None:
         wanted = {
@@ -147,11 +147,13 @@ class LocalProvider:
         }
         refused = [name for name, is_wanted in wanted.items() if is_wanted]
         if refused:
-            raise SandboxCreateError(f"the local sandbox provider cannot give: {', '.join(refused)}")
+            raise SandboxCreateError(f"the local sandbox provider does not support: {', '.join(refused)}")
         shared = {"ttl_s": spec.ttl_s, "cpu": resources.cpu, "disk_gib": resources.disk_gib}
         unused = [name for name, value in shared.items() if value is not None]
         if unused:
-            _log.warning("The local sandbox provider shares this machine and sets no %s.", ", ".join(unused))
+            _log.warning(
+                "The local sandbox provider shares this machine and does not set %s.", ", ".join(unused)
+            )
 
     async def _run(
         self,
@@ -186,7 +188,9 @@ class LocalProvider:
             done = await self._sandbox.run(
                 ["/bin/sh", "-c", script, path],
                 stdin=data,
-                limits=Limits(file_bytes=sandbox.limits.file_bytes, output_bytes=sandbox.limits.file_bytes),
+                limits=SandboxLimits(
+                    file_bytes=sandbox.limits.file_bytes, output_bytes=sandbox.limits.file_bytes
+                ),
                 workspace=sandbox.workspace,
                 environment={"PATH": _PATH},
             )
