@@ -36,8 +36,6 @@ class Bootstrap:
     """Descriptors of the bound and listening sockets that this process serves, in this process's numbering."""
     replica: int = 0
     """Which of the instance's `num_workers` processes this is, counted from 0."""
-    parent_pid: int = 0
-    """The process to outlive by nothing: the fork server's."""
 
     def write_to_fd(self) -> int:
         """A descriptor from which this bootstrap can be read once, by `read_from_fd`; the caller closes it."""

@@ -1,6 +1,6 @@
 """Run a server's `app.py` as `__main__`, with the search path and `sys.argv` it would see from the command line.
 
-`python -P script.py <parent pid> <directory> <app.py> [<search path> ...]` does so in another interpreter.
+`python -P _script.py <directory> <app.py> [<search path> ...]` does so in another interpreter.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ def run_script(directory: str, script: str, *search_path: str) -> None:
     runpy.run_path(script, run_name="__main__")
 
 
-def main(parent_pid: str, directory: str, script: str, *search_path: str) -> None:
+def main(directory: str, script: str, *search_path: str) -> None:
     """Run a server in an interpreter of its own."""
+    parent_pid = os.getppid()
     os.environ.pop("VIRTUAL_ENV", None)
     sys.path[:0] = search_path
-    importlib.import_module("nemo_gym.processes._ending").end_with_parent(int(parent_pid))
+    importlib.import_module("nemo_gym.processes._ending").end_with_parent(parent_pid)
     run_script(directory, script)
 
 

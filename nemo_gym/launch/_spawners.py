@@ -38,7 +38,7 @@ class ServerProcess:
     search_path: Sequence[str]
     sockets: Sequence[HeldSocket]
     bootstrap: Bootstrap
-    """`listen_fds` and `parent_pid` are filled in when the process is started."""
+    """`listen_fds` is filled in when the process is started."""
     log_path: Path
     python: str | None = None
     """The interpreter of its own virtual environment; None for the launcher's."""
@@ -107,15 +107,14 @@ class ProcessSpawner:
             await asyncio.wait(self._watchers)
 
     async def _start(self, process: ServerProcess) -> tuple[ForkedProcess, int]:
-        parent_pid = self.fork_server.start()
         arguments = (process.directory, process.script, *process.search_path)
         variables = {**process.variables, BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
         python = process.python or (None if self._forks else sys.executable)
         command: list[str] = []
         if python is not None:
-            command = [python, "-P", _SCRIPT_RUNNER, str(parent_pid), *arguments]
+            command = [python, "-P", _SCRIPT_RUNNER, *arguments]
             variables["PYTHONUNBUFFERED"] = "1"
-        with _descriptors(process, parent_pid) as descriptors:
+        with _descriptors(process) as descriptors:
             forked = self.fork_server.fork(
                 process.title,
                 "nemo_gym.launch._script:run_script",
@@ -132,10 +131,10 @@ async def _watch(child: Child, forked: ForkedProcess) -> None:
 
 
 @contextlib.contextmanager
-def _descriptors(process: ServerProcess, parent_pid: int) -> Iterator[dict[int, int]]:
+def _descriptors(process: ServerProcess) -> Iterator[dict[int, int]]:
     """Log file, bootstrap and sockets of `process`, by their numbers in it, open while it is being started."""
     sockets = dict(enumerate((held.listener.fileno() for held in process.sockets), start=_BOOTSTRAP_FD + 1))
-    bootstrap = replace(process.bootstrap, listen_fds=list(sockets), parent_pid=parent_pid)
+    bootstrap = replace(process.bootstrap, listen_fds=list(sockets))
     log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         bootstrap_fd = bootstrap.write_to_fd()

@@ -28,7 +28,7 @@ def a_bootstrap(**changes: object) -> Bootstrap:
 
 
 def test_what_was_written_is_read_back() -> None:
-    written = a_bootstrap(replica=2, parent_pid=17)
+    written = a_bootstrap(replica=2)
     assert Bootstrap.read_from_fd(written.write_to_fd()) == written
 
 
