@@ -43,9 +43,9 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
 
     config: BaseResponsesAPIAgentConfig
     boundary: ClassVar[Boundary] = Boundary.AGENT
-    watched_paths: ClassVar[frozenset[str]] = frozenset({"/run", "/v1/responses"})
-    acting_paths: ClassVar[frozenset[str]] = frozenset({"/v1/responses"})
-    guards_sessions: ClassVar[bool] = (
+    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/run", "/v1/responses"})
+    policy_paths: ClassVar[frozenset[str]] = frozenset({"/v1/responses"})
+    authenticates_sessions: ClassVar[bool] = (
         True  # an agent acts with the run's token: it must not lend it to a stranger
     )
 

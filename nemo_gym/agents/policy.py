@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.agents.tools import ToolBelt
+from nemo_gym.agents.tools import ToolClient
 from nemo_gym.episodes.driver import Act, EndReason, failure_of
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.responses.schemas import add_counts
@@ -90,7 +90,7 @@ class Policy:
         self.trajectory.add_answer(answer)
         return answer
 
-    async def take_turn(self, tools: ToolBelt, max_steps: int | None) -> EndReason:
+    async def take_turn(self, tools: ToolClient, max_steps: int | None) -> EndReason:
         """Call the model and the tools it asks for until it answers without a tool call.
 
         `max_steps` counts the model calls of the whole trajectory.

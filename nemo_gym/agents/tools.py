@@ -36,7 +36,7 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
         return None
 
 
-class ToolBelt:
+class ToolClient:
     """Calls the tools that a task declares, at one resources server."""
 
     def __init__(self, client: ServerClient, server: str, tools: Sequence[Mapping[str, Any]] | None) -> None:

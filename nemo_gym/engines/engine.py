@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 PREFLIGHT_S = 4.0
 """Less than a collector waits for a model server's own preflight."""
-PATIENT = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
-_QUICK = RetryBudget(attempts=2, seconds=1.0)
+ENGINE_RETRY = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
+PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0)
 
 
 class EngineRefused(EngineError):
@@ -65,7 +65,7 @@ class EngineAnswer(NamedTuple):
     url: str
 
 
-class blaming:
+class attributed_to:
     """Name the engine at `url` in an `EngineError` that names nobody: what is read out of its answer is its fault."""
 
     def __init__(self, url: str) -> None:
@@ -90,7 +90,7 @@ class Engine:
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
         transport: Transport | None = None,
-        budget: RetryBudget = PATIENT,
+        budget: RetryBudget = ENGINE_RETRY,
     ) -> None:
         """`query` is sent with every request, and so are `headers`. Raises `ConfigError` for a URL that can't be."""
         self.urls = [checked_url(url) for url in ([urls] if isinstance(urls, str) else urls)]
@@ -226,7 +226,7 @@ class Engine:
         call = Call("GET", "/models" + self._query, headers=self._headers)
         transport = self._transport or process_transport()
         try:
-            answer = await self._send(url, call, transport, _QUICK, Deadline.after(PREFLIGHT_S))
+            answer = await self._send(url, call, transport, PREFLIGHT_RETRY, Deadline.after(PREFLIGHT_S))
         except DeadlineError as error:
             raise EngineError(
                 f"{url} did not answer within {PREFLIGHT_S:g} s",

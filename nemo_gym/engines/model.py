@@ -27,7 +27,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
-    watched_paths: ClassVar[frozenset[str]] = frozenset(
+    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset(
         {"/v1/responses", "/v1/chat/completions", "/v1/messages"}
     )
 

@@ -207,15 +207,15 @@ class _PolicyActing:
 
     def __init__(self) -> None:
         self._context = current_context.get()
-        self._was_acting = self._context is not None and self._context.acting
+        self._was_acting = self._context is not None and self._context.is_policy_acting
 
     def __enter__(self) -> None:
         if self._context is not None:
-            self._context.acting = True
+            self._context.is_policy_acting = True
 
     def __exit__(self, *_: object) -> None:
         if self._context is not None:
-            self._context.acting = self._was_acting
+            self._context.is_policy_acting = self._was_acting
 
 
 def parse_row(body: bytes) -> dict[str, Any]:
@@ -298,7 +298,7 @@ async def close_quietly(client: ServerClient, server: str, path: str) -> None:
 
 async def _close_and_tell(client: ServerClient, server: str, path: str) -> None:
     context = current_context.get()
-    reset = current_context.set(RequestContext(context.session, None, context.boots) if context else None)
+    reset = current_context.set(RequestContext(context.session, None, context.incarnations) if context else None)
     try:
         problem = await _close(client, server, path)
     finally:

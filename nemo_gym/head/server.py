@@ -23,7 +23,7 @@ class HeadServer(SimpleServer):
     """Knows the whole gym. Its answers leave secrets out."""
 
     boundary: ClassVar[Boundary] = Boundary.CONFIG
-    watched_paths: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
+    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
 
     @classmethod
     def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:

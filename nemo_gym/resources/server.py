@@ -62,8 +62,8 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     config: BaseResourcesServerConfig
     boundary: ClassVar[Boundary] = Boundary.VERIFIER
-    watched_paths: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
-    guards_sessions: ClassVar[bool] = True
+    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
+    authenticates_sessions: ClassVar[bool] = True
     _in_worker: ServerInWorker | None = PrivateAttr(default=None)
 
     def setup_webserver(self) -> FastAPI:

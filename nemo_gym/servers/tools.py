@@ -2,12 +2,15 @@
 
 from nemo_gym.agents.tools import (
     RESERVED_NAMES,
-    ToolBelt,
+    ToolClient,
     tool_error,
 )
+
+ToolBelt = ToolClient
 
 __all__ = [
     "RESERVED_NAMES",
     "ToolBelt",
+    "ToolClient",
     "tool_error",
 ]

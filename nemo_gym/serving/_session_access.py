@@ -11,7 +11,7 @@ from nemo_gym import clock as sources
 from nemo_gym.failures import Boundary, GymError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
-from nemo_gym.transport.context import BOOT_HEADER, SESSION_HEADER, RequestContext
+from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, RequestContext
 from nemo_gym.transport.control import CONTROL_ROUTES
 
 Headers = Mapping[bytes, bytes]
@@ -21,7 +21,7 @@ RawHeader = tuple[bytes, bytes]
 OPENING_ROUTES = frozenset({"/seed_session", "/reset"})
 EXCLUSIVE_ROUTES = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that set up or free what a session holds. They hold its lock alone, and answer for a closed session too."""
-_SESSION, _TOKEN, _BOOT = SESSION_HEADER.encode(), TOKEN_HEADER.encode(), BOOT_HEADER.encode()
+_SESSION, _TOKEN, _INCARNATION = SESSION_HEADER.encode(), TOKEN_HEADER.encode(), INCARNATION_HEADER.encode()
 _NAMED_SESSION = f"a session named in {SESSION_HEADER}"
 
 
@@ -55,7 +55,7 @@ class SessionAccess:
     """The run's token; None outside of a run, where no request needs it."""
     boot: str = field(default_factory=lambda: sources.hex_id()[:12])
     """Names this process's life, so that a caller notices a restart that lost its session."""
-    guards_sessions: bool = False
+    authenticates_sessions: bool = False
     """Whether a session header needs the run's token, and a cookie that this run didn't sign is refused. Other
     servers use a session as a name only, and ignore foreign cookies."""
 
@@ -66,7 +66,7 @@ class SessionAccess:
             session = headers[_SESSION].decode("latin-1")
         if path in CONTROL_ROUTES:
             self._check_token(headers, path)
-        elif session is not None and self.guards_sessions:
+        elif session is not None and self.authenticates_sessions:
             self._check_token(headers, _NAMED_SESSION)
         if session is None and b"cookie" in headers:
             session = self._session_of_cookie(headers[b"cookie"].decode("latin-1"))
@@ -75,11 +75,11 @@ class SessionAccess:
         is_new = session is None
         if session is None:
             session = sources.hex_id()
-        boot = headers.get(_BOOT)
+        boot = headers.get(_INCARNATION)
         if boot is not None and boot != self.boot.encode():
             raise self._lost(session)
         if path == "/seed_session":
-            return Admission(session, (self._cookie(session), (_BOOT, self.boot.encode())))
+            return Admission(session, (self._cookie(session), (_INCARNATION, self.boot.encode())))
         return Admission(session, (self._cookie(session),) if is_new else ())
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class SessionAccess:
             name, _, value = part.strip().partition("=")
             if name == self.cookies.name:
                 session = self.cookies.session_of(value)
-                if session is None and self.guards_sessions:
+                if session is None and self.authenticates_sessions:
                     raise AccessRefusal(
                         "the session cookie was not signed by this run",
                         code="session_forged",

@@ -35,8 +35,8 @@ from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import (
     HEAD_SERVER_KEY_NAME,
     ServerClient,
-    process_outages,
-    process_refusals,
+    open_circuits,
+    rate_limited_calls,
     process_transport,
 )
 
@@ -74,18 +74,18 @@ class SimpleServer(BaseServer):
     """A server with an app. Subclasses add their routes in `setup_webserver`."""
 
     boundary: ClassVar[Boundary] = Boundary.AGENT
-    watched_paths: ClassVar[frozenset[str]] = frozenset()
+    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset()
     """Routes whose handlers are cancelled when the client leaves."""
-    acting_paths: ClassVar[frozenset[str]] = frozenset()
+    policy_paths: ClassVar[frozenset[str]] = frozenset()
     """Routes in which the policy acts; no control route can be called from there."""
-    guards_sessions: ClassVar[bool] = False
+    authenticates_sessions: ClassVar[bool] = False
     """Whether a session needs the run's token or a signed cookie."""
     _loop_monitor: LoopMonitor | None = PrivateAttr(default=None)
 
     @cached_property
     def middleware(self) -> RequestMiddleware:
         """The middleware of this server's app, made on first use."""
-        return RequestMiddleware(self._new_access(), self.boundary, self.watched_paths, self.acting_paths)
+        return RequestMiddleware(self._new_access(), self.boundary, self.cancel_on_disconnect, self.policy_paths)
 
     def _new_access(self) -> SessionAccess:
         given = bootstrap.current()
@@ -95,7 +95,7 @@ class SimpleServer(BaseServer):
             cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
             sessions=self.new_sessions(),
             token=given.run_token if given else None,
-            guards_sessions=self.guards_sessions,
+            authenticates_sessions=self.authenticates_sessions,
         )
 
     def new_sessions(self) -> SessionRegistry:
@@ -119,8 +119,8 @@ class SimpleServer(BaseServer):
             "in_flight": stats.in_flight,
             "cancelled": stats.cancelled,
             "sessions_open": len(self.middleware.access.sessions),
-            "outages": process_outages(),
-            "refusals": process_refusals(),
+            "outages": open_circuits(),
+            "refusals": rate_limited_calls(),
             "workers": _worker_stats(),
             "loop_held": self._loop_monitor.to_wire() if self._loop_monitor is not None else {},
         }

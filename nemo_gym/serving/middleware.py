@@ -1,6 +1,6 @@
 """The middleware of every server: what each request passes before and after its handler, in this order.
 
-1. The body is read whole (`request_body`); handlers of `cancelled_paths` are cancelled when the client leaves
+1. The body is read whole (`request_body`); handlers of `cancel_on_disconnect` are cancelled when the client leaves
    (`disconnects`).
 2. The request is counted; an exception becomes an error envelope (`error_responses`).
 3. The run's token and the session are checked (`session_access`), and the request's context is opened: session and
@@ -52,9 +52,9 @@ class RequestMiddleware:
 
     access: SessionAccess
     boundary: Boundary
-    cancelled_paths: frozenset[str] = frozenset()
+    cancel_on_disconnect: frozenset[str] = frozenset()
     """Paths whose handlers are cancelled when the client leaves."""
-    acting_paths: frozenset[str] = frozenset()
+    policy_paths: frozenset[str] = frozenset()
     """Paths whose handlers let the policy act."""
     stats: RequestStats = field(default_factory=RequestStats)
 
@@ -66,7 +66,7 @@ class RequestMiddleware:
         body = await read_body(receive)
         if body is None:
             return
-        if scope["path"] not in self.cancelled_paths or CLIENT_CANCELS in scope:
+        if scope["path"] not in self.cancel_on_disconnect or CLIENT_CANCELS in scope:
             replayed = receive if type(receive) is WholeBody else WholeBody(body, receive)
             await self._handle(app, scope, replayed, send)
             return
@@ -97,7 +97,7 @@ class RequestMiddleware:
     ) -> None:
         path, headers = scope["path"], dict(scope["headers"])
         session, response_headers = self.access.admit(path, headers)
-        context = RequestContext(session, _deadline_of(headers), acting=path in self.acting_paths)
+        context = RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
         responder.headers = response_headers
         previous = current_context.set(context)
         try:
@@ -122,7 +122,7 @@ class RequestMiddleware:
         access = self.access
         data = scope["session"] = access.data_for(scope["path"], context)
         is_open = context.session in access.sessions
-        if access.guards_sessions and not is_open:
+        if access.authenticates_sessions and not is_open:
             responder.before_response = partial(access.keep, context, data)
         return is_open
 

@@ -1,8 +1,8 @@
-"""One HTTP/1.x answer, read from bytes as they arrive: no I/O, nothing lenient, one parser for one answer.
+"""A strict incremental parser for one HTTP/1.x response, without I/O.
 
-The client has to know where an answer ends to the byte, so that bytes behind it never become the next answer, and
-that an answer to HEAD has no body. httptools tells neither. Answers are compared with aiohttp's reading of the same
-bytes in `tests/transport/test_conformity.py`, which also gives the reason for each difference.
+The client needs the exact byte at which a response ends, so that trailing bytes never become the next response, and it
+needs to skip the body of a response to HEAD. httptools supports neither. `tests/transport/test_conformity.py` compares
+the results with aiohttp's for the same bytes and gives the reason for each difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nemo_gym.transport._errors import DISCONNECTED, MALFORMED_ANSWER, UNSUPPORT
 from nemo_gym.transport.calls import Reply
 
 MAX_HEAD_BYTES: Final = 1 << 16
-"""Status line and headers, those of interim answers included; trailers have as many again."""
+"""Limit for status line and headers, interim responses included; trailers have the same limit again."""
 MAX_HEADERS: Final = 256
 _MAX_CHUNK_LINE_BYTES: Final = 1 << 12
 _BLANK_LINE: Final = b"\r\n\r\n"
@@ -33,11 +33,11 @@ _LONE_LINE_BREAK: Final = re.compile(rb"(?<!\r)\n|\r(?=[^\n])")
 
 _MAX_KNOWN_NAMES = 1000
 _known_names: dict[bytes, bytes] = {}
-"""Well-formed names of headers: in lower case where they frame the answer, else empty. The same few keep coming."""
+"""Cache of well-formed header names → lower case for headers that frame the body, else empty."""
 
 
 class AnswerError(Exception):
-    """The bytes are no answer that can be used; `code` is that of the `TransportError` to raise."""
+    """The bytes are not a usable response; `code` is the code of the `TransportError` to raise."""
 
     def __init__(self, message: str, code: str = MALFORMED_ANSWER) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class AnswerError(Exception):
 
 
 class AnswerParser:
-    """`feed` it until `is_whole`, or `end` it when the peer closes the connection; then `reply` is the answer."""
+    """Call `feed` until `is_whole`, or `end` when the peer closes the connection; then `reply()` is the response."""
 
     __slots__ = (
         *("_at", "_body", "_coding", "_data", "_head_bytes", "_headers", "_left", "_searched", "_skips_body"),
@@ -55,24 +55,24 @@ class AnswerParser:
     def __init__(self, method: str) -> None:
         self.is_whole = False
         self.keeps_alive = False
-        """Whether the connection may carry another call: False where bytes are left behind the answer."""
+        """True if the connection can be reused; False if bytes follow the response."""
         self._skips_body = method == "HEAD"
         self._data = b""
         self._at = 0
-        """The first byte of `_data` that is not read yet."""
+        """Index of the first unread byte of `_data`."""
         self._searched = 0
-        """Up to where `_data` holds no end of the block that is being read."""
+        """Index up to which `_data` was searched for the end of the current block."""
         self._head_bytes = 0
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._coding = b""
         self._body: list[bytes] = []
         self._left = 0
-        """Bytes that the body, or its current chunk, still lacks."""
+        """Missing bytes of the body or of its current chunk."""
         self._step: Callable[[AnswerParser], bool] = AnswerParser._read_head
 
     def feed(self, data: bytes) -> None:
-        """Read on. Raises `AnswerError`."""
+        """Parse more bytes. Raises `AnswerError`."""
         if self._at:
             self._searched = max(0, self._searched - self._at)
             self._data, self._at = self._data[self._at :], 0
@@ -81,18 +81,18 @@ class AnswerParser:
             pass
 
     def end(self) -> None:
-        """The peer sends no more. Raises `AnswerError` where that cuts the answer short."""
+        """Note that the peer closed the connection. Raises `AnswerError` for an incomplete response."""
         if self._step is not AnswerParser._read_to_end:
-            where = "within its answer" if self._status or self._data else "before it answered"
-            raise AnswerError(f"it closed the connection {where}", DISCONNECTED)
+            where = "in the middle of its response" if self._status or self._data else "before its response"
+            raise AnswerError(f"the peer closed the connection {where}", DISCONNECTED)
         self.is_whole = True
 
     def reply(self) -> Reply:
-        """The whole answer. Raises `AnswerError` for one in a coding that was not asked for."""
+        """Return the complete response. Raises `AnswerError` for an unexpected content coding."""
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if self._coding and body:
             coding = self._coding.decode("latin-1")
-            raise AnswerError(f"its body is coded as {coding!r}, unasked", UNSUPPORTED_ANSWER)
+            raise AnswerError(f"the body has the unexpected content coding {coding!r}", UNSUPPORTED_ANSWER)
         return Reply(self._status, self._headers, body)
 
     # --- The head -----------------------------------------------------------------------------------------------
@@ -103,39 +103,39 @@ class AnswerParser:
         if end < 0:
             begun = self._data[at : at + 7]
             if not b"HTTP/1.".startswith(begun):
-                raise AnswerError(f"it begins with {self._data[at : at + 40]!r}")
+                raise AnswerError(f"the response begins with {self._data[at : at + 40]!r}")
             return False
         first, *lines = _lines_of(self._data[at:end])
         status_line = _STATUS_LINE.fullmatch(first)
         if status_line is None:
-            raise AnswerError(f"its first line is {first[:40]!r}")
+            raise AnswerError(f"the status line is {first[:40]!r}")
         self._at = self._searched = end
         self._head_bytes += end - at
         self._status = int(status_line[2])
         if self._status < 200:
             if self._status == 101:
-                raise AnswerError("it switches to another protocol, unasked", UNSUPPORTED_ANSWER)
+                raise AnswerError("the peer switches to another protocol", UNSUPPORTED_ANSWER)
             return True  # the final answer is still to come
         self._read_headers(lines, status_line[1] == b"1")
         return True
 
     def _end_of_block(self) -> int:
-        """The index behind the next blank line; -1 where it has not arrived. Raises where it is too late or can't."""
+        """Return the index after the next blank line; -1 if it has not arrived. Raises `AnswerError`."""
         data, at = self._data, self._at
         searched = max(at, self._searched - 3)
         end = data.find(_BLANK_LINE, searched)
         size = (len(data) if end < 0 else end + 4) - at
         if self._head_bytes + size > MAX_HEAD_BYTES:
-            raise AnswerError(f"its headers are longer than {MAX_HEAD_BYTES:,} bytes")
+            raise AnswerError(f"the headers are longer than {MAX_HEAD_BYTES:,} bytes")
         if end < 0:
             self._searched = len(data)
-            if _LONE_LINE_BREAK.search(data, searched):  # else it might be waited for without end
+            if _LONE_LINE_BREAK.search(data, searched):  # otherwise the parser could wait forever
                 raise AnswerError(_LINE_BREAK_FAULT)
             return -1
         return end + 4
 
-    def _read_headers(self, lines: list[bytes], is_newer: bool) -> None:
-        """Find out how the body ends (RFC 9112, section 6.3). Raises `AnswerError` where the headers disagree."""
+    def _read_headers(self, lines: list[bytes], is_http_1_1: bool) -> None:
+        """Determine how the body ends (RFC 9112, section 6.3). Raises `AnswerError` for conflicting headers."""
         framing: dict[bytes, list[bytes]] = {}
         for line in lines:
             name, colon, value = line.partition(b":")
@@ -148,13 +148,13 @@ class AnswerParser:
         lengths = framing.get(b"content-length", ())
         codings = framing.get(b"transfer-encoding", ())
         if codings or len(lengths) > 1:
-            _check_coding(codings, lengths, is_newer)
+            _check_coding(codings, lengths, is_http_1_1)
         options: list[bytes] = []
         if b"connection" in framing:
             options = [option.strip(b" \t") for option in b",".join(framing[b"connection"]).split(b",")]
         if b"content-encoding" in framing:
             self._coding = b", ".join(each for each in framing[b"content-encoding"] if each != b"identity")
-        self.keeps_alive = b"close" not in options and (is_newer or b"keep-alive" in options)
+        self.keeps_alive = b"close" not in options and (is_http_1_1 or b"keep-alive" in options)
         if lengths:
             self._left = _length_of(lengths[0])
         if self._skips_body or self._status in _NO_BODY:
@@ -186,7 +186,7 @@ class AnswerParser:
         line = data[at : end if end >= 0 else at + _MAX_CHUNK_LINE_BYTES + 1]
         size = (_CHUNK_SIZE if end >= 0 else _CHUNK_SIZE_BEGUN).fullmatch(line)
         if size is None or len(line) > _MAX_CHUNK_LINE_BYTES:
-            raise AnswerError(f"a chunk's size is malformed: {line[:20]!r}")
+            raise AnswerError(f"a chunk size is malformed: {line[:20]!r}")
         if end < 0:
             return False
         self._at = end + 2
@@ -213,7 +213,7 @@ class AnswerParser:
         return True
 
     def _read_trailers(self) -> bool:
-        """Trailers must be well-formed; no caller has a use for them."""
+        """Check the trailers and drop them: no caller uses them."""
         data, at = self._data, self._at
         if data.startswith(b"\r\n", at):
             self._at += 2
@@ -228,7 +228,7 @@ class AnswerParser:
         return True
 
     def _take(self) -> bool:
-        """Move bytes of the body from what has arrived; whether all that are left to come were there."""
+        """Move received bytes to the body. Returns whether the body or chunk is complete."""
         taken = self._data[self._at : self._at + self._left]
         if taken:
             self._body.append(taken)
@@ -242,26 +242,26 @@ class AnswerParser:
             self.keeps_alive = False
 
 
-_LINE_BREAK_FAULT: Final = "a line of its headers ends with CR or LF alone"
+_LINE_BREAK_FAULT: Final = "a header line ends with a lone CR or LF"
 
 
 def _lines_of(block: bytes) -> list[bytes]:
-    """The lines of headers that end with a blank line. Raises `AnswerError` for control characters in them."""
+    """Split a header block into lines. Raises `AnswerError` for control characters."""
     lines = block.split(b"\r\n")
     del lines[-2:]
     if len(block.translate(None, _PRINTABLE)) != 2 * len(lines) + 2:
         if _LONE_LINE_BREAK.search(block):
             raise AnswerError(_LINE_BREAK_FAULT)
-        raise AnswerError("its headers hold a control character")
+        raise AnswerError("the headers contain a control character")
     if len(lines) > MAX_HEADERS:
-        raise AnswerError(f"it has more than {MAX_HEADERS} headers")
+        raise AnswerError(f"the response has more than {MAX_HEADERS} headers")
     return lines
 
 
 def _checked_name(line: bytes) -> bytes:
-    """The name of a header in lower case where it says how the answer is framed, else nothing.
+    """Return the header's name in lower case if it frames the body, else empty bytes.
 
-    A malformed line is not quoted whole: it may hold a secret.
+    Errors quote only the start of a malformed line, which may contain a secret.
     """
     name, colon, _ = line.partition(b":")
     if line[:1] in (b" ", b"\t"):
@@ -277,17 +277,17 @@ def _checked_name(line: bytes) -> bytes:
 
 def _length_of(value: bytes) -> int:
     if not value.isdigit() or len(value) > _MAX_LENGTH_DIGITS:
-        raise AnswerError(f"its Content-Length is {value[:40]!r}")
+        raise AnswerError(f"the Content-Length is {value[:40]!r}")
     return int(value)
 
 
-def _check_coding(codings: Sequence[bytes], lengths: Sequence[bytes], is_newer: bool) -> None:
+def _check_coding(codings: Sequence[bytes], lengths: Sequence[bytes], is_http_1_1: bool) -> None:
     if len(lengths) > 1:
-        raise AnswerError("it has more than one Content-Length")
+        raise AnswerError("the response has more than one Content-Length")
     if lengths:
-        raise AnswerError("it has both Content-Length and Transfer-Encoding")
-    if not is_newer:
-        raise AnswerError("it has a Transfer-Encoding, which HTTP/1.0 has not")
+        raise AnswerError("the response has both Content-Length and Transfer-Encoding")
+    if not is_http_1_1:
+        raise AnswerError("an HTTP/1.0 response has a Transfer-Encoding")
     if len(codings) > 1 or codings[0] != b"chunked":
         coding = b", ".join(codings)[:40].decode("latin-1")
-        raise AnswerError(f"its transfer coding {coding!r} is not supported", UNSUPPORTED_ANSWER)
+        raise AnswerError(f"the transfer coding {coding!r} is not supported", UNSUPPORTED_ANSWER)

@@ -1,6 +1,6 @@
-"""How a call over a socket fails: the codes of `TransportError`, and what each one means for another attempt.
+"""The codes of `TransportError`: whether the peer may have received the call, and whether to try again.
 
-code                  the peer has seen the call    a new attempt may succeed
+code                  the peer received the call    a new attempt may succeed
 invalid_url           no                            no
 name_unresolved       no                            no
 connect_refused       no                            yes
@@ -32,37 +32,39 @@ class _Kind(NamedTuple):
     retryable: bool = True
 
 
-_SPEAKS_HTTP = "Check that the URL is that of an HTTP/1.1 server."
+_CHECK_URL = "Check that the URL is that of an HTTP/1.1 server."
 _KINDS = {
     "invalid_url": _Kind(
-        "{peer} can't be called with this request", "A base URL looks like http://host:port/v1.", False
+        "{peer} cannot be called with this request", "A base URL looks like http://host:port/v1.", False
     ),
     "name_unresolved": _Kind("the name of {peer} does not resolve", "Check the host in the URL.", False),
     "connect_refused": _Kind(
-        "{peer} refuses the connection", "Check that it runs and that host and port are right."
+        "{peer} refuses the connection", "Check that the server runs and that host and port are right."
     ),
     "connect_timeout": _Kind("{peer} did not accept the connection in time"),
     "too_many_files": _Kind(
         "no file descriptor is left to connect to {peer}",
         "Raise `ulimit -n` or lower the number of rollouts in parallel.",
     ),
-    "unasked_answer": _Kind("{peer} answered or hung up before it was asked", _SPEAKS_HTTP),
+    "unasked_answer": _Kind("{peer} sent data or closed the connection before the request", _CHECK_URL),
     "answer_timeout": _Kind("{peer} did not answer in time"),
-    DISCONNECTED: _Kind("{peer} broke the connection off before its answer was whole"),
-    MALFORMED_ANSWER: _Kind("{peer} answered with malformed HTTP", _SPEAKS_HTTP),
+    DISCONNECTED: _Kind("{peer} closed the connection before its response was complete"),
+    MALFORMED_ANSWER: _Kind("{peer} answered with malformed HTTP", _CHECK_URL),
     UNSUPPORTED_ANSWER: _Kind(
-        "{peer} answered in a way that was not asked for", "Turn it off in the server or in its proxy.", False
+        "{peer} used an HTTP feature that the request did not ask for",
+        "Turn the feature off in the server or in its proxy.",
+        False,
     ),
     REDIRECTED: _Kind(
         "{peer} redirects the call, and redirects are not followed",
-        "Give the URL that it redirects to.",
+        "Set the URL to the target of the redirect.",
         False,
     ),
 }
 
 
 def call_failed(code: str, peer: str, detail: object) -> TransportError:
-    """The error for `code`. `detail`: an exception, or words, that say more."""
+    """Return the error for `code`. `detail`: an exception or a text, quoted in the message."""
     kind = _KINDS[code]
     shown = str(detail) or type(detail).__name__
     return TransportError(

@@ -1,6 +1,6 @@
-"""HTTP with what the lean client leaves out, by aiohttp: `https://`, and calls with aiohttp's own options.
+"""The aiohttp client: `https://` URLs, and calls that use aiohttp's own options.
 
-Importing aiohttp takes a tenth of a second, so `nemo_gym/transport/http.py` imports this module when it is needed.
+Importing aiohttp takes 0.1 s, so `nemo_gym/transport/http.py` imports this module on first use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nemo_gym.transport.calls import Call, Reply
 
 
 class FullHttp:
-    """A `Transport` for any URL."""
+    """A `Transport` for any URL, on one pooled aiohttp session."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
-        """The pooled client, made on first use inside the running event loop."""
+        """The pooled client. It is created on first use inside the running event loop."""
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(

@@ -1,4 +1,4 @@
-"""One call over a connection of its own, bounded in time: for discovery, health checks and other rare calls."""
+"""A single call over its own connection, with a timeout: for discovery, health checks and other rare calls."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nemo_gym.transport.calls import Call, Reply
 
 
 async def call_once(base_url: str, call: Call, *, timeout_s: float) -> Reply:
-    """The answer of the `http://` server at `base_url`.
+    """Return the reply of the `http://` server at `base_url`.
 
-    Raises `TransportError`, with the code `answer_timeout` where there is no whole answer within `timeout_s`.
+    Raises `TransportError`; its code is `answer_timeout` after `timeout_s` seconds without a complete reply.
     """
     client = PlainHttp()
     try:
@@ -26,6 +26,6 @@ async def call_once(base_url: str, call: Call, *, timeout_s: float) -> Reply:
 
 
 def call_once_blocking(base_url: str, call: Call, *, timeout_s: float) -> Reply:
-    """As `call_once`, for code that can't await."""
+    """Do the same as `call_once` from synchronous code."""
     with EventLoopThread("single call") as loop:
         return loop.run(call_once(base_url, call, timeout_s=timeout_s))

@@ -1,14 +1,13 @@
-"""Calls by server name: which replica, under which deadline, and what may be sent again.
+"""Calls by server name: the choice of the replica, the deadline, and retries.
 
-A call is sent again only when that is safe (design decision 6): nothing was delivered; or a proxy or engine
-answered 408, 429, 502, 503 or 504; or the connection broke and the callee is repeatable (a model call, a session
-opened by id, a pure verify). A call that may have side effects and whose connection broke fails as
-`ambiguous_delivery`: it may have been executed. An error envelope of ours is never retried here: the server that met
-the root cause has already tried.
+A call is retried only when that is safe (design decision 6): it was not delivered; or a proxy or engine replied 408,
+429, 502, 503 or 504; or the connection broke and the call is repeatable (a model call, a session opened by id, a pure
+verify). A call with side effects whose connection broke fails as `ambiguous_delivery`: it may have been executed. An
+error envelope of the gym is never retried here, because the server that met the root cause has retried already.
 
-The budget bounds attempts, and the seconds since the first failure; a long generation does not use it up. While the
-circuit breaker of an endpoint is open (`nemo_gym.transport.circuit_breaker`), calls to it wait together, for as long
-as their budget has seconds.
+The budget bounds the attempts and the seconds since the first failure; a long generation does not use it up. While the
+circuit breaker of an endpoint is open (`nemo_gym.transport.circuit_breaker`), calls to it wait within the seconds of
+their budget.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ log = logging.getLogger(__name__)
 RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 AMBIGUOUS = "ambiguous_delivery"
-"""The code of a call with side effects whose connection broke."""
+"""The failure code of a call with side effects whose connection broke."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How often and how long a call may be tried, and the full-jitter waits between."""
+    """Limits for the attempts and the seconds of a call; waits between attempts have full jitter."""
 
     attempts: int = 5
     seconds: float = 30.0
@@ -53,7 +52,7 @@ class RetryBudget:
     longest_wait_s: float = 5.0
 
     def wait(self, attempt: int, rng: random.Random) -> float:
-        """Seconds before the attempt after `attempt` (1-based): uniform below an exponential bound."""
+        """Return the seconds to wait after attempt `attempt` (1-based): uniform below an exponential bound."""
         return rng.uniform(0.0, min(self.longest_wait_s, self.first_wait_s * 2.0**attempt))
 
 
@@ -71,7 +70,7 @@ class Caller:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """`breakers`: by default those that all callers of `transport` share."""
+        """`breakers`: by default the ones that all callers of `transport` share."""
         self.directory = directory
         self.transport = transport
         self._breakers = breakers_of(transport) if breakers is None else breakers
@@ -94,9 +93,9 @@ class Caller:
         propagated: Deadline | None = None,
         repeatable: bool = False,
     ) -> Reply:
-        """The peer's answer, whatever its status but a redirect.
+        """Return the peer's reply, whatever its status, redirects excepted.
 
-        `deadline` ends the wait. `propagated` is the peer's deadline: each attempt sends the seconds that are left.
+        `deadline` bounds the call. `propagated` is sent to the peer: each attempt carries the seconds left.
         Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
         call = Call(method, path, body, headers or {})
@@ -142,7 +141,7 @@ class Caller:
                     return last
             except TransportError as error:
                 last = error
-            if _says_unreachable(last):
+            if _is_unreachable(last):
                 self._breakers.note_failure(url, last, self._clock())
             elif isinstance(last, Reply):
                 self._breakers.note_answer(url, self._clock())
@@ -161,11 +160,11 @@ class Caller:
     def _wait_before_next(
         self, url: str, last: TransportError | Reply, attempt: int, spent_s: float
     ) -> float | None:
-        """Seconds before the next attempt; None when the budget has none left."""
+        """Return the seconds to wait before the next attempt; None if the budget is used up."""
         breaker = self._out.get(url)
-        is_out = breaker is not None and breaker.is_open and isinstance(last, TransportError)
-        if is_out and self._budget.attempts > 1:
-            return 0.0  # an open circuit breaker sets the pace, and seconds alone count
+        is_unreachable = breaker is not None and breaker.is_open and isinstance(last, TransportError)
+        if is_unreachable and self._budget.attempts > 1:
+            return 0.0  # the open circuit breaker sets the pace, and only the seconds are bounded
         wait = retry_after_s(last) if isinstance(last, Reply) else None
         if wait is None:
             wait = self._budget.wait(attempt, self._rng)
@@ -178,7 +177,7 @@ class Caller:
         return self._breakers.is_out(url, self._clock())
 
     async def _wait_while_open(self, url: str) -> TransportError | Reply | None:
-        """Wait while the circuit breaker of `url` is open; its last failure when that outlasts the budget."""
+        """Wait while the circuit breaker of `url` is open. Returns its last failure once the budget is used up."""
         while (breaker := self._out.get(url)) is not None:
             now = self._clock()
             if breaker.would_admit(now):
@@ -196,35 +195,35 @@ class Caller:
         kind = f"HTTP {last.status}" if isinstance(last, Reply) else last.failure.code
         if self._breakers.should_log(url, kind, now):
             cause = kind if isinstance(last, Reply) else last.failure.message
-            log.warning("%s %s of `%s` (%s) failed: %s; trying again [%s]",
+            log.warning("%s %s of `%s` (%s) failed: %s; retrying [%s]",
                         call.method, _shown(call.path), server, url, cause, session or "no session")  # fmt: skip
 
 
 def _shown(path: str) -> str:
-    """A path for people: without its query, which may hold a key."""
+    """Return a path for messages: without its query, which may contain a key."""
     return path.partition("?")[0]
 
 
 def _may_be_sent_again(last: TransportError | Reply, repeatable: bool) -> bool:
-    """Whether an attempt failed in a way that makes another safe, and of use."""
+    """Return whether another attempt is safe and may succeed."""
     if isinstance(last, Reply):
         return last.status in RETRIED_STATUSES and repeatable and not is_our_envelope(last)
     return last.failure.retryable and (repeatable or last.failure.code in UNDELIVERED_CODES)
 
 
-def _says_unreachable(last: TransportError | Reply) -> bool:
-    """Whether a failure is about the endpoint rather than about this one call."""
+def _is_unreachable(last: TransportError | Reply) -> bool:
+    """Return whether the failure concerns the endpoint and not only this call."""
     if isinstance(last, Reply):
         return last.status in UNREACHABLE_STATUSES and not is_our_envelope(last)
     return last.failure.code in UNREACHABLE_CODES
 
 
 def _ambiguous(last: TransportError | Reply, call: Call) -> TransportError | Reply:
-    """`last` as the end of a call with side effects: a broken connection leaves open whether they have happened."""
+    """Convert a broken connection of a call with side effects to `ambiguous_delivery`."""
     if isinstance(last, Reply) or last.failure.code != DISCONNECTED:
         return last
     what = f"{call.method} {_shown(call.path)}"
-    message = f"{last.failure.message}; {what} may have been executed, so it was not sent again"
+    message = f"{last.failure.message}; {what} may have been executed, so it was not retried"
     ambiguous = error_of(replace(last.failure, code=AMBIGUOUS, message=message))
     ambiguous.__cause__ = last
     assert isinstance(ambiguous, TransportError)
@@ -241,12 +240,12 @@ def _returned_or_raised(end: TransportError | Reply, url: str) -> Reply:
 
 
 def is_our_envelope(reply: Reply) -> bool:
-    """Whether an error answer was written by a server of this gym."""
+    """Return whether a server of this gym wrote the error reply."""
     return b'"retryable":' in reply.body and failure_of_reply(reply) is not None
 
 
 def failure_of_reply(reply: Reply) -> Failure | None:
-    """The failure in an error answer of ours, or None."""
+    """Return the failure in an error envelope of the gym; None for other replies."""
     try:
         return Failure.from_wire(orjson.loads(reply.body), status=reply.status)
     except orjson.JSONDecodeError:
@@ -254,7 +253,7 @@ def failure_of_reply(reply: Reply) -> Failure | None:
 
 
 def retry_after_s(reply: Reply) -> float | None:
-    """The seconds that a `Retry-After` header asks for (a number or an HTTP date), or None."""
+    """Return the seconds of the `Retry-After` header (a number or an HTTP date), or None."""
     value = reply.headers.get("retry-after")
     if value is None:
         return None

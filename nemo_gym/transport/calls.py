@@ -1,4 +1,4 @@
-"""One HTTP call as data, and the seam that carries it: `Transport.send(base_url, call) -> reply`."""
+"""An HTTP call and its reply as data, and the protocol of a transport: `send(base_url, call) -> reply`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 @dataclass(slots=True)
 class Call:
-    """A request to a peer. `path` starts with a slash and may hold a query; names in `headers` are in lower case."""
+    """A request to a peer. `path` starts with a slash and may contain a query; header names are in lower case."""
 
     method: str
     path: str
@@ -25,12 +25,12 @@ Headers: TypeAlias = CIMultiDict[str] | CIMultiDictProxy[str]
 
 
 class Reply:
-    """A peer's whole answer; the body has arrived to its last byte."""
+    """The complete response of a peer."""
 
     __slots__ = ("_headers", "body", "status")
 
     def __init__(self, status: int, headers: Headers | Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-        """`headers` as they arrived are decoded on first use: most callers read none."""
+        """Raw `headers` are decoded on first use, because most callers read none."""
         self.status = status
         self.body = body
         self._headers = headers
@@ -50,7 +50,7 @@ class Reply:
         return self.status < 400
 
     def json(self) -> Any:
-        """The body as JSON; raises `orjson.JSONDecodeError` (a ValueError) when it is not."""
+        """Parse the body. Raises `orjson.JSONDecodeError` (a ValueError) for invalid JSON."""
         return orjson.loads(self.body)
 
     def cookies(self) -> SimpleCookie:
@@ -61,9 +61,9 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Carries one call to one address. Raises `TransportError`; never retries, never times out by itself.
+    """Sends one call to one base URL. It never retries and has no timeout.
 
-    The codes of its errors are those of `nemo_gym.transport._errors`.
+    Raises `TransportError` with a code of `nemo_gym.transport._errors`.
     """
 
     async def send(self, base_url: str, call: Call) -> Reply: ...
@@ -81,9 +81,9 @@ UNDELIVERED_CODES = frozenset(
         "unasked_answer",
     }
 )
-"""Codes of transport errors after which the peer has certainly not seen the call."""
+"""Codes of transport errors that exclude any delivery of the call to the peer."""
 
 
 def cookie_header(cookies: Mapping[str, Any]) -> str:
-    """A `Cookie` header from plain values or from morsels of an earlier answer."""
+    """Build a `Cookie` header from plain values or from the morsels of an earlier reply."""
     return "; ".join(f"{name}={getattr(value, 'coded_value', value)}" for name, value in cookies.items())

@@ -1,15 +1,15 @@
-"""Circuit breakers: an endpoint that is out of reach is found out once, not by every call.
+"""Circuit breakers: calls wait while an endpoint is unreachable, instead of failing one by one.
 
-A circuit breaker per base URL, shared by all callers of a transport. An endpoint that works has no entry, so that a
-call to it costs nothing here. One that fails several times in a row is *open*: calls to it wait instead of trying,
-but for one probe every few seconds. The first answer closes it again.
+All callers of a transport share one circuit breaker per base URL. A working endpoint has no entry and costs nothing. An
+endpoint that fails several times in a row has an *open* circuit: its calls wait, except one probe every few seconds.
+The first reply closes the circuit.
 
-    closed ──(failures in a row)──▶ open ──(a probe is due)──▶ half-open ──(an answer)──▶ closed
+    closed ──(failures in a row)──▶ open ──(a probe is due)──▶ half-open ──(a reply)────▶ closed
                                      ▲                             │
                                      └────────(the probe failed)───┘
 
-A probe that has connected and waits for its answer shows that the endpoint listens, so a half-open circuit also
-closes when its probe has not failed for longer than connecting may take.
+A probe that is connected and waits for its reply shows that the endpoint listens. So a half-open circuit also closes
+when its probe has run longer than the connect timeout.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ FAILURES_TO_OPEN = 3
 FIRST_PROBE_AFTER_S = 0.25
 LONGEST_BETWEEN_PROBES_S = 5.0
 PROBE_CONNECTS_WITHIN_S = 6.0
-"""More than a connection may take (`http.CONNECT_TIMEOUT_S`)."""
-LOOK_AGAIN_S = 0.25
-"""How often a waiting call looks whether a probe has come to something."""
+"""More than the connect timeout (`_plain_http.CONNECT_TIMEOUT_S`)."""
+POLL_S = 0.25
+"""Interval in which a waiting call checks the result of a probe."""
 UNREACHABLE_CODES = frozenset({"connect_refused", "connect_timeout"})
 UNREACHABLE_STATUSES = frozenset({502, 503})
-"""Answers of a proxy whose engine is gone. A 504 may be about one request alone, a 429 is no outage."""
+"""Statuses of a proxy whose engine is gone. A 504 may concern a single request, and a 429 is no outage."""
 LOG_AGAIN_AFTER_S = 30.0
 
 
 class CircuitState(StrEnum):
-    """How an endpoint that failed is treated."""
+    """The state of a failing endpoint."""
 
     CLOSED = "closed"
-    """It gets every call."""
+    """All calls are sent."""
     OPEN = "open"
-    """It gets none until a probe is due."""
+    """No call is sent until a probe is due."""
     HALF_OPEN = "half_open"
-    """It has a probe, and gets nothing else."""
+    """Only the probe is sent."""
 
 
 CIRCUIT_TRANSITIONS: Mapping[CircuitState, frozenset[CircuitState]] = {
@@ -59,7 +59,7 @@ CIRCUIT_TRANSITIONS: Mapping[CircuitState, frozenset[CircuitState]] = {
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """An endpoint's failures since its last answer."""
+    """The failures of an endpoint since its last reply."""
 
     url: str
     since: float
@@ -67,15 +67,15 @@ class CircuitBreaker:
     """The last failure."""
     failures: int = 0
     state: CircuitState = CircuitState.CLOSED
-    waits_s: float = FIRST_PROBE_AFTER_S
-    """From a failed probe to the next."""
+    probe_after_s: float = FIRST_PROBE_AFTER_S
+    """Seconds from a failed probe to the next."""
     changed_at: float = 0.0
 
     @property
     def cause(self) -> str:
-        """Why the endpoint is out, in words."""
+        """The last failure as text."""
         if isinstance(self.last, Reply):
-            return f"{self.url} answers HTTP {self.last.status}"
+            return f"{self.url} replies HTTP {self.last.status}"
         return self.last.failure.message
 
     @property
@@ -83,38 +83,37 @@ class CircuitBreaker:
         return self.state is not CircuitState.CLOSED
 
     def would_admit(self, now: float) -> bool:
-        """Whether a call may be sent to the endpoint now."""
+        """Return whether a call may be sent now."""
         if self.state is CircuitState.OPEN:
-            return now - self.changed_at >= self.waits_s
+            return now - self.changed_at >= self.probe_after_s
         return self.state is CircuitState.CLOSED or now - self.changed_at >= PROBE_CONNECTS_WITHIN_S
 
     def admit(self, now: float) -> None:
-        """Note that a call is sent: it becomes the probe of an open circuit, and proof that a probe has connected."""
+        """Note that a call is sent: it is the probe of an open circuit, and it closes a half-open one."""
         if self.is_open:
             self._become(
                 CircuitState.HALF_OPEN if self.state is CircuitState.OPEN else CircuitState.CLOSED, now
             )
 
     def seconds_to_wait(self, now: float) -> float:
-        """From now to when a waiting call should look again."""
+        """Return the seconds until a waiting call should check again."""
         if self.state is CircuitState.OPEN:
-            return max(0.0, self.waits_s - (now - self.changed_at))
-        return LOOK_AGAIN_S
+            return max(0.0, self.probe_after_s - (now - self.changed_at))
+        return POLL_S
 
     def note_failure(self, last: TransportError | Reply, now: float) -> None:
         self.last = last
         self.failures += 1
         if self.state is CircuitState.HALF_OPEN:
-            self.waits_s = min(LONGEST_BETWEEN_PROBES_S, 2.0 * self.waits_s)
+            self.probe_after_s = min(LONGEST_BETWEEN_PROBES_S, 2.0 * self.probe_after_s)
             self._become(CircuitState.OPEN, now)
         elif self.state is CircuitState.CLOSED and self.failures >= FAILURES_TO_OPEN:
             self._become(CircuitState.OPEN, now)
 
     def given_up(self, now: float) -> TransportError | Reply:
-        """The end of a call that will not wait any longer.
+        """Return the result of a call that stops waiting.
 
-        An endpoint that was tried for a caller's whole budget is not worth another attempt at the rollout, so the
-        error says that it is not retryable.
+        The error is not retryable: after the whole budget of a caller, another attempt at the rollout is pointless.
         """
         if isinstance(self.last, Reply):
             return self.last
@@ -130,38 +129,38 @@ class CircuitBreaker:
 
 
 class CircuitBreakers:
-    """The endpoints of a transport that fail."""
+    """The circuit breakers of one transport."""
 
     def __init__(self) -> None:
         self.by_url: dict[str, CircuitBreaker] = {}
-        """Empty while everybody answers: what the hot path looks at."""
+        """Empty while all endpoints work; the hot path checks this."""
         self.refusals = 0
-        """Calls that an endpoint turned away because it had too many (HTTP 429)."""
+        """Calls that were answered with HTTP 429."""
         self._logged_at: dict[tuple[str, str], float] = {}
 
     def is_out(self, url: str, now: float) -> bool:
-        """Whether a call to `url` would have to wait."""
+        """Return whether a call to `url` would have to wait."""
         breaker = self.by_url.get(url)
         return breaker is not None and not breaker.would_admit(now)
 
     def note_failure(self, url: str, last: TransportError | Reply, now: float) -> None:
-        """Note a failure by which the endpoint may be out."""
+        """Note a failure that may mean that the endpoint is unreachable."""
         breaker = self.by_url.get(url)
         if breaker is None:
             breaker = self.by_url[url] = CircuitBreaker(url, now, last)
         was_open = breaker.is_open
         breaker.note_failure(last, now)
         if breaker.is_open and not was_open:
-            log.warning("%s; calls to it wait until it answers again", breaker.cause)
+            log.warning("%s; calls to it wait until it replies", breaker.cause)
 
     def note_answer(self, url: str, now: float) -> None:
-        """Note that the endpoint answered. Only worth calling while there is a breaker."""
+        """Note that the endpoint replied. Needed only while a breaker exists."""
         breaker = self.by_url.pop(url, None)
         if breaker is not None and breaker.is_open:
-            log.warning("%s answers again after %.1f s", url, now - breaker.since)
+            log.warning("%s is reachable again after %.1f s", url, now - breaker.since)
 
     def should_log(self, url: str, kind: str, now: float) -> bool:
-        """Whether to log a failure of this kind: the first, and then one every half a minute."""
+        """Return whether to log a failure of this kind: the first one, then one every 30 s."""
         logged_at = self._logged_at.get((url, kind))
         if logged_at is not None and now - logged_at < LOG_AGAIN_AFTER_S:
             return False
@@ -169,7 +168,7 @@ class CircuitBreakers:
         return True
 
     def to_wire(self, now: float) -> list[dict[str, Any]]:
-        """The endpoints that are out, for `GET /_ng/stats`."""
+        """Return the unreachable endpoints, for `GET /_ng/stats`."""
         return [
             {
                 "peer": breaker.url,
@@ -185,7 +184,7 @@ _of_transport: weakref.WeakKeyDictionary[Transport, CircuitBreakers] = weakref.W
 
 
 def breakers_of(transport: Transport) -> CircuitBreakers:
-    """The circuit breakers that all callers of `transport` share."""
+    """Return the circuit breakers that all callers of `transport` share."""
     breakers = _of_transport.get(transport)
     if breakers is None:
         breakers = _of_transport[transport] = CircuitBreakers()

@@ -1,7 +1,7 @@
-"""The control routes, and what path a name comes to when everybody on the way has had their hands on it.
+"""The control routes, and the path that a name resolves to after clients, servers and routers have normalized it.
 
-A model makes names up, and names become paths. Clients collapse `..`, servers decode `%76`, routers redirect a last
-slash. So a name is not compared with the control routes as it is written, but as it could arrive.
+A model can make up any tool name, and tool names become paths. Clients collapse `..`, servers decode `%76`, and routers
+redirect a trailing slash. So a name is normalized before it is compared with the control routes.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from urllib.parse import unquote
 CONTROL_ROUTES = frozenset(
     {"/seed_session", "/verify", "/close_session", "/aggregate_metrics", "/policy_version", "/rollouts"}
 )
-"""Routes that a model must never reach and that need the run's token."""
+"""Routes that require the run's token and that a model must never reach."""
 
-_MOST_ENCODINGS = 8
+_MAX_ENCODINGS = 8
 _SEPARATORS = re.compile(r"[/\\]+")
 _END_OF_PATH = re.compile(r"[?#;]")
 
 
 @lru_cache(maxsize=4096)
 def routed_path(written: str) -> str:
-    """The path that `written` may come to mean: decoded, in lower case, without query, dots and empty segments."""
+    """Normalize a path: decoded, in lower case, without query, dot segments and empty segments."""
     path = written
-    for _ in range(_MOST_ENCODINGS):
+    for _ in range(_MAX_ENCODINGS):
         decoded = unquote(path)
         if decoded == path:
             break
@@ -40,5 +40,5 @@ def routed_path(written: str) -> str:
 
 
 def is_control_route(written: str) -> bool:
-    """Whether `written`, a path or a name, may reach a control route in any spelling."""
+    """Return whether `written`, a path or a tool name, could reach a control route."""
     return routed_path(written) in CONTROL_ROUTES

@@ -1,4 +1,4 @@
-"""A deadline as an instant, so that it shrinks by itself on every hop."""
+"""A rollout's deadline as an instant, so that the seconds left decrease from hop to hop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nemo_gym import clock as sources
 
 DEADLINE_HEADER = "x-ng-deadline"
-"""The header that tells a callee how many seconds are left, a decimal."""
+"""The header with the seconds left, a decimal number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Server names and where they listen, read from the global configuration."""
+"""Server names and the base URLs of their replicas, read from the global configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def base_url(host: str, port: int) -> str:
 
 
 def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The innermost block of a server instance (`host`, `port`, options), or None when it is not one."""
+    """Return the innermost block of a server instance (`host`, `port`, options); None for other mappings."""
     for kind in SERVER_KINDS:
         implementations = instance.get(kind)
         if isinstance(implementations, Mapping) and len(implementations) == 1:
@@ -29,11 +29,11 @@ def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class Directory:
-    """Maps a server's name to the base URLs of its replicas."""
+    """Maps server names to the base URLs of their replicas."""
 
     def __init__(self, replicas: Mapping[str, Iterable[str]]) -> None:
         self._replicas = {name: tuple(urls) for name, urls in replicas.items()}
-        self._turns = {name: itertools.count() for name in self._replicas}
+        self._round_robin = {name: itertools.count() for name in self._replicas}
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> Directory:
@@ -50,7 +50,7 @@ class Directory:
         return tuple(self._replicas)
 
     def replicas(self, server: str) -> tuple[str, ...]:
-        """The base URLs of `server`; raises `ConfigError` with the nearest name when there is none."""
+        """Return the base URLs of `server`. Raises `ConfigError` that suggests the closest name."""
         urls = self._replicas.get(server)
         if urls:
             return urls
@@ -61,10 +61,10 @@ class Directory:
         raise ConfigError(f"no server is named `{server}`", code="unknown_server", remedy=hint, peer=server)
 
     def choose(self, server: str, session: str | None, is_out: Callable[[str], bool] | None = None) -> str:
-        """The replica that serves `session`: always the same one (rendezvous hash); without a session, in turn.
+        """Return the replica for `session` by rendezvous hashing; without a session, the next one round robin.
 
-        Replicas that `is_out` names get no calls without a session while another is there. A session stays with its
-        replica, which holds its state.
+        `is_out` returns whether a replica is unreachable. Calls without a session skip such replicas while another is
+        left. A session always stays with its replica, which holds the session's state.
         """
         urls = self._replicas.get(server) or self.replicas(server)
         if len(urls) == 1:
@@ -72,5 +72,5 @@ class Directory:
         if session is None:
             if is_out is not None:
                 urls = tuple(url for url in urls if not is_out(url)) or urls
-            return urls[next(self._turns[server]) % len(urls)]
+            return urls[next(self._round_robin[server]) % len(urls)]
         return max(urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""The transport of the inline placement and of tests: calls go straight into the ASGI apps of this event loop."""
+"""The in-memory transport of the inline placement and of tests: it calls ASGI apps in the same event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.request_body import Message, WholeBody
 
 CLIENT_CANCELS = "nemo_gym.client_cancels"
-"""The key of scopes whose handler runs in the client's own task, which ends with the client."""
+"""Scope key: the handler runs in the client's task, so cancelling the client cancels the handler."""
 _SCOPE: Mapping[str, Any] = {
     "type": "http",
     "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -22,11 +22,11 @@ _SCOPE: Mapping[str, Any] = {
     "client": ("127.0.0.1", 0),
     CLIENT_CANCELS: True,
 }
-"""What the scopes of all calls have in common."""
+"""The scope fields that all calls share."""
 
 
 class InMemoryTransport:
-    """Maps base URLs to ASGI apps. A cancelled call cancels the app's handler, as a closed socket would."""
+    """Maps base URLs to ASGI apps. Cancelling a call cancels the app's handler, as closing a socket does."""
 
     def __init__(self, apps: Mapping[str, Any] | None = None) -> None:
         self.apps: dict[str, Any] = dict(apps or {})
@@ -41,7 +41,7 @@ class InMemoryTransport:
         await app(_scope_of(call, base_url), WholeBody(call.body or b"", _until_cancelled), reply.send)
         if not reply.is_finished:
             raise TransportError(
-                f"{base_url} ended before its response was whole",
+                f"the app at {base_url} returned before its response was complete",
                 code="disconnected",
                 retryable=True,
                 peer=base_url,
@@ -69,13 +69,13 @@ def _scope_of(call: Call, base_url: str) -> dict[str, Any]:
 
 
 async def _until_cancelled() -> Message:
-    """The client stays until it is cancelled, and its handler with it."""
+    """Wait forever: an in-memory client disconnects by cancellation only."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
 
 
 class _ReplySoFar:
-    """Collects a response from ASGI's `send`."""
+    """Collects a response from ASGI `send` messages."""
 
     def __init__(self) -> None:
         self.status = 0

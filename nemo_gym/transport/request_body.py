@@ -1,4 +1,4 @@
-"""The body of a request as ASGI carries it. It is read whole before a handler begins: half a request has no effect."""
+"""The body of an ASGI request. It is read completely before the handler starts: a partial request has no effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 class WholeBody:
-    """The ASGI `receive` of a request whose body is known: gives it in one message, and then the messages of `rest`."""
+    """An ASGI `receive` that returns a known body in one message, and then the messages of `rest`."""
 
     __slots__ = ("_rest", "_unread", "body")
 
@@ -27,7 +27,7 @@ class WholeBody:
 
 
 async def read_body(receive: Receive) -> bytes | None:
-    """The whole body of a request; None where the client left before all of it had arrived."""
+    """Return the complete body of a request; None if the client disconnected before its end."""
     if type(receive) is WholeBody:
         return receive.body
     message = await receive()

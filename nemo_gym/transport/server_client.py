@@ -1,7 +1,7 @@
-"""The client that servers, agents and trainers call each other with: server names instead of addresses.
+"""The client for calls between servers, agents and trainers, which addresses servers by name.
 
-Session and deadline of the request being handled travel along by themselves; cookies still work for code that
-passes them from one answer to the next call.
+It adds the session and the deadline of the current request to every call. Cookies also work, for code that passes
+them from one reply to the next call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nemo_gym.transport import Call, Caller, Directory, HttpTransport, Reply, Tr
 from nemo_gym.transport.calls import cookie_header
 from nemo_gym.transport.circuit_breaker import breakers_of
 from nemo_gym.transport.context import (
-    BOOT_HEADER,
+    INCARNATION_HEADER,
     SESSION_HEADER,
     RequestContext,
     current_context,
@@ -53,11 +53,11 @@ _REPEATABLE_PATHS = frozenset(
         "/aggregate_metrics",
     }
 )
-"""Paths that may be sent again after the connection broke: model calls, sessions by id, and a pure verify."""
+"""Paths that are safe to repeat after a broken connection: model calls, sessions by id, and a pure verify."""
 
 
 class _Content:
-    """The part of aiohttp's stream reader that environments use."""
+    """The subset of aiohttp's stream reader that environments use."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -67,7 +67,7 @@ class _Content:
 
 
 class ServerReply:
-    """A peer's answer with the interface of aiohttp's `ClientResponse`; its body has arrived already."""
+    """A complete reply with the interface of aiohttp's `ClientResponse`."""
 
     __slots__ = ("_cookies", "method", "reply", "url")
 
@@ -114,15 +114,15 @@ class ServerReply:
 
     def raise_for_status(self) -> None:
         if not self.ok:
-            from nemo_gym.transport._upstream_error import UpstreamError
+            from nemo_gym.transport.upstream_error import UpstreamError
 
             raise UpstreamError(self)
 
     def release(self) -> None:
-        """Nothing to release: the body has arrived."""
+        """Do nothing: the body has been received."""
 
     def close(self) -> None:
-        """Nothing to close: the body has arrived."""
+        """Do nothing: the body has been received."""
 
     async def __aenter__(self) -> ServerReply:
         return self
@@ -131,15 +131,15 @@ class ServerReply:
         self.close()
 
 
-class Link(NamedTuple):
-    """Who carries a client's calls, and the run's token that opens control routes."""
+class ClientConnection(NamedTuple):
+    """The caller behind a client, and the run's token, which control routes require."""
 
     caller: Caller
     token: str | None
 
 
 class ServerClient(BaseModel):
-    """Calls servers by name. One client serves a whole process; its connections are pooled."""
+    """Calls servers by name. One client is enough for a process; its connections are pooled."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -149,7 +149,7 @@ class ServerClient(BaseModel):
 
     @classmethod
     def connect(cls, config: Mapping[str, Any], *, transport: Transport, token: str | None) -> ServerClient:
-        """A client over `transport` for the servers of `config`."""
+        """Create a client over `transport` for the servers of `config`."""
         head = config.get(HEAD_SERVER_KEY_NAME) or {}
         client = cls(
             head_server_config=BaseServerConfig(
@@ -157,7 +157,9 @@ class ServerClient(BaseModel):
             ),
             global_config_dict=config,
         )
-        client.__dict__["link"] = Link(Caller(Directory.of_config(config), transport), token)
+        client.__dict__["connection"] = ClientConnection(
+            Caller(Directory.of_config(config), transport), token
+        )
         return client
 
     @classmethod
@@ -171,7 +173,7 @@ class ServerClient(BaseModel):
 
     @classmethod
     def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> ServerClient:
-        """A client for the gym whose head server listens there. Raises `ConfigError` when none answers."""
+        """Create a client from the configuration of a head server. Raises `ConfigError` if it is unreachable."""
         from omegaconf import OmegaConf
 
         head = head_server_config or cls.load_head_server_config()
@@ -183,36 +185,36 @@ class ServerClient(BaseModel):
             text = reply.json()
         except (TransportError, ValueError) as error:
             raise ConfigError(
-                f"no head server answers at {url} ({error})",
+                f"the head server at {url} does not answer ({error})",
                 code="head_unreachable",
-                remedy="Start the servers with ng_run, or give +head_server.host and +head_server.port.",
+                remedy="Start the servers with ng_run, or set +head_server.host and +head_server.port.",
                 peer=url,
             ) from error
         return cls(head_server_config=head, global_config_dict=OmegaConf.create(text))
 
     def _build_server_base_url(self, server_config_dict: Mapping[str, Any]) -> str:
-        """The root URL of the server with this block; agents hand it to harnesses that speak HTTP themselves."""
+        """Return a server's root URL, for agent harnesses that make their own HTTP calls."""
         return base_url(server_config_dict["host"], server_config_dict["port"])
 
     @cached_property
-    def link(self) -> Link:
-        """What the client calls through, made on first use."""
+    def connection(self) -> ClientConnection:
+        """The client's caller and token, created on first use."""
         given = bootstrap.current()
         caller = Caller(Directory.of_config(_plain(self.global_config_dict)), process_transport())
-        return Link(caller, given.run_token if given else None)
+        return ClientConnection(caller, given.run_token if given else None)
 
     def caller(self) -> Caller:
-        """The caller behind this client."""
-        return self.link.caller
+        """Return the caller behind this client."""
+        return self.connection.caller
 
     def has_replicas(self, server_name: str) -> bool:
-        """Whether more than one process serves under the name."""
+        """Return whether the server has more than one process."""
         directory = self.caller().directory
         return server_name in directory.names() and len(directory.replicas(server_name)) > 1
 
     async def post_everywhere(self, server_name: str, url_path: str, *, json: Any) -> list[ServerReply]:
-        """The answers of all processes of `server_name` to a call that may be sent again. It is of no session."""
-        caller, token = self.link
+        """Send a repeatable call to all processes of `server_name`, without a session."""
+        caller, token = self.connection
         urls = caller.directory.replicas(server_name)
         headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token is not None else {})
         by_url = Caller(Directory({url: [url] for url in urls}), caller.transport)
@@ -248,62 +250,64 @@ class ServerClient(BaseModel):
         repeatable: bool | None = None,
         **_: Any,
     ) -> ServerReply:
-        """One call to `server_name`; the answer is returned whatever its status.
+        """Send one call to `server_name` and return the reply, whatever its status.
 
-        While the policy acts no control route can be called: its path is then a name that a model made up, and is
-        answered as a tool that does not exist.
+        While the policy acts, a control route cannot be called: the path may be a tool name that the model made up, so
+        the reply is that of an unknown tool.
 
-        `json` may be a pydantic model (dumped without unset fields) or plain data; `data` is sent as it is.
-        `repeatable` says that the call may be sent again after a broken connection; by default it may when the
-        method is GET or the path is one whose repetition is harmless.
+        `json`: a pydantic model (dumped without unset fields) or plain data; `data` is sent unchanged.
+        `repeatable`: whether the call may be sent again after a broken connection. The default is True for GET and for
+        paths that are safe to repeat.
+        Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
-        caller, token = self.link
         context = current_context.get()
-        if context is not None and context.acting and is_control_route(url_path):
+        if context is not None and context.is_policy_acting and is_control_route(url_path):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
+        path = f"{url_path}?{urlencode(params)}" if params else url_path
         call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
-        body = _body_of(json, data)
-        if body is not None and "content-type" not in call_headers:
-            call_headers["content-type"] = "application/json"
         if cookies:
             call_headers["cookie"] = cookie_header(cookies)
-            session = session or session_of_cookies(cookies)
-        if token is not None:
-            call_headers[TOKEN_HEADER] = token
-        opens = url_path == "/seed_session"
-        deadline = None
-        if context is not None:
-            session = session or _ambient_session(context, server_name, opens)
-            boot = context.boots.get(server_name)
-            if boot is not None and not opens and session == context.session:
-                call_headers[BOOT_HEADER] = boot
-            deadline = context.deadline
-        if session:
-            call_headers[SESSION_HEADER] = session
-        path = f"{url_path}?{urlencode(params)}" if params else url_path
         if repeatable is None:
             repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
+        call = Call(method, path, _body_of(json, data), call_headers)
+        return await self._send(server_name, call, session or session_of_cookies(cookies), repeatable)
+
+    async def _send(self, server: str, call: Call, session: str | None, repeatable: bool) -> ServerReply:
+        """Add the headers of the gym to `call` and send it."""
+        caller, token = self.connection
+        context = current_context.get()
+        deadline = context.deadline if context is not None else None
+        opens = call.path == "/seed_session"
+        headers = call.headers
+        if call.body is not None:
+            headers.setdefault("content-type", "application/json")
+        if token is not None:
+            headers[TOKEN_HEADER] = token
+        if context is not None:
+            session = session or _session_of_context(context, server, opens)
+            if server in context.incarnations and not opens and session == context.session:
+                headers[INCARNATION_HEADER] = context.incarnations[server]
+        if session:
+            headers[SESSION_HEADER] = session
         reply = await caller.call(
-            server_name,
-            method,
-            path,
-            body=body,
-            headers=call_headers,
+            server,
+            call.method,
+            call.path,
+            body=call.body,
+            headers=headers,
             session=session,
             deadline=deadline,
             propagated=deadline,
             repeatable=repeatable,
         )
-        if opens and context is not None:
-            boot = reply.headers.get(BOOT_HEADER)
-            if boot is not None:
-                context.boots[server_name] = boot
-        return ServerReply(reply, method, f"{server_name}{path}")
+        if opens and context is not None and INCARNATION_HEADER in reply.headers:
+            context.incarnations[server] = reply.headers[INCARNATION_HEADER]
+        return ServerReply(reply, call.method, f"{server}{call.path}")
 
 
-def _ambient_session(context: RequestContext, server: str, opens: bool) -> str:
-    """The session of the request being handled; a second session opened at a server gets a name of its own."""
-    if opens and server in context.boots:
+def _session_of_context(context: RequestContext, server: str, opens: bool) -> str:
+    """Return the session of the current request; a second session at the same server gets its own name."""
+    if opens and server in context.incarnations:
         return f"{context.session}~{sources.hex_id()[:8]}"
     return context.session
 
@@ -312,7 +316,7 @@ def _no_such_tool(url_path: str) -> Reply:
     failure = InputError(
         f"there is no tool named {url_path.lstrip('/')!r}",
         code="reserved_route",
-        remedy="Sessions are opened, verified and closed outside of `responses`.",
+        remedy="The episode driver opens, verifies and closes sessions, outside of `responses`.",
         status=404,
     ).failure
     headers = CIMultiDict({"content-type": "application/json"})
@@ -320,7 +324,7 @@ def _no_such_tool(url_path: str) -> Reply:
 
 
 def session_of_cookies(cookies: Mapping[str, Any] | None) -> str | None:
-    """The session in the cookies of an earlier answer, for choosing the replica that holds it."""
+    """Return the session in the cookies of an earlier reply, which selects the replica."""
     for name, value in (cookies or {}).items():
         if name.startswith("ng_session_"):
             return str(getattr(value, "value", value)).rpartition(".")[0] or None
@@ -346,7 +350,7 @@ def _dump_model(value: Any) -> Any:
 
 
 def _plain(config: Any) -> Mapping[str, Any]:
-    """A plain mapping from a DictConfig; a mapping stays what it is."""
+    """Convert a DictConfig to a plain mapping."""
     if isinstance(config, dict):
         return config
     from omegaconf import OmegaConf
@@ -358,29 +362,29 @@ _transports: dict[int, HttpTransport] = {}
 
 
 def process_transport() -> HttpTransport:
-    """The pooled HTTP transport of the running event loop."""
+    """Return the pooled HTTP transport of the running event loop."""
     loop = asyncio.get_running_loop()
     transport = _transports.get(id(loop))
     if transport is None:
-        _transports.clear()  # a loop of this process has ended; its connections ended with it
+        _transports.clear()  # a previous event loop of this process has ended, and its connections with it
         transport = _transports[id(loop)] = HttpTransport()
     return transport
 
 
-def process_outages() -> list[dict[str, Any]]:
-    """The endpoints that calls of the running event loop can't reach."""
+def open_circuits() -> list[dict[str, Any]]:
+    """Return the endpoints that the running event loop cannot reach, as JSON."""
     transport = _transports.get(id(asyncio.get_running_loop()))
     return breakers_of(transport).to_wire(time.monotonic()) if transport is not None else []
 
 
-def process_refusals() -> int:
-    """How many calls of the running event loop were turned away because an endpoint had too many."""
+def rate_limited_calls() -> int:
+    """Return how many calls of the running event loop were answered with HTTP 429."""
     transport = _transports.get(id(asyncio.get_running_loop()))
     return breakers_of(transport).refusals if transport is not None else 0
 
 
 async def request(method: str, url: str, **options: Any) -> aiohttp.ClientResponse:
-    """A call to any URL through the process's pooled client, with aiohttp's own options and answer."""
+    """Call any URL through the process's pooled client, with aiohttp's options and response."""
     if "json" in options:
         options["data"] = _body_of(options.pop("json"), None)
         options["headers"] = {"Content-Type": "application/json", **(options.get("headers") or {})}
@@ -388,12 +392,12 @@ async def request(method: str, url: str, **options: Any) -> aiohttp.ClientRespon
 
 
 def get_global_aiohttp_client(*_: Any, **__: Any) -> aiohttp.ClientSession:
-    """The process's pooled aiohttp client."""
+    """Return the process's pooled aiohttp client."""
     return process_transport().session()
 
 
 async def raise_for_status(response: Any) -> None:
-    """Raise when the answer is an error; the body is at hand as `.response_content`."""
+    """Raise for an error status; the exception has the body as `.response_content`."""
     if response.ok:
         return
     if isinstance(response, ServerReply):
@@ -409,17 +413,17 @@ async def raise_for_status(response: Any) -> None:
 
 
 async def get_response_json(response: Any) -> Any:
-    """The body as JSON."""
+    """Return the parsed JSON body."""
     return orjson.loads(await response.read())
 
 
 def get_server_url(server_name: str) -> str:
-    """The base URL of a server of this process's gym."""
+    """Return the base URL of a server of this process's gym."""
     from nemo_gym.config.current import get_global_config_dict
 
     return Directory.of_config(_plain(get_global_config_dict())).choose(server_name, None)
 
 
 def is_nemo_gym_fastapi_entrypoint(file: str) -> bool:
-    """False: replicas are processes that each run the file itself, so no module-level app is ever asked for."""
+    """Return False: every replica runs the file itself, so no module-level app is ever imported."""
     return False

@@ -10,7 +10,7 @@ from fastapi import Response as HttpResponse
 from pydantic import ConfigDict, Field
 
 from nemo_gym.agents.policy import Policy, Trajectory
-from nemo_gym.agents.tools import ToolBelt
+from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_resources_server import BaseRunRequest, BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
@@ -50,7 +50,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         return await self._play(episode.params)
 
     async def _play(self, params: dict[str, Any]) -> Act:
-        tools = ToolBelt(self.server_client, self.config.resources_server.name, params.get("tools"))
+        tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         policy = Policy(self.server_client, self.config.model_server.name, Trajectory(params))
         reason = await policy.take_turn(tools, self.config.max_steps)
         return policy.trajectory.end(reason)

@@ -10,7 +10,7 @@ from fastapi import Response as HttpResponse
 from pydantic import Field
 
 from nemo_gym.agents.policy import Policy, Trajectory
-from nemo_gym.agents.tools import ToolBelt
+from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, EndReason, Episode
@@ -55,7 +55,7 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
         act.notes = {"user_messages": user.messages, "user_usage": user.usage}
         return act
 
-    async def _converse(self, user: SimulatedUser, policy: Policy, tools: ToolBelt) -> EndReason:
+    async def _converse(self, user: SimulatedUser, policy: Policy, tools: ToolClient) -> EndReason:
         turns = 0
         while True:
             if not user.has_spoken_last:
@@ -76,8 +76,8 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
                 return reason
             user.hear(final_text(policy.trajectory.last_answer))
 
-    def _policy(self, params: dict[str, Any]) -> tuple[Policy, ToolBelt]:
-        tools = ToolBelt(self.server_client, self.config.resources_server.name, params.get("tools"))
+    def _policy(self, params: dict[str, Any]) -> tuple[Policy, ToolClient]:
+        tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))
         return Policy(self.server_client, self.config.model_server.name, Trajectory(params)), tools
 
     def _user(self, episode: Episode) -> SimulatedUser:

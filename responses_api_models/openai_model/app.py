@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.engines.engine import PATIENT, Engine, blaming
+from nemo_gym.engines.engine import ENGINE_RETRY, Engine, attributed_to
 from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
@@ -71,7 +71,7 @@ class OpenAIModel(EngineModel):
             headers={**self.credentials(), **self.config.openai_default_headers},
             query=self.query(),
             transport=self.new_transport(),
-            budget=replace(PATIENT, seconds=self.config.retry_s),
+            budget=replace(ENGINE_RETRY, seconds=self.config.retry_s),
         )
 
     def credentials(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class OpenAIModel(EngineModel):
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
         chat, url = await self._engine.post("/chat/completions", self._upstream(self._with_metadata(body)))
-        with blaming(url):
+        with attributed_to(url):
             answer = response_of_chat(chat, params, ids=new_id, now=now(), dialect=self._dialect)
         self.take_notes(answer.finish.warnings)
         return answer.response
@@ -126,7 +126,7 @@ class OpenAIModel(EngineModel):
         )
         self.take_notes(notes)
         answer, url = await self._engine.post("/responses", self._upstream(body))
-        with blaming(url):
+        with attributed_to(url):
             return finished_response(answer)
 
     def _with_metadata(self, chat: dict[str, Any]) -> dict[str, Any]:

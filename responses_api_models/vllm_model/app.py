@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Self
 from fastapi import FastAPI
 from pydantic import Field, field_validator, model_validator
 
-from nemo_gym.engines.engine import PATIENT, Engine, EngineAnswer, EngineRefused, blaming
+from nemo_gym.engines.engine import ENGINE_RETRY, Engine, EngineAnswer, EngineRefused, attributed_to
 from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
@@ -53,7 +53,7 @@ from nemo_gym.responses.dialects import REASONING_FIELDS
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
-from responses_api_models.vllm_model.policy import Policy, PolicyUpdate, change_everywhere, reload_weights
+from responses_api_models.vllm_model.policy import ServedPolicy, PolicyUpdate, change_everywhere, reload_weights
 from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
 from responses_api_models.vllm_model.training import (
     CallRecorder,
@@ -163,11 +163,11 @@ class VLLMModel(EngineModel):
             api_key=config.api_key,
             headers=config.default_headers,
             transport=self.new_transport(),
-            budget=replace(PATIENT, seconds=config.retry_s),
+            budget=replace(ENGINE_RETRY, seconds=config.retry_s),
         )
         self._dialect = self.new_dialect()
         self._context_length: int | None = None
-        self._policy = Policy()
+        self._policy = ServedPolicy()
         self._feeder = TokenFeeder(self._engine)
         limit_field = self._dialect.max_tokens_field
         self._probe = EngineProbe(self._engine, limit_field, self._merged({}, limit_field))
@@ -214,7 +214,7 @@ class VLLMModel(EngineModel):
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
         completion = await self._complete(body, needs_ids=self._calls is not None)
-        with blaming(completion.url):
+        with attributed_to(completion.url):
             response, finish = response_of_chat(
                 completion.chat,
                 params,
@@ -259,7 +259,7 @@ class VLLMModel(EngineModel):
         request = {"store": False, **self._merged(body, "max_output_tokens")}
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
-        with blaming(url):
+        with attributed_to(url):
             response = finished_response(answer)
         if began_with is not None and response["output"]:
             record = CallRecord(policy_version=began_with)
@@ -269,7 +269,7 @@ class VLLMModel(EngineModel):
     def _finish_of(self, completion: Completion, asked: Mapping[str, Any]) -> Finish:
         """How a chat answer ended; raises what reading it as a Responses object would."""
         params = {"tools": asked.get("tools")}
-        with blaming(completion.url):
+        with attributed_to(completion.url):
             read = response_of_chat(
                 completion.chat,
                 params,

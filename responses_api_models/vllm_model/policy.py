@@ -38,7 +38,7 @@ class PolicyUpdate(BaseModel):
     )
 
 
-class Policy:
+class ServedPolicy:
     """Which version answers now, and the calls it is working on."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from nemo_gym.failures import Boundary, Failure, TransportError
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, Reply
-from nemo_gym.transport._upstream_error import UpstreamError
+from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, call, task_row, text
 from tests.waiting import until

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from nemo_gym.engines.engine import Engine, EngineRefused, blaming
+from nemo_gym.engines.engine import Engine, EngineRefused, attributed_to
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
 from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN
@@ -204,10 +204,10 @@ async def test_the_deadline_of_the_rollout_ends_the_call() -> None:
 
 
 def test_blaming_names_the_engine_where_nobody_is_named() -> None:
-    with pytest.raises(EngineError) as raised, blaming(A):
+    with pytest.raises(EngineError) as raised, attributed_to(A):
         raise EngineError("nonsense", code="malformed_answer")
     assert raised.value.failure.peer == A
-    with pytest.raises(EngineError) as raised, blaming(A):
+    with pytest.raises(EngineError) as raised, attributed_to(A):
         raise EngineError("nonsense", code="malformed_answer", peer=B)
     assert raised.value.failure.peer == B
 

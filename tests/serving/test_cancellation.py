@@ -16,7 +16,7 @@ from nemo_gym.rollouts.run.discovery import RunningGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.transport._upstream_error import UpstreamError
+from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.openai_model.app import OpenAIModel
 from tests.serving.environments import CounterEnvironment, task_row

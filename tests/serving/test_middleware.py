@@ -459,13 +459,13 @@ async def test_session_and_deadline_travel_with_the_calls_a_handler_makes() -> N
 
 def test_a_second_session_at_the_same_server_gets_a_name_of_its_own() -> None:
     from nemo_gym.transport.context import RequestContext
-    from nemo_gym.transport.server_client import _ambient_session
+    from nemo_gym.transport.server_client import _session_of_context
 
     context = RequestContext("s")
-    assert _ambient_session(context, "env", opens=True) == "s"
-    context.boots["env"] = "boot"
-    assert _ambient_session(context, "env", opens=True) != "s"
-    assert _ambient_session(context, "env", opens=False) == "s"
+    assert _session_of_context(context, "env", opens=True) == "s"
+    context.incarnations["env"] = "boot"
+    assert _session_of_context(context, "env", opens=True) != "s"
+    assert _session_of_context(context, "env", opens=False) == "s"
 
 
 def test_a_server_client_can_be_built_as_environments_do() -> None:

@@ -22,7 +22,7 @@ from nemo_gym.mock_engine import EchoPolicy, Reply
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.testing import Turn, call, read_rows, run_environment
-from nemo_gym.transport._upstream_error import UpstreamError
+from nemo_gym.transport.upstream_error import UpstreamError
 from resources_servers.gymnasium import GymnasiumServer
 
 PARAMETERS = {"type": "object", "properties": {"drawer": {"type": "string"}}, "required": ["drawer"]}

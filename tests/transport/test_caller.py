@@ -189,7 +189,7 @@ async def test_what_is_logged_names_peer_cause_and_session_but_no_query(
         "model", "GET", "/models?key=secret", session="attempt-7", repeatable=True
     )
     (message,) = caplog.messages
-    assert message == "GET /models of `model` (http://a) failed: HTTP 429; trying again [attempt-7]"
+    assert message == "GET /models of `model` (http://a) failed: HTTP 429; retrying [attempt-7]"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -96,8 +96,8 @@ async def test_a_thousand_calls_to_a_dead_endpoint_send_few_requests_and_log_twi
     ends = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(end) for end in ends} == {TransportError}
     assert len(peer.calls) < 1000 + 10, "what was in flight when it opened, and a few probes"
-    assert [message for message in caplog.messages if "trying again" in message] == [
-        "POST /x of `engine` (http://a) failed: connect_refused happened; trying again [no session]"
+    assert [message for message in caplog.messages if "retrying" in message] == [
+        "POST /x of `engine` (http://a) failed: connect_refused happened; retrying [no session]"
     ]
     assert len(caplog.messages) == 2
 
@@ -206,7 +206,7 @@ def test_what_is_out_can_be_shown() -> None:
     breakers.note_failure("http://b", reply(502), 1.0)
     assert breakers.to_wire(3.5) == [
         {"peer": URL, "cause": "connect_refused happened", "seconds": 2.5, "failures": 1},
-        {"peer": "http://b", "cause": "http://b answers HTTP 502", "seconds": 2.5, "failures": 1},
+        {"peer": "http://b", "cause": "http://b replies HTTP 502", "seconds": 2.5, "failures": 1},
     ]
     breakers.note_answer(URL, 4.0)
     assert [shown["peer"] for shown in breakers.to_wire(4.0)] == ["http://b"]

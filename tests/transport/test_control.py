@@ -12,7 +12,7 @@ from fastapi import Body, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field
 
-from nemo_gym.agents.tools import ToolBelt
+from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.base_responses_api_agent import SimpleResponsesAPIAgent
 from nemo_gym.config import bootstrap
@@ -190,7 +190,7 @@ def test_other_names_stay_what_they_are(written: str, path: str) -> None:
 def test_a_task_can_declare_no_tool_by_such_a_name(name: str) -> None:
     client = ServerClient.connect({}, transport=InProcessGym().transport, token=None)
     with pytest.raises(InputError, match="is a route of the gym"):
-        ToolBelt(client, "env", [{"type": "function", "name": name, "parameters": {}}])
+        ToolClient(client, "env", [{"type": "function", "name": name, "parameters": {}}])
 
 
 def test_control_routes_are_written_as_they_are_routed() -> None:

@@ -15,7 +15,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport._plain_http import PlainHttp
-from nemo_gym.transport.http import calls_within
+from nemo_gym.transport.http import most_calls_in_flight
 from tests.waiting import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -164,7 +164,7 @@ async def test_calls_beyond_the_admission_wait_and_the_numbers_are_named_once(
     assert await count_in_flight(40, transport) == 5
     await transport.close()
     (message,) = caplog.messages
-    assert message.startswith("5 calls are in flight, as many as may be where a process may open ")
+    assert message.startswith("5 calls are in flight, the cap for a limit of ")
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_gives_its_place_up() -> None:
@@ -202,13 +202,13 @@ def test_a_process_that_may_open_few_files_makes_more_calls_than_that() -> None:
     )
     peak, files = map(int, done.stdout.split())
     assert files == 128, "the soft limit was raised to the hard one"
-    assert peak == calls_within(128)
-    assert "may open 128 files" in done.stderr
+    assert peak == most_calls_in_flight(128)
+    assert "a limit of 128 open files" in done.stderr
 
 
 @pytest.mark.parametrize("files", [64, 256, 1024, 20_000, 1 << 20])
 def test_a_server_and_its_callers_fit_into_the_files(files: int) -> None:
-    assert 16 <= calls_within(files) <= files // 2
+    assert 16 <= most_calls_in_flight(files) <= files // 2
 
 
 async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
@@ -226,7 +226,7 @@ async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
             open_to[url] -= 1
 
     client = PlainHttp()
-    client.most_open = 4
+    client.max_open = 4
     async with serve(lambda *streams: talk("one", *streams)) as one, serve(lambda *s: talk("two", *s)) as two:
         await asyncio.gather(*(client.send(one, Call("GET", "/")) for _ in range(3)))
         await client.send(two, Call("GET", "/"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.transport._upstream_error import UpstreamError
+from nemo_gym.transport.upstream_error import UpstreamError
 from resources_servers.gymnasium.app import FollowUpServer, says
 from resources_servers.gymnasium.prepare import main as prepare
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent

@@ -9,7 +9,7 @@ import pytest
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.transport._upstream_error import UpstreamError
+from nemo_gym.transport.upstream_error import UpstreamError
 from responses_api_agents.user_simulation_agent.app import UserSimulationAgent
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, text_in
 from tests.serving.environments import TOOLS, CounterEnvironment, ScriptedModel, call, text

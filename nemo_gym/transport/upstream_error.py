@@ -1,6 +1,6 @@
-"""What a call to a peer raises that answered with an error: an error of aiohttp's, which environments catch.
+"""The exception for an error status of a peer. It subclasses aiohttp's, because environments catch that one.
 
-A module of its own, imported where one is raised: importing aiohttp takes a tenth of a second.
+The module is imported only where the exception is raised: importing aiohttp takes 0.1 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UpstreamError(ClientResponseError):
-    """A peer answered with an error status; `response_content` holds its body, `failure` its root cause."""
+    """A peer replied with an error status; `response_content` holds the body, `failure` the root cause."""
 
     def __init__(self, reply: ServerReply) -> None:
         request = RequestInfo(URL(reply.url), reply.method, CIMultiDictProxy(CIMultiDict()), URL(reply.url))
