@@ -88,8 +88,8 @@ def served(new_app: Callable[[], AsgiApp]) -> Iterator[Peer]:
 def _serve(new_app: Callable[[], AsgiApp], listening: socket.socket) -> None:
     app = new_app()
     config = uvicorn.Config(
-        app, loop="uvloop", http="httptools", access_log=False, log_level="warning", lifespan="off", timeout_keep_alive=75,
-        server_header=False, date_header=False, proxy_headers=False,
+        app, loop="uvloop", http="httptools", access_log=False, log_level="warning", lifespan="off",
+        timeout_keep_alive=75, server_header=False, date_header=False, proxy_headers=False,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -298,7 +298,9 @@ async def close_quietly(client: ServerClient, server: str, path: str) -> None:
 
 async def _close_and_tell(client: ServerClient, server: str, path: str) -> None:
     context = current_context.get()
-    reset = current_context.set(RequestContext(context.session, None, context.incarnations) if context else None)
+    reset = current_context.set(
+        RequestContext(context.session, None, context.incarnations) if context else None
+    )
     try:
         problem = await _close(client, server, path)
     finally:

@@ -36,8 +36,8 @@ from nemo_gym.transport.server_client import (
     HEAD_SERVER_KEY_NAME,
     ServerClient,
     open_circuits,
-    rate_limited_calls,
     process_transport,
+    rate_limited_calls,
 )
 
 
@@ -85,7 +85,9 @@ class SimpleServer(BaseServer):
     @cached_property
     def middleware(self) -> RequestMiddleware:
         """The middleware of this server's app, made on first use."""
-        return RequestMiddleware(self._new_access(), self.boundary, self.cancel_on_disconnect, self.policy_paths)
+        return RequestMiddleware(
+            self._new_access(), self.boundary, self.cancel_on_disconnect, self.policy_paths
+        )
 
     def _new_access(self) -> SessionAccess:
         given = bootstrap.current()

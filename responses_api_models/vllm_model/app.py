@@ -53,7 +53,12 @@ from nemo_gym.responses.dialects import REASONING_FIELDS
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
-from responses_api_models.vllm_model.policy import ServedPolicy, PolicyUpdate, change_everywhere, reload_weights
+from responses_api_models.vllm_model.policy import (
+    PolicyUpdate,
+    ServedPolicy,
+    change_everywhere,
+    reload_weights,
+)
 from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
 from responses_api_models.vllm_model.training import (
     CallRecorder,

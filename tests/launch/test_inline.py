@@ -14,8 +14,8 @@ from nemo_gym.config import GlobalConfig, bootstrap, load
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import gym_inline, inline, load_server_class
 from nemo_gym.transport import Call
-from nemo_gym.transport.upstream_error import UpstreamError
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.upstream_error import UpstreamError
 
 ENVIRONMENT = "example_session_state_mgmt"
 AGENT = f"{ENVIRONMENT}_simple_agent"
