@@ -23,6 +23,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
+JUDGE_FAILED = "judge_failed"
+"""The code of a `JudgeError`, and the failure class of a row whose judge failed."""
+
 
 class Boundary(StrEnum):
     """Where a failure happened."""
@@ -190,7 +193,14 @@ class VerifierError(GymError):
 
 
 class JudgeError(GymError):
+    """A judge gave no usable verdict. A message is enough to raise it; a new attempt may succeed."""
+
     boundary = Boundary.JUDGE
+
+    def __init__(
+        self, message: str = "the judge gave no verdict", *, code: str = JUDGE_FAILED, **details: Any
+    ) -> None:
+        super().__init__(message, code=code, **{"retryable": True, **details})
 
 
 class DeadlineError(GymError):

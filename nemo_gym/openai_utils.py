@@ -89,7 +89,7 @@ NeMoGymChatCompletionMessageToolCallUnion: TypeAlias = chat_schemas.MessageToolC
 NeMoGymChatCompletionMessage = chat_schemas.ChatCompletionMessage
 NeMoGymChatCompletionMessageForTraining = chat_schemas.ChatCompletionMessageForTraining
 NeMoGymChatCompletionOutputMessage: TypeAlias = chat_schemas.OutputMessage
-NeMoGymChoice = chat_schemas.Choice
+NeMoGymChoice = chat_schemas.ChatChoice
 NeMoGymChatCompletion = chat_schemas.ChatCompletion
 
 # --- Client

@@ -17,7 +17,7 @@ from nemo_gym.failures import EngineError
 from nemo_gym.responses import VLLM, Converted, Note
 from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import needs_tools
 from nemo_gym.tokens.records import CARRIED_FIELDS
 
@@ -39,7 +39,7 @@ def responses_request_of(
     `drop_reasoning` leaves the reasoning of earlier turns out. `merge_extras` makes the engine extras in `metadata`
     fields of the request; without it they are left out. Raises `InputError` for what can't be honoured.
     """
-    problems = Problems()
+    problems = ConversionProblems()
     notes: list[Note] = []
     body = {name: value for name, value in params.items() if value is not None}
     if body.get("background"):
@@ -104,7 +104,7 @@ def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean_items(
-    items: list[Any], drop_reasoning: bool, is_stored: bool, problems: Problems, notes: list[Note]
+    items: list[Any], drop_reasoning: bool, is_stored: bool, problems: ConversionProblems, notes: list[Note]
 ) -> list[Any]:
     # Nothing may be looked up that isn't kept, nor a call whose reasoning is kept with it and left out here.
     keeps_ids = is_stored and not drop_reasoning
@@ -118,7 +118,7 @@ def _clean_items(
     return cleaned
 
 
-def _items_of(items: list[Any], problems: Problems) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _items_of(items: list[Any], problems: ConversionProblems) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every item with its path in the request; messages that are written as in chat become items."""
     for index, item in enumerate(items):
         field = f"input[{index}]"
@@ -156,7 +156,9 @@ def _clean_part(part: Any) -> Any:
     return {key: value for key, value in part.items() if value is not None and key != "logprobs"}
 
 
-def _put_metadata(body: dict[str, Any], merge_extras: bool, problems: Problems, notes: list[Note]) -> None:
+def _put_metadata(
+    body: dict[str, Any], merge_extras: bool, problems: ConversionProblems, notes: list[Note]
+) -> None:
     metadata = body.pop("metadata", None)
     if merge_extras:
         put_metadata(metadata, body, _MERGING, problems)

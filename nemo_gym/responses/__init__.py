@@ -15,14 +15,14 @@ from nemo_gym.responses.dialects import OPENAI, VLLM, BadArguments, Dialect, Inl
 from nemo_gym.responses.engine_errors import EngineRefusal, engine_failure, parse_answer
 from nemo_gym.responses.finish import Finish, FinishKind, finish_of
 from nemo_gym.responses.problems import Converted, Note
-from nemo_gym.responses.responses_answer import Answer, response_of_chat
+from nemo_gym.responses.responses_answer import ConvertedAnswer, response_of_chat
 
 __all__ = [
     "OPENAI",
     "VLLM",
-    "Answer",
     "BadArguments",
     "Converted",
+    "ConvertedAnswer",
     "Dialect",
     "EngineRefusal",
     "Finish",

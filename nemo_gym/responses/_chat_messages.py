@@ -18,7 +18,7 @@ from nemo_gym.responses._content_parts import chat_parts_of, required_text
 from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
 from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
-from nemo_gym.responses.problems import Note, Problems
+from nemo_gym.responses.problems import ConversionProblems, Note
 from nemo_gym.responses.reasoning import inline_thinking
 
 _COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
@@ -46,7 +46,7 @@ class _Turn:
 class Transcript:
     """Builds chat messages from items, which are added in order."""
 
-    def __init__(self, dialect: Dialect, problems: Problems) -> None:
+    def __init__(self, dialect: Dialect, problems: ConversionProblems) -> None:
         self.messages: list[dict[str, Any]] = []
         self.notes: list[Note] = []
         self._dialect = dialect

@@ -33,13 +33,13 @@ from nemo_gym.responses._request_fields import (
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.metadata_extras import put_metadata
-from nemo_gym.responses.problems import Converted, Problems
+from nemo_gym.responses.problems import ConversionProblems, Converted
 from nemo_gym.responses.tools import chat_tool_choice_of, chat_tools_of, needs_tools
 
 TARGET = "Chat Completions"
 
 _Json: TypeAlias = dict[str, Any]
-_Section: TypeAlias = Callable[[Mapping[str, Any], _Json, Problems], None]
+_Section: TypeAlias = Callable[[Mapping[str, Any], _Json, ConversionProblems], None]
 
 _REFUSED = {**RESPONSES_ONLY, "n": CHAT_ONLY["n"]}
 
@@ -49,7 +49,7 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
 
     `stream` is not carried over. Raises `InputError` that names every field that can't be expressed.
     """
-    problems = Problems()
+    problems = ConversionProblems()
     transcript = Transcript(dialect, problems)
     body: _Json = {"messages": _messages_of(params, transcript, problems)}
     for name, value in params.items():
@@ -67,7 +67,9 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     return Converted(body, tuple(transcript.notes))
 
 
-def _messages_of(params: Mapping[str, Any], transcript: Transcript, problems: Problems) -> list[_Json]:
+def _messages_of(
+    params: Mapping[str, Any], transcript: Transcript, problems: ConversionProblems
+) -> list[_Json]:
     instructions, given = params.get("instructions"), params.get("input")
     if isinstance(instructions, str):
         if instructions:
@@ -91,7 +93,7 @@ def _messages_of(params: Mapping[str, Any], transcript: Transcript, problems: Pr
 # --- Sections of the request ------------------------------------------------------------------------------------
 
 
-def _put_tools(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+def _put_tools(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     choice, tools = params.get("tool_choice"), params.get("tools")
     if tools is None or tools == []:
         if needs_tools(choice):
@@ -104,7 +106,7 @@ def _put_tools(params: Mapping[str, Any], body: _Json, problems: Problems) -> No
         body["parallel_tool_calls"] = params["parallel_tool_calls"]
 
 
-def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     if wants_logprobs(params):
         body["logprobs"] = True
         # A null here gives no logprobs at all, or HTTP 500, depending on the engine's version.
@@ -122,7 +124,7 @@ def wants_logprobs(params: Mapping[str, Any]) -> bool:
     return bool(is_included or params.get("logprobs") or params.get("top_logprobs"))
 
 
-def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     reasoning = params.get("reasoning")
     if reasoning is None:
         return
@@ -135,7 +137,7 @@ def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: Problems) -
         body["reasoning_effort"] = reasoning["effort"]
 
 
-def _put_text(params: Mapping[str, Any], body: _Json, problems: Problems) -> None:
+def _put_text(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     text = params.get("text")
     if text is None:
         return
@@ -149,7 +151,7 @@ def _put_text(params: Mapping[str, Any], body: _Json, problems: Problems) -> Non
         body["response_format"] = _response_format_of(text["format"], problems)
 
 
-def _response_format_of(text_format: object, problems: Problems) -> _Json:
+def _response_format_of(text_format: object, problems: ConversionProblems) -> _Json:
     if not isinstance(text_format, dict):
         problems.add("text.format", "must be an object")
         return {}
@@ -188,7 +190,7 @@ _SECTIONED = frozenset(
 """Fields that a section of its own converts."""
 
 
-def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: Problems) -> None:
+def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: ConversionProblems) -> None:
     limit = limit_of(params, RESPONSES_LIMITS, problems)
     if limit is not None:
         body[name] = limit

@@ -15,25 +15,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 
 Part: TypeAlias = dict[str, Any]
-_Converter: TypeAlias = Callable[[Mapping[str, Any], str, Problems], Part]
+_Converter: TypeAlias = Callable[[Mapping[str, Any], str, ConversionProblems], Part]
 
 _FILE_FIELDS = ("file_data", "file_id", "filename")
 
 
-def chat_parts_of(parts: object, field: str, problems: Problems) -> list[Part]:
+def chat_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
     """Responses content parts as chat content parts; what has no place in chat is added to `problems`."""
     return _converted(parts, _TO_CHAT, field, problems)
 
 
-def responses_parts_of(parts: object, field: str, problems: Problems) -> list[Part]:
+def responses_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
     """Chat content parts as Responses input parts."""
     return _converted(parts, _TO_RESPONSES, field, problems)
 
 
-def required_text(given: Mapping[str, Any], key: str, field: str, problems: Problems) -> str:
+def required_text(given: Mapping[str, Any], key: str, field: str, problems: ConversionProblems) -> str:
     """The string under `key`, or a problem and an empty string."""
     value = given.get(key)
     if not isinstance(value, str):
@@ -43,7 +43,10 @@ def required_text(given: Mapping[str, Any], key: str, field: str, problems: Prob
 
 
 def _converted(
-    parts: object, converters: Mapping[str, tuple[frozenset[str], _Converter]], field: str, problems: Problems
+    parts: object,
+    converters: Mapping[str, tuple[frozenset[str], _Converter]],
+    field: str,
+    problems: ConversionProblems,
 ) -> list[Part]:
     if not isinstance(parts, list):
         problems.add(field, "must be a string or a list of content parts")
@@ -66,11 +69,11 @@ def _converted(
 # --- Responses to chat ------------------------------------------------------------------------------------------
 
 
-def _chat_text(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _chat_text(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     return {"type": "text", "text": required_text(part, "text", field, problems)}
 
 
-def _chat_image(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _chat_image(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     if part.get("file_id") is not None:
         problems.add(f"{field}.file_id", "chat takes images by URL only")
         return {}
@@ -80,38 +83,38 @@ def _chat_image(part: Mapping[str, Any], field: str, problems: Problems) -> Part
     return {"type": "image_url", "image_url": image}
 
 
-def _chat_file(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _chat_file(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     if part.get("file_url") is not None:
         problems.add(f"{field}.file_url", "chat takes files as `file_data` or `file_id` only")
     return {"type": "file", "file": {key: part[key] for key in _FILE_FIELDS if part.get(key) is not None}}
 
 
-def _chat_video(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _chat_video(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     return {"type": "video_url", "video_url": {"url": required_text(part, "video_url", field, problems)}}
 
 
 # --- Both ways --------------------------------------------------------------------------------------------------
 
 
-def _audio(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _audio(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     audio = part.get("input_audio")
     if not isinstance(audio, dict):
         problems.add(f"{field}.input_audio", "must be an object with `data` and `format`")
     return {"type": "input_audio", "input_audio": audio}
 
 
-def _refusal(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _refusal(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     return {"type": "refusal", "refusal": required_text(part, "refusal", field, problems)}
 
 
 # --- Chat to Responses ------------------------------------------------------------------------------------------
 
 
-def _input_text(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _input_text(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     return {"type": "input_text", "text": required_text(part, "text", field, problems)}
 
 
-def _input_image(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _input_image(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     image = part.get("image_url")
     if not isinstance(image, dict):
         problems.add(f"{field}.image_url", "must be an object with `url`")
@@ -126,7 +129,7 @@ def _input_image(part: Mapping[str, Any], field: str, problems: Problems) -> Par
     return image_part
 
 
-def _input_file(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _input_file(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     file = part.get("file")
     if not isinstance(file, dict):
         problems.add(f"{field}.file", "must be an object")
@@ -135,7 +138,7 @@ def _input_file(part: Mapping[str, Any], field: str, problems: Problems) -> Part
     return {"type": "input_file", **{key: file[key] for key in _FILE_FIELDS if file.get(key) is not None}}
 
 
-def _input_video(part: Mapping[str, Any], field: str, problems: Problems) -> Part:
+def _input_video(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     video = part.get("video_url")
     if not isinstance(video, dict):
         problems.add(f"{field}.video_url", "must be an object with `url`")

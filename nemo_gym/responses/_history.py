@@ -14,7 +14,7 @@ from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect, ReasoningHistory
 from nemo_gym.responses.history_items import reasoning_text_of
 from nemo_gym.responses.metadata_extras import put_metadata
-from nemo_gym.responses.problems import Converted, Note, Problems
+from nemo_gym.responses.problems import ConversionProblems, Converted, Note
 from nemo_gym.responses.reasoning import inline_thinking
 from nemo_gym.responses.tools import needs_tools
 
@@ -30,7 +30,7 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     1, for a tool choice without tools, for limits that disagree, and for bad `arguments` where the dialect refuses
     them.
     """
-    problems = Problems()
+    problems = ConversionProblems()
     notes: list[Note] = []
     tidy: dict[str, Any] = {"messages": _tidy_messages(body.get("messages"), dialect, problems, notes)}
     for name, value in body.items():
@@ -49,7 +49,7 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     return Converted(tidy, tuple(notes))
 
 
-def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: Problems) -> None:
+def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: ConversionProblems) -> None:
     if body.get("tools"):
         for name in _TOOL_FIELDS:
             if body.get(name) is not None:
@@ -59,7 +59,7 @@ def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: Problems
 
 
 def _tidy_messages(
-    messages: object, dialect: Dialect, problems: Problems, notes: list[Note]
+    messages: object, dialect: Dialect, problems: ConversionProblems, notes: list[Note]
 ) -> list[Mapping[str, Any]]:
     if not isinstance(messages, list) or not messages:
         problems.add("messages", "must be a list of messages, and not empty")
@@ -79,7 +79,7 @@ def _tidy_messages(
 
 
 def _tidy_assistant(
-    message: Mapping[str, Any], dialect: Dialect, field: str, problems: Problems, notes: list[Note]
+    message: Mapping[str, Any], dialect: Dialect, field: str, problems: ConversionProblems, notes: list[Note]
 ) -> dict[str, Any]:
     left_out = (
         _REWRITTEN_OF_ASSISTANT if dialect.keep_token_ids else _REWRITTEN_OF_ASSISTANT | set(TRAINING_FIELDS)
@@ -112,7 +112,9 @@ def _put_reasoning(tidy: dict[str, Any], reasoning: str, dialect: Dialect) -> No
         tidy["content"] = thinking + (content or "")
 
 
-def _tidy_call(call: object, dialect: Dialect, field: str, problems: Problems, notes: list[Note]) -> Any:
+def _tidy_call(
+    call: object, dialect: Dialect, field: str, problems: ConversionProblems, notes: list[Note]
+) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(arguments, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemo_gym.responses.problems import UNKNOWN_FIELD, Problems
+from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
 SHARED_FIELDS = frozenset(
     {
@@ -118,7 +118,7 @@ CHAT_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
 
 
 def add_if_refused(
-    name: str, value: object, refused: Mapping[str, tuple[str, Sequence[Any]]], problems: Problems
+    name: str, value: object, refused: Mapping[str, tuple[str, Sequence[Any]]], problems: ConversionProblems
 ) -> None:
     """Add a problem for a field of `refused`, unless its value asks for nothing; and for one that nobody knows."""
     reason, harmless = refused.get(name, (UNKNOWN_FIELD, ()))
@@ -127,7 +127,7 @@ def add_if_refused(
         problems.add(name, reason)
 
 
-def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: Problems) -> int | None:
+def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: ConversionProblems) -> int | None:
     """The bound on the answer's tokens, which goes by several names; a problem if they disagree."""
     limits = {name: params[name] for name in names if params.get(name) is not None}
     first = next(iter(limits.values()), None)

@@ -20,7 +20,7 @@ from nemo_gym.responses._request_fields import (
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.history_items import items_of_message
-from nemo_gym.responses.problems import Converted, Problems
+from nemo_gym.responses.problems import ConversionProblems, Converted
 from nemo_gym.responses.tools import needs_tools, responses_tool_choice_of, responses_tools_of
 
 TARGET = "the Responses API"
@@ -48,7 +48,7 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
     `stream` is not carried over. `store` is written out, because its default differs: false in chat, true in the
     Responses API. Raises `InputError` that names every field that can't be expressed.
     """
-    problems = Problems()
+    problems = ConversionProblems()
     params: dict[str, Any] = {"input": _input_of(body.get("messages"), dialect, problems), "store": False}
     for name, value in body.items():
         if value is None or name in _SECTIONED:
@@ -71,7 +71,7 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
     return Converted(params, ())
 
 
-def _input_of(messages: object, dialect: Dialect, problems: Problems) -> list[dict[str, Any]]:
+def _input_of(messages: object, dialect: Dialect, problems: ConversionProblems) -> list[dict[str, Any]]:
     if not isinstance(messages, list) or not messages:
         problems.add("messages", "must be a list of messages, and not empty")
         return []
@@ -84,7 +84,7 @@ def _input_of(messages: object, dialect: Dialect, problems: Problems) -> list[di
     return items
 
 
-def _put_tools(body: Mapping[str, Any], params: dict[str, Any], problems: Problems) -> None:
+def _put_tools(body: Mapping[str, Any], params: dict[str, Any], problems: ConversionProblems) -> None:
     choice, tools = body.get("tool_choice"), body.get("tools")
     if tools is None or tools == []:
         if needs_tools(choice):
@@ -103,7 +103,7 @@ def _put_logprobs(body: Mapping[str, Any], params: dict[str, Any]) -> None:
         params["top_logprobs"] = body.get("top_logprobs") or 0
 
 
-def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: Problems) -> None:
+def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: ConversionProblems) -> None:
     text: dict[str, Any] = {}
     response_format = body.get("response_format")
     if response_format is not None:
@@ -114,7 +114,7 @@ def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: Problem
         params["text"] = text
 
 
-def _text_format_of(response_format: object, problems: Problems) -> dict[str, Any]:
+def _text_format_of(response_format: object, problems: ConversionProblems) -> dict[str, Any]:
     kind = response_format.get("type") if isinstance(response_format, dict) else None
     if isinstance(response_format, dict) and kind == "json_schema":
         problems.add_unknown(response_format, {"type", "json_schema"}, "response_format.")

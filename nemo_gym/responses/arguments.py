@@ -11,7 +11,7 @@ import json
 import orjson
 
 from nemo_gym.responses.dialects import BadArguments
-from nemo_gym.responses.problems import Note, Problems
+from nemo_gym.responses.problems import ConversionProblems, Note
 
 NO_ARGUMENTS = "{}"
 
@@ -33,7 +33,7 @@ def _is_lenient_json_object(text: str) -> bool:
 
 
 def checked_arguments(
-    arguments: str, policy: BadArguments, field: str, problems: Problems, notes: list[Note]
+    arguments: str, policy: BadArguments, field: str, problems: ConversionProblems, notes: list[Note]
 ) -> str:
     """`arguments` as they can be sent: themselves, or with a note what stands for them."""
     if policy is BadArguments.KEEP or is_json_object(arguments):

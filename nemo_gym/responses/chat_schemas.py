@@ -307,7 +307,7 @@ class ChoiceLogprobs(WireModel):
     refusal: list[TokenLogprob] | None = None
 
 
-class Choice(WireModel):
+class ChatChoice(WireModel):
     index: Annotated[int, NullMeansDefault] = 0
     message: Annotated[OutputMessage, Own]
     finish_reason: str | None = None
@@ -327,7 +327,7 @@ class ChatCompletion(WireModel):
     """The answer of `POST /v1/chat/completions`."""
 
     id: str
-    choices: Annotated[list[Choice], Own]
+    choices: Annotated[list[ChatChoice], Own]
     created: int
     model: str
     object: Annotated[Literal["chat.completion"], NullMeansDefault] = "chat.completion"

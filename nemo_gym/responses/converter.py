@@ -23,14 +23,14 @@ from nemo_gym.responses.dialects import (
     ReasoningHistory,
 )
 from nemo_gym.responses.history_items import items_of_message
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import split_thinking
 from nemo_gym.responses.responses_answer import output_items_of, response_of_chat
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams, Choice
+    from nemo_gym.responses.chat_schemas import ChatChoice, ChatCompletion, ChatCompletionCreateParams
     from nemo_gym.responses.items import ResponseOutputItem
     from nemo_gym.responses.schemas import Response, ResponseCreateParams
 
@@ -82,7 +82,7 @@ class ResponsesConverter:
 
     # --- Answers ------------------------------------------------------------------------------------------------
 
-    def postprocess_chat_response(self, choice: Choice) -> list[ResponseOutputItem]:
+    def postprocess_chat_response(self, choice: ChatChoice) -> list[ResponseOutputItem]:
         """The output items of a chat choice."""
         return self.postprocess_assistant_message_dict(choice.message.model_dump(exclude_none=True))
 
@@ -110,7 +110,7 @@ class ResponsesConverter:
         self, messages: Sequence[Mapping[str, Any]]
     ) -> list[ResponseOutputItem]:
         """The items of a chat transcript; those of the assistant are output items, with ids."""
-        problems = Problems()
+        problems = ConversionProblems()
         items: list[dict[str, Any]] = []
         for index, message in enumerate(messages):
             if message.get("role") == "assistant":

@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_gym.responses._content_parts import required_text, responses_parts_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import split_thinking
 
 INPUT_ROLES = ("user", "system", "developer")
@@ -30,7 +30,7 @@ def is_chat_shaped(item: Mapping[str, Any]) -> bool:
 
 
 def items_of_message(
-    message: Mapping[str, Any], field: str, problems: Problems, dialect: Dialect
+    message: Mapping[str, Any], field: str, problems: ConversionProblems, dialect: Dialect
 ) -> list[dict[str, Any]]:
     """One chat message as items, in the order reasoning, message, calls."""
     role = message.get("role")
@@ -44,7 +44,7 @@ def items_of_message(
     return []
 
 
-def reasoning_text_of(message: Mapping[str, Any], field: str, problems: Problems) -> str | None:
+def reasoning_text_of(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> str | None:
     """The reasoning fields of a chat message, which engines name in two ways; both are equal where both are given."""
     reasoning, reasoning_content = message.get("reasoning"), message.get("reasoning_content")
     if reasoning and reasoning_content and reasoning != reasoning_content:
@@ -56,7 +56,7 @@ def reasoning_text_of(message: Mapping[str, Any], field: str, problems: Problems
     return text or None
 
 
-def _input_item(message: Mapping[str, Any], field: str, problems: Problems) -> dict[str, Any]:
+def _input_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _INPUT_FIELDS, f"{field}.")
     content = message.get("content")
     if not isinstance(content, str):
@@ -67,7 +67,7 @@ def _input_item(message: Mapping[str, Any], field: str, problems: Problems) -> d
     return item
 
 
-def _output_item(message: Mapping[str, Any], field: str, problems: Problems) -> dict[str, Any]:
+def _output_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _TOOL_FIELDS, f"{field}.")
     output = message.get("content")
     if not isinstance(output, str):
@@ -77,7 +77,7 @@ def _output_item(message: Mapping[str, Any], field: str, problems: Problems) -> 
 
 
 def _assistant_items(
-    message: Mapping[str, Any], field: str, problems: Problems, dialect: Dialect
+    message: Mapping[str, Any], field: str, problems: ConversionProblems, dialect: Dialect
 ) -> list[dict[str, Any]]:
     problems.add_unknown(message, _ASSISTANT_FIELDS, f"{field}.")
     content = message.get("content")
@@ -102,7 +102,9 @@ def _assistant_items(
     return items
 
 
-def _said(content: object, refusal: object, field: str, problems: Problems) -> str | list[dict[str, Any]]:
+def _said(
+    content: object, refusal: object, field: str, problems: ConversionProblems
+) -> str | list[dict[str, Any]]:
     """The content of an assistant message: a string, or parts where it refuses."""
     if not refusal and (content is None or isinstance(content, str)):
         return content or ""
@@ -120,7 +122,7 @@ def _said(content: object, refusal: object, field: str, problems: Problems) -> s
     return parts
 
 
-def _call_items(calls: object, field: str, problems: Problems) -> list[dict[str, Any]]:
+def _call_items(calls: object, field: str, problems: ConversionProblems) -> list[dict[str, Any]]:
     items = []
     for index, call in enumerate(calls if isinstance(calls, list | tuple) else ()):
         where = f"{field}.tool_calls[{index}]"

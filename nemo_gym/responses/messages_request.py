@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from nemo_gym.responses._content_parts import required_text
-from nemo_gym.responses.problems import UNKNOWN_FIELD, Problems
+from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
 _Json: TypeAlias = dict[str, Any]
 
@@ -47,7 +47,7 @@ _EFFORTS: tuple[tuple[int, str], ...] = ((4_096, "low"), (16_384, "medium"))
 
 def responses_params_of_message(body: Mapping[str, Any]) -> dict[str, Any]:
     """A Messages request body as a Responses create-params body; raises `InputError` that names every problem."""
-    problems = Problems()
+    problems = ConversionProblems()
     params: _Json = {"input": _input_of(body.get("messages"), problems), "store": False}
     for name, value in body.items():
         if value is None or name in _HINTS or name == "messages":
@@ -62,7 +62,7 @@ def responses_params_of_message(body: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def _put_system(system: object, params: _Json, problems: Problems) -> None:
+def _put_system(system: object, params: _Json, problems: ConversionProblems) -> None:
     if isinstance(system, str):
         params["instructions"] = system
         return
@@ -76,7 +76,7 @@ def _put_system(system: object, params: _Json, problems: Problems) -> None:
     params["instructions"] = BETWEEN_TEXTS.join(texts)
 
 
-def _put_tools(tools: object, params: _Json, problems: Problems) -> None:
+def _put_tools(tools: object, params: _Json, problems: ConversionProblems) -> None:
     if not isinstance(tools, list):
         problems.add("tools", "must be a list")
         return
@@ -94,7 +94,7 @@ def _put_tools(tools: object, params: _Json, problems: Problems) -> None:
         params["tools"].append(converted | schema)
 
 
-def _put_tool_choice(choice: object, params: _Json, problems: Problems) -> None:
+def _put_tool_choice(choice: object, params: _Json, problems: ConversionProblems) -> None:
     kind = choice.get("type") if isinstance(choice, Mapping) else None
     if not isinstance(choice, Mapping) or (kind not in _CHOICES and kind != "tool"):
         problems.add("tool_choice.type", f"{kind!r} is no choice among tools")
@@ -108,7 +108,7 @@ def _put_tool_choice(choice: object, params: _Json, problems: Problems) -> None:
         params["parallel_tool_calls"] = False
 
 
-def _put_thinking(thinking: object, params: _Json, problems: Problems) -> None:
+def _put_thinking(thinking: object, params: _Json, problems: ConversionProblems) -> None:
     kind = thinking.get("type") if isinstance(thinking, Mapping) else None
     if kind == "disabled":
         params.setdefault("reasoning", {"effort": "none"})
@@ -120,7 +120,7 @@ def _put_thinking(thinking: object, params: _Json, problems: Problems) -> None:
         problems.add("thinking.type", f"{kind!r} is no way of thinking")
 
 
-def _put_output_config(config: object, params: _Json, problems: Problems) -> None:
+def _put_output_config(config: object, params: _Json, problems: ConversionProblems) -> None:
     if not isinstance(config, Mapping):
         problems.add("output_config", "must be an object")
         return
@@ -131,7 +131,7 @@ def _put_output_config(config: object, params: _Json, problems: Problems) -> Non
         _put_output_format(config["format"], params, problems)
 
 
-def _put_output_format(output_format: object, params: _Json, problems: Problems) -> None:
+def _put_output_format(output_format: object, params: _Json, problems: ConversionProblems) -> None:
     if not isinstance(output_format, Mapping) or output_format.get("type") != "json_schema":
         problems.add("output_format.type", "only `json_schema` is a format")
         return
@@ -139,13 +139,13 @@ def _put_output_format(output_format: object, params: _Json, problems: Problems)
     params["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
 
 
-def _check_context_management(management: object, params: _Json, problems: Problems) -> None:
+def _check_context_management(management: object, params: _Json, problems: ConversionProblems) -> None:
     edits = management.get("edits") if isinstance(management, Mapping) else None
     if any(not isinstance(edit, Mapping) or edit.get("keep") != "all" for edit in edits or ()):
         problems.add("context_management.edits", "a conversation is never shortened unasked")
 
 
-_SECTIONS: Mapping[str, Callable[[object, _Json, Problems], None]] = {
+_SECTIONS: Mapping[str, Callable[[object, _Json, ConversionProblems], None]] = {
     "system": _put_system,
     "tools": _put_tools,
     "tool_choice": _put_tool_choice,
@@ -159,7 +159,7 @@ _SECTIONS: Mapping[str, Callable[[object, _Json, Problems], None]] = {
 # --- Messages of a request --------------------------------------------------------------------------------------
 
 
-def _input_of(messages: object, problems: Problems) -> list[_Json]:
+def _input_of(messages: object, problems: ConversionProblems) -> list[_Json]:
     if not isinstance(messages, list) or not messages:
         problems.add("messages", "must be a list of messages, and not empty")
         return []
@@ -176,7 +176,7 @@ def _input_of(messages: object, problems: Problems) -> list[_Json]:
     return items
 
 
-def _items_of(role: str, content: object, field: str, problems: Problems) -> list[_Json]:
+def _items_of(role: str, content: object, field: str, problems: ConversionProblems) -> list[_Json]:
     """The items of one message, in the order of its blocks; blocks of text and images that touch are one item."""
     if isinstance(content, str):
         return [{"type": "message", "role": role, "content": content}]
@@ -199,7 +199,7 @@ def _items_of(role: str, content: object, field: str, problems: Problems) -> lis
     return items
 
 
-def _item_of(role: str, block: object, field: str, problems: Problems) -> _Json | None:
+def _item_of(role: str, block: object, field: str, problems: ConversionProblems) -> _Json | None:
     """The item that a block is by itself; None for one that is part of a message."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(block, Mapping):
@@ -222,7 +222,7 @@ def _item_of(role: str, block: object, field: str, problems: Problems) -> _Json 
     return None
 
 
-def _tool_output(block: Mapping[str, Any], field: str, problems: Problems) -> _Json:
+def _tool_output(block: Mapping[str, Any], field: str, problems: ConversionProblems) -> _Json:
     content = block.get("content")
     output: str | list[_Json]
     if content is None or isinstance(content, str):
@@ -242,7 +242,7 @@ def _tool_output(block: Mapping[str, Any], field: str, problems: Problems) -> _J
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
-def _part_of(role: str, block: object, field: str, problems: Problems) -> _Json:
+def _part_of(role: str, block: object, field: str, problems: ConversionProblems) -> _Json:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if isinstance(block, Mapping) and kind == "text":
         text = required_text(block, "text", field, problems)

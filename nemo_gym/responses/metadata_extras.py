@@ -13,14 +13,16 @@ import orjson
 
 from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS
 from nemo_gym.responses.dialects import Dialect
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 
 EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
 _NOT_AN_EXTRA = frozenset({"messages", "tools", "tool_choice", "metadata", *STREAM_FIELDS})
 """Fields that the conversation itself makes: an `extra_body` that holds them would silently undo it."""
 
 
-def put_metadata(metadata: object, body: dict[str, Any], dialect: Dialect, problems: Problems) -> None:
+def put_metadata(
+    metadata: object, body: dict[str, Any], dialect: Dialect, problems: ConversionProblems
+) -> None:
     """Put `metadata` into a chat request, with the extras merged into `body` where the dialect says so.
 
     An extra that contradicts a field of the request is a problem. `chat_template_kwargs` are merged, key by key.
@@ -47,7 +49,7 @@ def put_metadata(metadata: object, body: dict[str, Any], dialect: Dialect, probl
         body["metadata"] = rest
 
 
-def _template_kwargs_of(given: Mapping[str, Any], path: str, problems: Problems) -> dict[str, Any]:
+def _template_kwargs_of(given: Mapping[str, Any], path: str, problems: ConversionProblems) -> dict[str, Any]:
     kwargs = given.get("chat_template_kwargs")
     if kwargs is None:
         return {}
@@ -58,7 +60,7 @@ def _template_kwargs_of(given: Mapping[str, Any], path: str, problems: Problems)
 
 
 def _merge_extra_body(
-    extra_body: Mapping[str, Any], body: dict[str, Any], dialect: Dialect, problems: Problems
+    extra_body: Mapping[str, Any], body: dict[str, Any], dialect: Dialect, problems: ConversionProblems
 ) -> None:
     for key, value in extra_body.items():
         if value is None or key == "chat_template_kwargs":
@@ -73,7 +75,7 @@ def _merge_extra_body(
             problems.add(path, f"{value!r} contradicts {body[name]!r}, which the request says elsewhere")
 
 
-def _parsed_extra(metadata: Mapping[str, Any], key: str, problems: Problems) -> dict[str, Any]:
+def _parsed_extra(metadata: Mapping[str, Any], key: str, problems: ConversionProblems) -> dict[str, Any]:
     text = metadata.get(key)
     if not text:
         return {}

@@ -1,7 +1,7 @@
-"""What a conversion has to say beside its result: notes about what it changed, and what it can't express.
+"""Notes about what a conversion changed, and problems for what it cannot express.
 
-Nothing is dropped in silence: a change that the caller may want to count is a `Note`, and everything that has no
-place in the other API is collected in `Problems` and raised as one `InputError` that names every field at fault.
+Nothing is dropped silently. A change that a caller may want to count is a `Note`. A field without an equivalent in
+the other API is added to `ConversionProblems`, which raises one `InputError` that names every such field.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ class Converted(NamedTuple):
     notes: tuple[Note, ...]
 
 
-class Problem(NamedTuple):
+class ConversionProblem(NamedTuple):
     """A field that can't be converted, and why."""
 
     field: str
     reason: str
 
 
-class Problems:
+class ConversionProblems:
     """Collects every problem of one request, so that the user sees all of them at once."""
 
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._found: list[Problem] = []
+        self._found: list[ConversionProblem] = []
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def add(self, field: str, reason: str) -> None:
-        self._found.append(Problem(field, reason))
+        self._found.append(ConversionProblem(field, reason))
 
     def add_unknown(self, given: Mapping[str, Any], known: AbstractSet[str], prefix: str) -> None:
         """Name the fields of `given` that are not `known`; a null gives nothing and passes."""

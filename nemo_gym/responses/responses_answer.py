@@ -62,14 +62,14 @@ _OPTIONAL_TOOL_FIELDS: Mapping[str, None] = {"parameters": None, "strict": None}
 """Fields of a function tool that a request may leave out and an answer must have."""
 
 
-class Answer(NamedTuple):
+class ConvertedAnswer(NamedTuple):
     """A Responses object, and what it can't say about how the generation ended."""
 
     response: dict[str, Any]
     finish: Finish
 
 
-class Output(NamedTuple):
+class OutputItems(NamedTuple):
     """The items of one answer, and what was odd about it, as codes for counting."""
 
     items: list[dict[str, Any]]
@@ -84,7 +84,7 @@ def response_of_chat(
     now: float,
     dialect: Dialect = VLLM,
     max_tokens: int | None = None,
-) -> Answer:
+) -> ConvertedAnswer:
     """The Responses object of a chat completion.
 
     `params` is the Responses request that `chat` answers. `ids` is asked for the prefixes `resp`, `rs`, `msg`, `fc`
@@ -117,7 +117,9 @@ def response_of_chat(
         "service_tier": chat.get("service_tier") or params.get("service_tier"),
         "usage": responses_usage,
     }
-    return Answer(response, replace(finish, warnings=warnings) if warnings != finish.warnings else finish)
+    return ConvertedAnswer(
+        response, replace(finish, warnings=warnings) if warnings != finish.warnings else finish
+    )
 
 
 def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dic
 # --- Output -----------------------------------------------------------------------------------------------------
 
 
-def output_items_of(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dialect = VLLM) -> Output:
+def output_items_of(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dialect = VLLM) -> OutputItems:
     """The output items of an assistant message."""
     items: list[_Json] = []
     warnings: list[str] = []
@@ -176,7 +178,7 @@ def output_items_of(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dial
                 "content": parts or [_output_text("")],
             }
         )
-    return Output(items + calls, tuple(warnings))
+    return OutputItems(items + calls, tuple(warnings))
 
 
 def _thoughts_in_fields(message: Mapping[str, Any], warnings: list[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nemo_gym.responses._content_parts import required_text
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")
 _FLAT_FIELDS = frozenset({"type", *_FUNCTION_FIELDS})
@@ -20,7 +20,7 @@ _TOOL_FIELDS_OFF = frozenset({"defer_loading", "async"})
 _MODES = ("auto", "none", "required")
 
 
-def chat_tools_of(tools: object, problems: Problems) -> list[dict[str, Any]]:
+def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
     """Responses tools as chat tools."""
     if not isinstance(tools, list):
         problems.add("tools", "must be a list")
@@ -44,7 +44,7 @@ def chat_tools_of(tools: object, problems: Problems) -> list[dict[str, Any]]:
     return converted
 
 
-def responses_tools_of(tools: object, problems: Problems) -> list[dict[str, Any]]:
+def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
     """Chat tools as Responses tools.
 
     `strict` is written out, because its default differs: false in chat, true in the Responses API.
@@ -67,7 +67,7 @@ def responses_tools_of(tools: object, problems: Problems) -> list[dict[str, Any]
     return converted
 
 
-def chat_tool_choice_of(choice: object, problems: Problems) -> Any:
+def chat_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
     """A Responses `tool_choice` as a chat one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
@@ -87,7 +87,7 @@ def chat_tool_choice_of(choice: object, problems: Problems) -> Any:
     return None
 
 
-def responses_tool_choice_of(choice: object, problems: Problems) -> Any:
+def responses_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
     """A chat `tool_choice` as a Responses one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
@@ -112,12 +112,12 @@ def needs_tools(choice: object) -> bool:
     return choice is not None and choice != "auto" and choice != "none"
 
 
-def _nested(tool: Mapping[str, Any], field: str, problems: Problems) -> dict[str, Any]:
+def _nested(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(tool, {"type", "name"}, f"{field}.")
     return {"type": "function", "function": {"name": required_text(tool, "name", field, problems)}}
 
 
-def _flat(tool: Mapping[str, Any], field: str, problems: Problems) -> dict[str, Any]:
+def _flat(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     function = tool.get("function")
     if not isinstance(function, dict):
         problems.add(f"{field}.function", "must be an object with `name`")
@@ -126,7 +126,7 @@ def _flat(tool: Mapping[str, Any], field: str, problems: Problems) -> dict[str, 
 
 
 def _functions_among(
-    tools: object, field: str, problems: Problems
+    tools: object, field: str, problems: ConversionProblems
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(tools, list) or not tools:
         problems.add(field, "must be a list of the tools that are allowed")
@@ -138,7 +138,7 @@ def _functions_among(
             problems.add(f"{field}[{index}].type", "only functions can be chosen")
 
 
-def _add_bad_choice(choice: object, kind: object, problems: Problems) -> None:
+def _add_bad_choice(choice: object, kind: object, problems: ConversionProblems) -> None:
     if kind is None:
         problems.add("tool_choice", f"{choice!r} is neither a mode nor a tool")
     else:

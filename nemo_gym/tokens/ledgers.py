@@ -13,7 +13,7 @@ from nemo_gym import clock as sources
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
-from nemo_gym.tokens.linkage import Ledger, Link
+from nemo_gym.tokens.linkage import CallLink, Ledger
 
 MOST_SESSIONS = 65_536
 IDLE_S = 3600.0
@@ -47,7 +47,7 @@ class Ledgers:
         history: History | None = None,
         *,
         ends_turn: bool = True,
-    ) -> Link:
+    ) -> CallLink:
         """Link a call that has ids to the session's earlier ones. One without a session has none."""
         if session is None:
             return Ledger().add(capture, history, ends_turn=ends_turn)

@@ -31,7 +31,7 @@ class Divergence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class CallLink:
     """How a call follows from earlier ones."""
 
     call: int
@@ -94,7 +94,7 @@ class Ledger:
         longest = max(tips, key=lambda tip: len(tip.history or ()), default=None)
         return longest.ids if longest is not None and longest.ends_turn else None
 
-    def add(self, capture: Capture, history: History | None = None, *, ends_turn: bool = True) -> Link:
+    def add(self, capture: Capture, history: History | None = None, *, ends_turn: bool = True) -> CallLink:
         """Link a call that has ids. `history` is what its request and its answer say, where that is known."""
         prompt, generated = capture.encoded_prompt, capture.encoded_generated
         extended = max((tip for tip in self._tips if tip.ids.begins(prompt)), key=_length, default=None)
@@ -108,9 +108,9 @@ class Ledger:
         extended.asked, extended.history = len(prompt) // ID_BYTES, history
         extended.ends_turn = ends_turn
         self._tips.sort(key=lambda tip: tip is extended)  # the one that moved last stands last
-        return Link(call, extended.ids.fingerprint, base, kept, None, extended.continues_first)
+        return CallLink(call, extended.ids.fingerprint, base, kept, None, extended.continues_first)
 
-    def _begin(self, call: int, tip: _Tip, prompt: bytes) -> Link:
+    def _begin(self, call: int, tip: _Tip, prompt: bytes) -> CallLink:
         """Link a call that extends nothing."""
         asked = tip.history[:-1] if tip.history else None
         old = max(self._tips, key=lambda old: _closeness(old, prompt, asked), default=None)
@@ -129,7 +129,7 @@ class Ledger:
             if reason is not SegmentReason.BRANCH:
                 self._tips.remove(old)
         self._open(tip)
-        return Link(call, tip.ids.fingerprint, base, kept, reason, tip.continues_first, divergence)
+        return CallLink(call, tip.ids.fingerprint, base, kept, reason, tip.continues_first, divergence)
 
     def _open(self, tip: _Tip) -> None:
         self._tips.append(tip)

@@ -17,7 +17,7 @@ from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens._packing import CallTokens, pack, unpack
 from nemo_gym.tokens.capture import Capture, fault_of_logprobs
 from nemo_gym.tokens.ids import encode_ids
-from nemo_gym.tokens.linkage import Link
+from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 
 RECORD_FIELD = "_ng_tokens"
@@ -106,7 +106,7 @@ class CallRecord:
         return wire
 
     @classmethod
-    def linked(cls, capture: Capture, link: Link, **about: Any) -> CallRecord:
+    def linked(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
         """The record of a call whose ids are known; `about` are the fields that describe it."""
         tokens = CallTokens(capture.prompt_ids[link.kept :], capture.generated_ids, capture.logprobs)
         return cls(

@@ -28,11 +28,11 @@ Item: TypeAlias = Mapping[str, Any]
 _WRITTEN_ANEW = CARRIED_FIELDS - {"routed_experts"}
 
 
-class Call(NamedTuple):
+class _Call(NamedTuple):
     """A model call and the output item that ends it."""
 
-    item: int
-    """The item's place in the output."""
+    position: int
+    """The item's index in the output."""
     record: CallRecord
 
 
@@ -41,7 +41,7 @@ def calls_of(row: Mapping[str, Any]) -> list[CallRecord]:
 
     Rows of other gyms, which have the contract's fields alone, are linked by their ids.
     """
-    return [call.record for call in read_calls(output_of(row))]
+    return [call.record for call in _read_calls(output_of(row))]
 
 
 def output_of(row: Mapping[str, Any]) -> Sequence[Item]:
@@ -51,14 +51,10 @@ def output_of(row: Mapping[str, Any]) -> Sequence[Item]:
     return output if isinstance(output, list) and all(isinstance(item, Mapping) for item in output) else []
 
 
-def read_calls(output: Sequence[Item]) -> list[Call]:
-    """The model calls whose records stand on `output`; those that can't be put together are masked."""
-    return list(_read_calls(output))
-
-
-def _read_calls(output: Sequence[Item]) -> Iterator[Call]:
+def _read_calls(output: Sequence[Item]) -> Iterator[_Call]:
+    """The model calls recorded on `output`. Calls that cannot be rebuilt are masked."""
     rebuilding, ledger = Rebuilding(), Ledger()
-    for place, item in enumerate(output):
+    for index, item in enumerate(output):
         record = read_record(item, rebuilding)
         if record is None:
             record = _foreign_record(item, ledger)
@@ -67,7 +63,7 @@ def _read_calls(output: Sequence[Item]) -> Iterator[Call]:
         fault = rebuilding.add(record)
         if fault is not None and record.masked is None:
             record = replace(record, masked=fault, tokens=None)
-        yield Call(place, record)
+        yield _Call(index, record)
 
 
 def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
@@ -121,7 +117,7 @@ def _records_in(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _rewritten(row: Mapping[str, Any], form: TokenForm) -> dict[str, Any]:
     output = output_of(row)
-    calls = read_calls(output)
+    calls = list(_read_calls(output))
     if not calls:
         return dict(row)
     segments = segments_of([call.record for call in calls]) if form is TokenForm.CONTRACT else []

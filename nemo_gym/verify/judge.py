@@ -32,12 +32,12 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from nemo_gym.config.prompts import PromptConfig, fill_prompt
 from nemo_gym.config.types import ModelServerRef
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, JudgeError
 from nemo_gym.responses.items import EasyInputMessage
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.transport.server_client import ServerClient
 from nemo_gym.verify.answers import final_text
-from nemo_gym.verify.judge_calls import JudgeError, call_judge
+from nemo_gym.verify.judge_calls import call_judge
 
 T = TypeVar("T")
 

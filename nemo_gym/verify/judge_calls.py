@@ -19,27 +19,17 @@ import orjson
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from nemo_gym import failures
-from nemo_gym.failures import DeadlineError, GymError
+from nemo_gym.failures import JUDGE_FAILED, DeadlineError, Failure, GymError, JudgeError
+from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 
 if TYPE_CHECKING:
     from nemo_gym.transport.server_client import ServerClient
 
-JUDGE_FAILED = "judge_failed"
 _LONGEST_ERROR = 2000
 
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
 ModelT = TypeVar("ModelT", bound=BaseModel)
-
-
-class JudgeError(failures.JudgeError):
-    """The judge gave no usable verdict. A message is enough to raise it."""
-
-    def __init__(
-        self, message: str = "the judge gave no verdict", *, code: str = JUDGE_FAILED, **details: Any
-    ) -> None:
-        super().__init__(message, code=code, **{"retryable": True, **details})
 
 
 async def call_judge(
@@ -66,7 +56,7 @@ async def reraise_judge_errors(call: Awaitable[ResultT]) -> ResultT:
     """
     try:
         return await call
-    except (failures.JudgeError, DeadlineError):
+    except (JudgeError, DeadlineError):
         raise
     except Exception as error:
         raise _judge_error_of(error) from error
@@ -75,7 +65,7 @@ async def reraise_judge_errors(call: Awaitable[ResultT]) -> ResultT:
 def _judge_error_of(error: Exception) -> JudgeError:
     # A peer's error answer carries the failure that its server reported, if that is one of ours.
     failure = error.failure if isinstance(error, GymError) else getattr(error, "failure", None)
-    if not isinstance(failure, failures.Failure):
+    if not isinstance(failure, Failure):
         return JudgeError(f"{type(error).__name__}: {error}")
     return JudgeError(failure.message, retryable=failure.retryable, remedy=failure.remedy, peer=failure.peer)
 
@@ -95,7 +85,7 @@ def judge_failsafe(
     async def verify_or_report(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | Response:
         try:
             return await verify(*args, **kwargs)
-        except failures.JudgeError as error:
+        except JudgeError as error:
             given = signature.bind(*args, **kwargs).arguments
             row = _request_row(given.values())
             if row is None:
@@ -113,11 +103,11 @@ def _request_row(arguments: Any) -> dict[str, Any] | None:
     return None
 
 
-def _marks_of(error: failures.JudgeError) -> dict[str, Any]:
+def _marks_of(error: JudgeError) -> dict[str, Any]:
     reason = error.failure.message[:_LONGEST_ERROR]
     return {
-        "reward": 0.0,
-        "_ng_failure_class": JUDGE_FAILED,
+        REWARD_KEY: 0.0,
+        FAILURE_CLASS_KEY: JUDGE_FAILED,
         "_ng_failure_judge_error": reason,
         "mask_sample": True,
         "failure_kind": JUDGE_FAILED,

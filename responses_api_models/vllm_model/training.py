@@ -17,7 +17,7 @@ from nemo_gym.tokens.capture import Capture, capture_chat
 from nemo_gym.tokens.histories import History, history_of, said_in, thoughts_in
 from nemo_gym.tokens.ids import IdSequence
 from nemo_gym.tokens.ledgers import Ledgers
-from nemo_gym.tokens.linkage import Link, exact_reason
+from nemo_gym.tokens.linkage import CallLink, exact_reason
 from nemo_gym.tokens.probing import LogprobsMode
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
@@ -160,7 +160,7 @@ class CallRecorder:
             said_in({"role": "assistant", **answer}, self._dialect),
         )
 
-    async def _told_exactly(self, link: Link, call: EngineCall) -> Link:
+    async def _told_exactly(self, link: CallLink, call: EngineCall) -> CallLink:
         """`link` with the reason that the texts tell, where the messages alone can't."""
         if link.divergence is None or link.reason is not SegmentReason.TEMPLATE_REWRITE:
             return link

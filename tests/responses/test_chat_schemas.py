@@ -5,10 +5,10 @@ from openai.types.chat import ChatCompletion as OpenAIChatCompletion
 from pydantic import ValidationError
 
 from nemo_gym.responses.chat_schemas import (
+    ChatChoice,
     ChatCompletion,
     ChatCompletionCreateParams,
     ChatCompletionMessageForTraining,
-    Choice,
     MessageCustomToolCall,
     MessageToolCall,
 )
@@ -74,20 +74,20 @@ def test_an_object_of_the_openai_package_is_accepted() -> None:
 
 def test_an_older_engine_s_call_without_type_is_a_function_call() -> None:
     message = {"content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]}
-    calls = Choice.model_validate({"message": message}).message.tool_calls
+    calls = ChatChoice.model_validate({"message": message}).message.tool_calls
     assert calls is not None
     assert calls[0].model_dump(exclude_unset=True)["type"] == "function"
 
 
 def test_a_message_with_tokens_is_the_training_twin() -> None:
-    choice = Choice.model_validate({"message": {"content": "hi", **TOKENS}})
+    choice = ChatChoice.model_validate({"message": {"content": "hi", **TOKENS}})
     assert isinstance(choice.message, ChatCompletionMessageForTraining)
     assert choice.message.generation_token_ids == [2]
 
 
 def test_a_message_with_some_token_fields_must_have_all() -> None:
     with pytest.raises(ValidationError, match="generation_log_probs"):
-        Choice.model_validate({"message": {"content": "hi", "prompt_token_ids": [1]}})
+        ChatChoice.model_validate({"message": {"content": "hi", "prompt_token_ids": [1]}})
 
 
 REQUEST: dict[str, Any] = {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
 from nemo_gym.responses._content_parts import chat_parts_of, responses_parts_of
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"type": "input_text", "text": "x"}, {"type": "text", "text": "x"}),
@@ -34,7 +34,7 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("responses_part", "chat_part"), PAIRS)
 def test_each_part_has_its_counterpart(responses_part: dict[str, Any], chat_part: dict[str, Any]) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert chat_parts_of([responses_part], "content", problems) == [chat_part]
     assert responses_parts_of([chat_part], "content", problems) == [responses_part]
     assert not problems
@@ -42,7 +42,7 @@ def test_each_part_has_its_counterpart(responses_part: dict[str, Any], chat_part
 
 @given(st.lists(st.sampled_from([pair[0] for pair in PAIRS])))
 def test_parts_keep_their_order_there_and_back(parts: list[dict[str, Any]]) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert responses_parts_of(chat_parts_of(parts, "content", problems), "content", problems) == parts
     assert not problems
 
@@ -62,7 +62,7 @@ def test_parts_keep_their_order_there_and_back(parts: list[dict[str, Any]]) -> N
     ],
 )
 def test_a_part_that_chat_lacks_is_named(part: Any, field: str) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     chat_parts_of([part], "at", problems)
     with pytest.raises(InputError) as caught:
         problems.raise_if_any("chat")
@@ -80,7 +80,7 @@ def test_a_part_that_chat_lacks_is_named(part: Any, field: str) -> None:
     ],
 )
 def test_a_part_that_the_responses_api_lacks_is_named(part: Any, field: str) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     responses_parts_of([part], "at", problems)
     with pytest.raises(InputError) as caught:
         problems.raise_if_any("responses")

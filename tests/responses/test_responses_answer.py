@@ -5,7 +5,7 @@ import pytest
 from openai.types.responses import Response
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import Answer, Dialect, FinishKind, InlineThinking, response_of_chat
+from nemo_gym.responses import ConvertedAnswer, Dialect, FinishKind, InlineThinking, response_of_chat
 
 Ids = Callable[[str], str]
 
@@ -35,7 +35,9 @@ def chat(reason: str = "stop", *, usage: Any = USAGE, logprobs: Any = None, **me
     }
 
 
-def answer_of(body: dict[str, Any], ids: Ids, dialect: Dialect | None = None, **params: Any) -> Answer:
+def answer_of(
+    body: dict[str, Any], ids: Ids, dialect: Dialect | None = None, **params: Any
+) -> ConvertedAnswer:
     answer = response_of_chat(
         body, {"input": "hi", **params}, ids=ids, now=1760000000.7, dialect=dialect or Dialect()
     )

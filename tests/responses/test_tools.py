@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses.problems import Problems
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import (
     chat_tool_choice_of,
     chat_tools_of,
@@ -20,21 +20,21 @@ NESTED = {
 }
 
 
-def refused_field(problems: Problems) -> str | None:
+def refused_field(problems: ConversionProblems) -> str | None:
     with pytest.raises(InputError) as caught:
         problems.raise_if_any("the other API")
     return caught.value.failure.param
 
 
 def test_functions_are_nested_and_flattened() -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert chat_tools_of([FLAT], problems) == [NESTED]
     assert responses_tools_of([NESTED], problems) == [FLAT]
     assert not problems
 
 
 def test_strict_is_kept_where_it_is_given_and_written_out_where_its_default_differs() -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert chat_tools_of([{**FLAT, "strict": False}], problems)[0]["function"]["strict"] is False
     assert "strict" not in chat_tools_of([{**FLAT, "strict": None}], problems)[0]["function"]
     bare = {"type": "function", "function": {"name": "f"}}
@@ -44,7 +44,7 @@ def test_strict_is_kept_where_it_is_given_and_written_out_where_its_default_diff
 
 @pytest.mark.parametrize("kind", ["web_search", "code_interpreter", "mcp", "custom", None])
 def test_a_hosted_tool_is_named(kind: str | None) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     chat_tools_of([FLAT, {"type": kind}], problems)
     assert refused_field(problems) == "tools[1].type"
 
@@ -54,13 +54,13 @@ def test_a_hosted_tool_is_named(kind: str | None) -> None:
     [({"defer_loading": True}, "tools[0].defer_loading"), ({"function": {}}, "tools[0].function")],
 )
 def test_what_a_chat_function_cannot_say_is_named(extra: Any, field: str) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     chat_tools_of([{**FLAT, **extra}], problems)
     assert refused_field(problems) == field
 
 
 def test_options_that_are_off_say_nothing() -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert chat_tools_of([{**FLAT, "defer_loading": False, "output_schema": None}], problems) == [NESTED]
     assert not problems
 
@@ -85,7 +85,7 @@ def test_options_that_are_off_say_nothing() -> None:
     ],
 )
 def test_each_choice_has_its_counterpart(responses_choice: Any, chat_choice: Any) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     assert chat_tool_choice_of(responses_choice, problems) == chat_choice
     assert responses_tool_choice_of(chat_choice, problems) == responses_choice
     assert not problems
@@ -103,7 +103,7 @@ def test_each_choice_has_its_counterpart(responses_choice: Any, chat_choice: Any
     ],
 )
 def test_a_choice_that_chat_lacks_is_named(choice: Any, field: str) -> None:
-    problems = Problems()
+    problems = ConversionProblems()
     chat_tool_choice_of(choice, problems)
     assert refused_field(problems) == field
 

@@ -115,7 +115,7 @@ async def test_the_rollout_s_end_is_not_the_judge_s_fault(error: BaseException) 
 
 def test_a_message_is_enough_to_raise_it() -> None:
     error = JudgeError("no score")
-    assert isinstance(error, failures.JudgeError)
+    assert JudgeError is failures.JudgeError
     assert (str(error), error.failure.retryable) == ("no score", True)
 
 

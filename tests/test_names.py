@@ -1,0 +1,97 @@
+"""Public class names are unique in the package, and modules at the ecosystem's import paths only re-export."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
+
+STILL_DUPLICATED = frozenset(
+    {
+        "Address",
+        "Answer",
+        "Dialect",
+        "Engine",
+        "Fault",
+        "Gym",
+        "Inspection",
+        "Limits",
+        "Output",
+        "Plan",
+        "Policy",
+        "Reply",
+        "Rollout",
+        "RolloutOptions",
+        "RunKeys",
+        "Sandbox",
+        "Sources",
+    }
+)
+"""Names that still have two definitions. Remove an entry as soon as its name is unique; add none."""
+
+CONTENT_MODULES = frozenset({"__init__", "clock", "failures", "names", "paths"})
+"""The modules directly under `nemo_gym/` that hold definitions. Every other one is an import path."""
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def public_classes() -> dict[str, list[str]]:
+    """The places of every public class, nested ones and those of private modules included, by name."""
+    places = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(f"{path.relative_to(PACKAGE.parent)}:{node.lineno}")
+    return places
+
+
+def test_no_public_class_name_is_defined_twice() -> None:
+    twice = {name: places for name, places in public_classes().items() if len(places) > 1}
+    unexpected = {name: places for name, places in twice.items() if name not in STILL_DUPLICATED}
+    assert not unexpected, f"rename one of each: {unexpected}"
+
+
+def test_the_list_of_duplicated_names_holds_no_unique_name() -> None:
+    places = public_classes()
+    unique = {name for name in STILL_DUPLICATED if len(places[name]) < 2}
+    assert not unique, f"remove from STILL_DUPLICATED: {sorted(unique)}"
+
+
+IMPORT_PATHS = sorted(
+    path
+    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("servers/*.py")]
+    if path.parent != PACKAGE or path.stem not in CONTENT_MODULES
+)
+
+
+def is_reexport(statement: ast.stmt) -> bool:
+    """Whether the statement is an import, the docstring, or an assignment of a plain name or of `__all__`."""
+    match statement:
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return True
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return isinstance(value, ast.Name | ast.Attribute)
+    return False
+
+
+@pytest.mark.parametrize("path", IMPORT_PATHS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_at_an_import_path_only_reexports(path: Path) -> None:
+    logic = [f"line {statement.lineno}" for statement in parsed(path).body if not is_reexport(statement)]
+    assert not logic
+
+
+@pytest.mark.parametrize(
+    "code", ["def f(): ...", "class C: ...", "if True: import os", "x = f()", "X = 1", "for i in (): ..."]
+)
+def test_a_definition_is_no_reexport(code: str) -> None:
+    assert not any(map(is_reexport, ast.parse(code).body))
