@@ -12,22 +12,13 @@ PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
 
 STILL_DUPLICATED = frozenset(
     {
-        "Address",
-        "Answer",
         "Dialect",
         "Engine",
-        "Fault",
         "Gym",
-        "Inspection",
-        "Limits",
-        "Output",
         "Plan",
         "Policy",
         "Reply",
-        "Rollout",
-        "RolloutOptions",
         "RunKeys",
-        "Sandbox",
         "Sources",
     }
 )
