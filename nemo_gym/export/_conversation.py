@@ -1,20 +1,20 @@
-"""A rollout as chat messages: what the policy was given, and everything from its first word on.
+"""A rollout as chat messages: the prompt, and everything from the policy's first message on.
 
-The messages are those of `nemo_gym.responses`, so an export says what an engine was sent. Ids of tool calls are made
-anew, in order: they are random in a row, and neither a thing to learn nor a reason for equal rows to differ.
+`nemo_gym.responses` converts the messages, as for an engine. Ids of tool calls are replaced by consecutive ones: the
+ids in a row are random, should not be learned, and would make equal rows differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._formats import Options
-from nemo_gym.export._rollouts import ScoredRollout
+from nemo_gym.export._formats import Format, Options
+from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import InputError
 from nemo_gym.responses import chat_request_of
@@ -26,24 +26,24 @@ from nemo_gym.tokens.rows import output_of
 Message = dict[str, Any]
 
 _REWRITTEN = frozenset({SegmentReason.COMPACTED, SegmentReason.EDITED, SegmentReason.BRANCH})
-"""After these, the items of a row in their order are no conversation that the policy saw."""
+"""Reasons after which the items of a row, in order, are not a conversation that the policy saw."""
 LOSSES_OF_TEXT = (Loss.REASONING, Loss.UNSAMPLED_TURNS, Loss.TRAILING_OUTPUTS)
-"""What messages may fail to say; the first where reasoning is dropped."""
+"""The losses of messages; the first one occurs where reasoning is dropped."""
 _SAMPLED = "generation_token_ids"
-"""A field that the conversion takes along from an item to its message: marks what the policy wrote."""
+"""A field that the conversion copies from an item to its message. It marks the messages that the policy wrote."""
 
 
 class TextOptions(Options):
-    """How messages are written."""
+    """The options of formats with messages."""
 
     reasoning: Literal["inline", "field", "drop"] = Field(
         "inline",
-        description="Reasoning as `<think>…</think>` at the head of the text, as `reasoning_content`, or not at all.",
+        description="Reasoning as `<think>…</think>` at the start of the text, as `reasoning_content`, or not at all.",
     )
     arguments: Literal["object", "string"] = Field(
         "object",
-        description="Arguments of tool calls as objects, as chat templates want them, or as JSON text. "
-        "Columns of Parquet need JSON text.",
+        description="Arguments of tool calls as objects, as chat templates expect them, or as JSON text. "
+        "Parquet columns need JSON text.",
     )
 
 
@@ -55,11 +55,11 @@ class ChatTranscript:
     completion: list[Message]
     """From the policy's first message to its last."""
     sampled: frozenset[int]
-    """The places in `completion` of the messages that the policy wrote."""
+    """The indices in `completion` of the messages that the policy wrote."""
     tools: list[dict[str, Any]]
-    """In the form of Chat Completions."""
+    """Tools in the form of Chat Completions."""
     losses: tuple[Loss, ...]
-    """What these messages don't say, where all of the completion is trained on."""
+    """The losses if the whole completion is trained on."""
 
     @property
     def messages(self) -> list[Message]:
@@ -67,15 +67,40 @@ class ChatTranscript:
 
     @property
     def losses_of_sft(self) -> tuple[Loss, ...]:
-        """The losses where every assistant message is trained on, those of the prompt too."""
+        """The losses if every assistant message is trained on, including those of the prompt."""
         has_examples = any(message["role"] == "assistant" for message in self.prompt)
         return (*self.losses, *([Loss.UNSAMPLED_TURNS] if has_examples else []))
+
+    @property
+    def tools_column(self) -> dict[str, str]:
+        """`tools` as JSON text; empty if there are none."""
+        return {"tools": orjson.dumps(self.tools).decode()} if self.tools else {}
+
+
+TextOptionsT = TypeVar("TextOptionsT", bound=TextOptions)
+
+
+class TextFormat(Format[TextOptionsT]):
+    """The base of formats with messages."""
+
+    def chats(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
+        """Yield the group's selected rollouts with their messages; leave out those without."""
+        return self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
+
+    def first_chat(self, group: Group) -> Iterator[tuple[ScoredRollout, ChatTranscript]]:
+        """Yield the first rollout that has messages, for formats with one row per task; leave out the others."""
+        for place, (rollout, chat) in enumerate(self.chats(group)):
+            if place:
+                self.report.leave_out(rollout, LeftOut.REPEATED_TASK)
+            else:
+                self.report.export()
+                yield rollout, chat
 
 
 def conversation_of(
     rollout: ScoredRollout, options: TextOptions, *, text_only: bool = True
 ) -> ChatTranscript:
-    """The messages of `rollout`. Raises `Unsuitable` where messages can't say what happened."""
+    """Return the messages of `rollout`. Raises `Unsuitable` if messages can't represent it."""
     output = output_of(rollout.row)
     if any(_reason_of(item) in _REWRITTEN for item in output):
         raise Unsuitable(LeftOut.REWRITTEN_HISTORY)
@@ -98,10 +123,10 @@ def conversation_of(
         losses.add(Loss.UNSAMPLED_TURNS)
     if options.reasoning == "drop" and _has_reasoning(given, output):
         losses.add(Loss.REASONING)
-    tidy = _Tidying(options, text_only)
+    writer = _MessageWriter(options, text_only)
     return ChatTranscript(
-        prompt=[tidy.message(message) for message in prompt],
-        completion=[tidy.message(message) for message in completion],
+        prompt=[writer.message(message) for message in prompt],
+        completion=[writer.message(message) for message in completion],
         sampled=sampled,
         tools=body.get("tools", []),
         losses=tuple(losses),
@@ -141,14 +166,14 @@ def _input_items(params: Mapping[str, Any]) -> list[Any]:
 
 
 def _plain(item: Any) -> Any:
-    """An item without what model servers add for trainers."""
+    """Return an item without the fields that model servers add for trainers."""
     if not isinstance(item, Mapping):
         return item
     return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
 
 
 def _marked(output: Any) -> list[Any]:
-    """The output's items; those that end a model call are marked, or all where no call can be told from another."""
+    """Return the output's items with the last item of each model call marked; all are marked if calls are unknown."""
     ends = [RECORD_FIELD in item or bool(item.get(_SAMPLED)) for item in output]
     marks = ends if any(ends) else [True] * len(output)
     return [
@@ -177,8 +202,8 @@ def _has_reasoning(given: list[Any], output: Any) -> bool:
     return any(isinstance(item, Mapping) and item.get("type") == "reasoning" for item in [*given, *output])
 
 
-class _Tidying:
-    """Writes the messages of one conversation in the wanted form."""
+class _MessageWriter:
+    """Writes the messages of one conversation with the options applied."""
 
     def __init__(self, options: TextOptions, text_only: bool) -> None:
         self._arguments_as_objects = options.arguments == "object"
@@ -187,18 +212,18 @@ class _Tidying:
         self._names: dict[str, str] = {}
 
     def message(self, message: Message) -> Message:
-        tidy: Message = {"role": message["role"], "content": self._content(message.get("content"))}
+        written: Message = {"role": message["role"], "content": self._content(message.get("content"))}
         reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), None)
         if reasoning is not None:
-            tidy["reasoning_content"] = reasoning
+            written["reasoning_content"] = reasoning
         if message.get("tool_calls"):
-            tidy["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
+            written["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
         if message["role"] == "tool":
-            tidy["tool_call_id"] = self._id(message["tool_call_id"])
-            tidy["name"] = self._name_of(tidy["tool_call_id"])
+            written["tool_call_id"] = self._id(message["tool_call_id"])
+            written["name"] = self._name_of(written["tool_call_id"])
         elif message.get("name") is not None:
-            tidy["name"] = message["name"]
-        return tidy
+            written["name"] = message["name"]
+        return written
 
     def _content(self, content: Any) -> Any:
         if not isinstance(content, list):
@@ -231,9 +256,9 @@ class _Tidying:
 
     def _name_of(self, call: str) -> str:
         if call not in self._names:
-            raise Unsuitable(LeftOut.TURN_ORDER, "an output belongs to no call")
+            raise Unsuitable(LeftOut.TURN_ORDER, "a tool output has no call")
         return self._names[call]
 
     def _id(self, given: str) -> str:
-        """`call00000`, `call00001`, …: nine letters and digits, which is what the strictest templates take."""
+        """`call00000`, `call00001`, …: nine letters and digits, which the strictest chat templates accept."""
         return self._ids.setdefault(given, f"call{len(self._ids):05d}")

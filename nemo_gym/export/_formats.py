@@ -1,8 +1,7 @@
-"""What a format is, and which there are.
+"""The base class of export formats, and the list of formats.
 
 A format is a module of this package with one class: its name, its options, and `rows`, which turns the selected
-rollouts of a group into rows. Every rollout that it is given it tells the report as exported, or leaves it out for
-a reason.
+rollouts of a group into rows. It reports every rollout that it gets as exported, or leaves it out for a reason.
 """
 
 from __future__ import annotations
@@ -32,20 +31,26 @@ class Options(BaseModel):
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 FINISHED = frozenset({Outcome.COMPLETED})
-"""For what is learnt by heart: an answer that was cut off is no example."""
+"""The outcomes for supervised examples: a truncated answer is not one."""
 
 
 class Format(ABC, Generic[OptionsT]):
-    """One way to write rollouts down, at work on one export."""
+    """An export format, instantiated for one export."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What a row is, and who reads it."""
+    """The content of a row and the trainer that reads it."""
     options_type: ClassVar[type[Options]] = Options
     losses: ClassVar[tuple[Loss, ...]]
-    """What it may fail to carry of a rollout that it exports."""
+    """The losses that exported rollouts may have."""
     example: ClassVar[str]
     """A command line; the rollouts are in `rollouts.jsonl`."""
+    endings: tuple[str, ...] = ENDINGS
+    """The endings of files that the target reads."""
+    outcomes: frozenset[Outcome] = SCORED_OUTCOMES
+    """The outcomes that are exported by default."""
+    merges_equal_rows: bool = False
+    """Write duplicate rows once by default. Formats whose rows name their rollout have none."""
 
     def __init__(self, options: OptionsT, report: Report) -> None:
         self.options = options
@@ -53,27 +58,12 @@ class Format(ABC, Generic[OptionsT]):
 
     @classmethod
     def defaults(cls, files: RolloutFiles) -> Mapping[str, Any]:
-        """What the input tells of options that are not given."""
+        """Return the options whose default depends on the input."""
         return {}
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """The endings of files that the target reads."""
-        return ENDINGS
-
-    @property
-    def outcomes(self) -> frozenset[Outcome]:
-        """Those that are exported unless the user says otherwise."""
-        return SCORED_OUTCOMES
-
-    @property
-    def merges_equal_rows(self) -> bool:
-        """Whether equal rows are one unless the user says otherwise. Rows that name their rollout never are."""
-        return False
 
     @abstractmethod
     def rows(self, group: Group) -> Iterator[Row]:
-        """The rows of a group's selected rollouts."""
+        """Yield the rows of a group's selected rollouts."""
 
 
 _CLASSES: Mapping[str, str] = {
@@ -93,7 +83,7 @@ NAMES = tuple(_CLASSES)
 
 
 def find_format(name: str) -> type[Format[Any]]:
-    """The format of that name, written with dashes or underscores. Raises `ConfigError` with the nearest name."""
+    """Return the format of that name, with dashes or underscores. Raises `ConfigError` with the nearest name."""
     wanted = name.replace("-", "_")
     if wanted not in _CLASSES:
         raise ConfigError(

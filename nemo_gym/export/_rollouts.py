@@ -1,9 +1,8 @@
-"""Rollouts as an export sees them: scored rows, in groups of one task.
+"""The input of an export: scored rows, grouped by task.
 
-A group's baseline is over all of its scored rollouts, whichever of them are then selected for the export; failed
-attempts are in none, and neither are rollouts that are marked as not to be trained on. Rows stand in a file in the
-order in which they finished, so a first pass counts the rows of each task and a second hands out a group when its last
-row is there: what is in memory are the groups in flight.
+A group's baseline is over all of its scored rollouts, including those that filters reject; failed attempts and masked
+rollouts are excluded. Rows are in the order in which they finished. A first pass counts the rows of each task, and a
+second yields a group when its last row was read, so only incomplete groups are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.export.report import LeftOut, Report, Unsuitable
+from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
@@ -38,38 +37,37 @@ class ScoredRollout:
 
     row: Mapping[str, Any]
     name: str
-    """Where it stands: `<file>:<line>`."""
+    """`<file>:<line>`."""
     task: str
-    """The group it belongs to, within the export."""
+    """The group that it belongs to, within the export."""
     reward: float
     outcome: Outcome
 
     @property
     def repeat(self) -> int:
-        """Which rollout of its task it is."""
+        """The number of the rollout within its task."""
         repeat = self.row.get(ROLLOUT_INDEX_KEY)
         return repeat if isinstance(repeat, int) else 0
 
     @property
     def environment(self) -> str:
-        """The agent that ran it; empty where the row names none."""
+        """The agent that ran it; empty if the row names none."""
         reference = self.row.get(AGENT_REF_KEY)
         return str(reference.get("name", "")) if isinstance(reference, Mapping) else ""
 
     @property
     def params(self) -> Mapping[str, Any]:
         """Its `responses_create_params`."""
-        params = self.row.get(PARAMS_KEY)
-        return params if isinstance(params, Mapping) else {}
+        return _params_of(self.row)
 
     @property
     def task_number(self) -> int:
-        """The task's place in its dataset; for rows of others, a number made of its prompt."""
+        """The task's index in its dataset; for rows without one, a number derived from the prompt."""
         number = self.row.get(TASK_INDEX_KEY)
         return number if isinstance(number, int) else int.from_bytes(prompt_fingerprint(self.row)[:6])
 
     def read_segments(self) -> list[Segment]:
-        """The token sequences to train on. Raises `Unsuitable` where there are none."""
+        """Return the token sequences to train on. Raises `Unsuitable` if there are none."""
         segments = segments_of(self.calls)
         if not segments:
             raise Unsuitable(LeftOut.NO_TOKENS)
@@ -81,19 +79,19 @@ class ScoredRollout:
         return calls_of(self.row)
 
     @property
-    def has_masked_calls(self) -> bool:
-        """Whether a model call has no ids to train on."""
-        return any(call.masked for call in self.calls)
+    def losses_of_tokens(self) -> list[Loss]:
+        """`MASKED_CALLS` if a model call has no ids to train on."""
+        return [Loss.MASKED_CALLS] if any(call.masked for call in self.calls) else []
 
     @property
     def policy_versions(self) -> list[PolicyVersion]:
-        """The policy's versions that took part, in their order."""
+        """The versions of the policy that made its calls, in order."""
         versions = [call.policy_version for call in self.calls if call.policy_version is not None]
         return list(dict.fromkeys(versions))
 
     @property
     def output_tokens(self) -> int | None:
-        """How many tokens the policy wrote, by the engine's count; None where the row doesn't tell."""
+        """The number of tokens that the policy wrote, counted by the engine; None if the row lacks it."""
         response = self.row.get("response")
         usage = response.get("usage") if isinstance(response, Mapping) else None
         counted = usage.get("output_tokens") if isinstance(usage, Mapping) else None
@@ -109,15 +107,15 @@ class Group:
 
     task: str
     fingerprint: bytes
-    """Names the task's prompt, in any file and on any machine."""
+    """Identifies the task's prompt in any file and on any machine."""
     members: list[ScoredRollout]
-    """All that were scored and not masked, by their repeat."""
+    """The rollouts that are scored and not masked, ordered by repeat."""
     selected: list[ScoredRollout]
-    """Those of them that the export takes."""
+    """The members that passed the filters."""
 
     @property
     def has_equal_rewards(self) -> bool:
-        """Whether the members' rewards differ by no more than rounding does."""
+        """Return whether the members' rewards are equal up to rounding."""
         rewards = [member.reward for member in self.members]
         return math.isclose(min(rewards), max(rewards), rel_tol=1e-9, abs_tol=1e-12)
 
@@ -133,42 +131,44 @@ class Group:
 
 
 def prompt_fingerprint(row: Mapping[str, Any]) -> bytes:
-    """16 bytes that name what the policy is asked: instructions, input and tools."""
-    params = row.get(PARAMS_KEY)
-    params = params if isinstance(params, Mapping) else {}
+    """A 16-byte digest of the prompt: instructions, input and tools."""
+    params = _params_of(row)
     prompt = [params.get("instructions"), params.get("input"), params.get("tools") or None]
     return hashlib.blake2b(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _params_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = row.get(PARAMS_KEY)
+    return params if isinstance(params, Mapping) else {}
 
 
 class RolloutFiles:
     """The input of an export."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Raises `ConfigError` for a file that isn't there, or named twice."""
+        """Raises `ConfigError` for a file that does not exist or is named twice."""
         self.paths = [locate(path) for path in paths]
         if len(set(self.paths)) < len(self.paths):
             raise ConfigError(
-                "a file is given twice in +input", code="duplicate_input", remedy="Name each file once."
+                "a file is named twice in +input", code="duplicate_input", remedy="Name each file once."
             )
-        self._rows: Counter[str] | None = None
 
-    def _count(self) -> Counter[str]:
-        """How many rows each task has."""
-        if self._rows is None:
-            self._rows = Counter(task for _, _, task in self._lines() if task is not None)
-        return self._rows
+    @cached_property
+    def _rows(self) -> Counter[str]:
+        """The number of rows of each task."""
+        return Counter(task for _, _, task in self._lines() if task is not None)
 
     @property
     def largest_group(self) -> int:
-        """The number of rows of the task that has the most."""
-        return max(self._count().values(), default=0)
+        """The largest number of rows of a task."""
+        return max(self._rows.values(), default=0)
 
     def groups(self, report: Report) -> Iterator[Group]:
-        """Every task that has a rollout to train on, with all of them.
+        """Yield every task that has a scored, unmasked rollout, with all of them.
 
         Raises `ConfigError` for a file that is damaged.
         """
-        missing = self._count().copy()
+        missing = self._rows.copy()
         opened: dict[str, list[ScoredRollout]] = {}
         for path, line, task in self._lines():
             report.read += 1
@@ -184,7 +184,7 @@ class RolloutFiles:
                 yield _group_of(task, opened.pop(task))
 
     def _lines(self) -> Iterator[tuple[Path, Line, str | None]]:
-        """Every line with the task that it belongs to; None for a last line that was cut off."""
+        """Yield every line with its task; None for a truncated last line."""
         for number, path in enumerate(self.paths):
             prefix = f"{number}:" if len(self.paths) > 1 else ""
             for line in read_lines(path):
@@ -197,7 +197,7 @@ def _is_whole(line: Line) -> bool:
 
 
 def _task_of(line: Line, path: Path) -> str | None:
-    """The task that a row belongs to: its number, or for rows without one its prompt."""
+    """Return the task of a row: its index, or a digest of its prompt if it has none."""
     identity = identity_at(line.content)
     if identity is not None and _is_whole(line):
         return str(identity.task)
@@ -212,7 +212,7 @@ def _task_of(line: Line, path: Path) -> str | None:
 
 
 def _parsed(line: Line, path: Path) -> dict[str, Any]:
-    """The row on a line. Raises `ConfigError` where there is none."""
+    """Return the row of a line. Raises `ConfigError` if it is not a JSON object."""
     try:
         row = orjson.loads(line.content)
     except orjson.JSONDecodeError as error:
@@ -226,7 +226,7 @@ def _not_a_row(path: Path, line: Line, problem: str) -> ConfigError:
     return ConfigError(
         f"{path}:{line.number}: the line {problem}",
         code="damaged_input",
-        remedy="+input names a file of scored rows, as ng_collect_rollouts writes it.",
+        remedy="+input must name a file of scored rows from ng_collect_rollouts.",
     )
 
 

@@ -1,7 +1,7 @@
-"""Splits of an export: which of them a task belongs to is told by its prompt alone.
+"""The splits of an export. The prompt alone decides the split of a task.
 
-So a task is in the same split in every export, on every machine, however many tasks were added since; all rollouts
-of a task stay together, and so do tasks that ask the same.
+A task is therefore in the same split in every export, on every machine, even after tasks were added. All rollouts of a
+task stay together, and so do tasks with the same prompt.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from nemo_gym.export._rollouts import Group
 from nemo_gym.failures import ConfigError
 
 SplitBy = Literal["prompt", "task"]
-"""By the prompt, or for environments that ask every time the same, by the task's number."""
+"""Split by the prompt, or by the task's number for environments whose prompts are all equal."""
 _NAME = re.compile(r"[\w.-]+")
 
 
 class Splits:
-    """The shares of an export."""
+    """Assigns groups to splits by their shares."""
 
     def __init__(self, shares: Mapping[str, float], by: SplitBy = "prompt") -> None:
-        """Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for unfit names."""
+        """Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for invalid names."""
         if any(not share > 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1.0):
-            told = ", ".join(f"{name}={share:g}" for name, share in shares.items())
+            given = ", ".join(f"{name}={share:g}" for name, share in shares.items())
             raise ConfigError(
-                f"the shares of +splits must be above 0 and add up to 1, not: {told}",
+                f"the shares of +splits must be above 0 and add up to 1, not: {given}",
                 code="bad_splits",
                 remedy="For example: +splits={train:0.9,validation:0.1}.",
             )
-        if unfit := [name for name in shares if not _NAME.fullmatch(name)]:
+        if invalid := [name for name in shares if not _NAME.fullmatch(name)]:
             raise ConfigError(
-                f"the names of +splits become parts of files' names, which can't be: {', '.join(map(repr, unfit))}",
+                f"the names of +splits become parts of file names; these can't: {', '.join(map(repr, invalid))}",
                 code="bad_splits",
                 remedy="Use letters, digits, `_`, `-` and `.`.",
             )
@@ -50,7 +50,7 @@ class Splits:
         return [name for name, _ in self._bounds]
 
     def of(self, group: Group) -> str:
-        """The split of a task."""
+        """Return the split of a group."""
         key = group.fingerprint if self._by == "prompt" else group.task.encode()
         place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64
         return next((name for name, bound in self._bounds if place < bound), self._bounds[-1][0])

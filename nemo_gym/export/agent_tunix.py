@@ -1,10 +1,10 @@
-"""Agent-Tunix: what Google Tunix's GRPO learners (JAX) take.
+"""Agent-Tunix: rows for Google Tunix's GRPO learners (JAX).
 
-- `form=trajectories`: a rollout a row, with the fields of Tunix's own trajectories in `Token` mode: `prompt_tokens`,
+- `form=trajectories`: one row per rollout, with the fields of Tunix's trajectories in `Token` mode: `prompt_tokens`,
   then `conversation_tokens` with `conversation_masks` (1 where the policy sampled) and `old_logprobs`, beside
   `conversation_text`, `trajectory_reward`, `policy_version`, `group_id`, `pair_index` and `original_input`. The learner
-  reshapes rewards to (groups, `num_generations`), so that every group has exactly that many rows, one after the other.
-- `form=tasks`: a task a row, `prompts`, `question` and `answer` as text: the dataset of Agent-Tunix, whose learner
+  reshapes rewards to (groups, `num_generations`), so every group has exactly that many consecutive rows.
+- `form=tasks`: one row per task, `prompts`, `question` and `answer` as text: the dataset of Agent-Tunix, whose learner
   samples itself.
 """
 
@@ -15,25 +15,25 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._conversation import ChatTranscript, TextOptions, conversation_of
-from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, conversation_of
+from nemo_gym.export._formats import Row
 from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.tokens.segments import Segment
 
 ANSWER_KEYS = ("expected_answer", "answer", "ground_truth", "target")
-"""Where environments keep the right answer, the first that is there counts."""
+"""Fields in which environments keep the expected answer; the first one present is used."""
 
 
 class AgentTunixOptions(TextOptions):
     form: Literal["trajectories", "tasks"] = Field("trajectories", description="Rollouts, or tasks.")
     num_generations: int = Field(
-        description="The group's size, as in Tunix's GRPOConfig; the most rollouts that a task has unless given.",
+        description="The group size, as in Tunix's GRPOConfig; by default the largest number of rollouts of a task.",
         ge=2,
     )
 
 
-class AgentTunix(Format[AgentTunixOptions]):
+class AgentTunix(TextFormat[AgentTunixOptions]):
     name = "agent_tunix"
     summary = "trajectories in groups, or tasks, for Google Tunix's GRPO learners (JAX)"
     options_type = AgentTunixOptions
@@ -77,26 +77,20 @@ class AgentTunix(Format[AgentTunixOptions]):
     def _losses(
         self, rollout: ScoredRollout, chat: ChatTranscript, segments: list[Segment]
     ) -> Iterator[Loss]:
-        yield from (loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask tells them
+        yield from (loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask marks them
+        yield from rollout.losses_of_tokens
         if len(segments) > 1:
             yield Loss.LATER_SEGMENTS
-        if rollout.has_masked_calls:
-            yield Loss.MASKED_CALLS
         if _version(rollout) is None:
             yield Loss.POLICY_VERSION
 
     def _task_row(self, group: Group) -> Iterator[Row]:
-        read = self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
-        for place, (rollout, chat) in enumerate(read):
-            if place:
-                self.report.leave_out(rollout, LeftOut.REPEATED_TASK)
-            else:
-                self.report.export()
-                yield _task(rollout, chat)
+        for rollout, chat in self.first_chat(group):
+            yield _task(rollout, chat)
 
 
 def _tokens(segment: Segment) -> Row:
-    """The segment cut before the first sampled token; Tunix, too, writes 0 where nothing was sampled."""
+    """Split the segment before its first sampled token. Logprobs of other tokens are 0, as Tunix writes them."""
     start = segment.loss_mask.index(1)
     return {
         "prompt_tokens": segment.token_ids[:start],
@@ -107,17 +101,17 @@ def _tokens(segment: Segment) -> Row:
 
 
 def _task(rollout: ScoredRollout, chat: ChatTranscript) -> dict[str, str]:
-    """A task as Agent-Tunix's datasets have it: all fields are text, so that they can be batched."""
-    said = [message["content"] for message in chat.prompt if message["role"] == "user"]
+    """A task of an Agent-Tunix dataset: all fields are text, so that they can be batched."""
+    users = [message["content"] for message in chat.prompt if message["role"] == "user"]
     answer = next((rollout.row[key] for key in ANSWER_KEYS if rollout.row.get(key) is not None), "")
     return {
         "prompts": "\n\n".join(message["content"] for message in chat.prompt),
-        "question": said[-1] if said else "",
+        "question": users[-1] if users else "",
         "answer": answer if isinstance(answer, str) else str(answer),
     }
 
 
 def _version(rollout: ScoredRollout) -> int | None:
-    """The policy's version when the rollout began, where it is a number."""
+    """The policy's version at the start of the rollout, if it is a number."""
     versions = rollout.policy_versions
     return versions[0] if versions and isinstance(versions[0], int) else None

@@ -1,13 +1,13 @@
-"""The page of all export formats, made from what their modules declare.
+"""Generates docs/export.md from the declarations of the formats.
 
-`python -m nemo_gym.export.document docs/export.md` brings it up to date.
+Run `python -m nemo_gym.export.document docs/export.md` to update it.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,45 +16,45 @@ from pydantic.fields import FieldInfo
 from nemo_gym.config.document import describe_default, describe_type, table_row
 from nemo_gym.export._formats import NAMES, Format, find_format
 from nemo_gym.export._rollouts import RolloutFiles
-from nemo_gym.export.report import LOSSES, SENTENCES, Report
+from nemo_gym.export.report import LeftOut, Loss, Report
 
 _INTRODUCTION = """\
 # Exports
 
 Made from the formats' own declarations by `python -m nemo_gym.export.document docs/export.md`.
 
-`ng_export` writes scored rollouts in the form that a trainer reads. Input are files of `ng_collect_rollouts` (`.gz` and
-`.zst` are read too), or of any gym whose rows have the same fields. All keys of the command (filters by reward,
-outcome, length and environment, deduplication, splits) are among the [commands](commands.md#ng_export); trainers are on
-a page of [their own](training.md).
+`ng_export` writes scored rollouts in the format that a trainer reads. The input is files of `ng_collect_rollouts`
+(`.gz` and `.zst` too), or of any gym whose rows have the same fields. [Commands](commands.md#ng_export) lists all keys
+of the command: filters by reward, outcome, length and environment, deduplication, splits. [Training](training.md)
+describes the trainers.
 
 ```bash
 ng_export +format=sft +input=rollouts.jsonl +output=data/chosen.jsonl.zst +min_reward=1 \\
     "+splits={train:0.9,validation:0.1}"
 ```
 
-What holds for every format:
-- **Nothing is dropped in silence.** The printed report (`+json=true`: as JSON) counts every rollout that was read: it
-  is exported, or left out for one named reason, with the first such line as an example. What a target can't carry of
-  a rollout that is exported all the same is told as a loss.
-- **A failure is no score.** A failed attempt is in no row, in no pair and in no mean, whatever `reward` stands on it:
-  rewards [1, 3, 2, failed] have a baseline of 2. Neither is a rollout that its environment or agent marked as not to be
-  trained on (`_ng_masked`, `mask_sample`; `on_truncation: mask` sets both).
-- **What was cut off is no example to learn**: formats that are learnt by heart take completed rollouts alone, unless
-  `+outcomes=[completed,truncated]` asks for both.
+Rules for every format:
+- **No rollout is dropped silently.** The printed report (`+json=true`: as JSON) counts every rollout that was read. It
+  is exported, or left out for one named reason, with the first such line as an example. A part of an exported rollout
+  that the target can't represent is counted as a loss.
+- **A failure is not a score.** A failed attempt is in no row, in no pair and in no mean, even if it has a `reward`:
+  rewards [1, 3, 2, failed] have a baseline of 2. The same holds for rollouts that their environment or agent excluded
+  from training (`_ng_masked`, `mask_sample`; `on_truncation: mask` sets both).
+- **A truncated answer is not a supervised example.** Formats for supervised training take completed rollouts only,
+  unless `+outcomes=[completed,truncated]` is set.
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.
-- **Tokens are those that the engine read and sampled**, or none. A row without usable ids is left out of token formats;
-  a masked call ([tokens](tokens.md)) is context there, and never zeros.
-- **A task is in the same split** in every export: its prompt alone decides (`+split_by=task`: its number), and all of
+- **Token ids are those that the engine read and sampled.** A row without usable ids is left out of token formats; a
+  masked call ([tokens](tokens.md)) is context there.
+- **A task is in the same split in every export.** Its prompt alone decides (`+split_by=task`: its number), and all of
   its rollouts stay together.
-- Files are written beside their place and moved there when they are whole; equal rows make equal files.\
+- Files are written under a temporary name and renamed when they are complete. Equal rows make equal files.\
 """
 
 _MESSAGES = """\
 ## Messages
-Formats of text render rollouts as chat messages, as model servers send them to engines; ids of tool calls are made
-anew, in order. A trainer renders them with a chat template again. Where that must not change a token, take a token
-format: an engine may have rendered something else (vLLM adds `"description": null` to a tool without one).\
+Text formats write rollouts as chat messages, as model servers send them to engines. Tool calls get consecutive ids. The
+trainer applies its chat template again, which may give other tokens than the engine's (vLLM adds `"description": null`
+to a tool without one). Use a token format where the tokens must be exact.\
 """
 
 
@@ -62,7 +62,7 @@ def render_page() -> str:
     """The text of `docs/export.md`."""
     chosen = [find_format(name) for name in NAMES]
     listed = [f"| [`{each.name}`](#{each.name}) | {each.summary} |" for each in chosen]
-    overview = "\n".join(["| format | what it is |", "|---|---|", *listed])
+    overview = "\n".join(["| format | content |", "|---|---|", *listed])
     return (
         "\n\n".join(
             [
@@ -70,8 +70,8 @@ def render_page() -> str:
                 overview,
                 _MESSAGES,
                 *map(_render, chosen),
-                _table("Losses", "exported with a loss", LOSSES),
-                _table("What is left out", "left out", SENTENCES),
+                _table("Losses", "exported with a loss", Loss),
+                _table("Reasons for leaving rollouts out", "left out", LeftOut),
             ]
         )
         + "\n"
@@ -79,37 +79,37 @@ def render_page() -> str:
 
 
 def _render(chosen: type[Format[Any]]) -> str:
-    told = chosen.defaults(RolloutFiles([]))
+    from_input = chosen.defaults(RolloutFiles([]))
     losses = ", ".join(f"`{loss}`" for loss in chosen.losses)
     parts = [
         f"## {chosen.name}\n{inspect.getdoc(inspect.getmodule(chosen))}",
         f"```bash\n{chosen.example}\n```",
-        f"By itself it takes {_habits(chosen(chosen.options_type.model_validate(told), Report()))}. "
+        f"By default it takes {_defaults(chosen(chosen.options_type.model_validate(from_input), Report()))}. "
         f"It may lose: {losses}.",
     ]
-    rows = list(_options(chosen.options_type.model_fields, told))
+    rows = list(_options(chosen.options_type.model_fields, from_input))
     if rows:
         parts.append("\n".join(["| option | value | meaning |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
 
 
-def _habits(target: Format[Any]) -> str:
-    """What a format does that was told nothing."""
+def _defaults(target: Format[Any]) -> str:
+    """Describe a format with default options."""
     outcomes = " and ".join(sorted(outcome.value for outcome in target.outcomes))
-    equal = "equal rows once" if target.merges_equal_rows else "equal rows each"
-    return f"{outcomes} rollouts, {equal}, and writes {', '.join(f'`{each}`' for each in target.endings)}"
+    duplicates = "without duplicates" if target.merges_equal_rows else "with duplicates"
+    return f"{outcomes} rollouts, writes them {duplicates}, as {', '.join(f'`{each}`' for each in target.endings)}"
 
 
-def _options(fields: Mapping[str, FieldInfo], told: Mapping[str, Any]) -> Iterator[str]:
+def _options(fields: Mapping[str, FieldInfo], from_input: Mapping[str, Any]) -> Iterator[str]:
     for name, field in fields.items():
-        default = "told by the input" if name in told else describe_default(field)
+        default = "from the input" if name in from_input else describe_default(field)
         value = f"{describe_type(field.annotation)}, {default}"
         yield table_row(f"`+options.{name}`", value, field.description or "")
 
 
-def _table(title: str, told_as: str, sentences: Mapping[Any, str]) -> str:
-    rows = [f"| `{reason}` | {sentence} |" for reason, sentence in sentences.items()]
-    return "\n".join([f"## {title}", f"| {told_as} | because |", "|---|---|", *rows])
+def _table(title: str, column: str, reasons: Iterable[LeftOut | Loss]) -> str:
+    rows = [f"| `{reason}` | {reason.explanation} |" for reason in reasons]
+    return "\n".join([f"## {title}", f"| {column} | because |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """DPO: pairs of a better and a worse answer to the same prompt.
 
-Read by TRL's `DPOTrainer`: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as JSON
-text. Failed attempts are in no pair: a failure is no worse answer. An answer that was cut off may be rejected, and
+TRL's `DPOTrainer` reads the rows: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as
+JSON text. Failed attempts are in no pair: a failure is not a worse answer. A truncated answer may be rejected; it may be
 chosen only with `choose_truncated`.
 """
 
@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 import orjson
 from pydantic import Field
 
-from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextOptions, conversation_of
-from nemo_gym.export._formats import Format, Row
+from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextFormat, TextOptions
+from nemo_gym.export._formats import Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut
 from nemo_gym.failures import Outcome
@@ -23,15 +23,15 @@ from nemo_gym.failures import Outcome
 class DpoOptions(TextOptions):
     pairs: Literal["best_worst", "all", "length_matched"] = Field(
         "best_worst",
-        description="The best with the worst; every two that are `margin` apart; or of those the two whose lengths "
-        "are nearest, then the next, each answer in one pair at most.",
+        description="The best and the worst answer; all pairs at least `margin` apart; or of those the pairs with the "
+        "smallest difference in length, each answer in at most one pair.",
     )
-    margin: float = Field(0.0, ge=0.0, description="By how much the rewards of a pair differ at least.")
-    choose_truncated: bool = Field(False, description="Whether an answer that was cut off may be chosen.")
+    margin: float = Field(0.0, ge=0.0, description="The smallest difference between the rewards of a pair.")
+    choose_truncated: bool = Field(False, description="Whether a truncated answer may be chosen.")
 
 
 class PairCandidate(NamedTuple):
-    """A rollout that can be half of a pair."""
+    """A rollout that can be in a pair."""
 
     rollout: ScoredRollout
     chat: ChatTranscript
@@ -42,7 +42,7 @@ class PairCandidate(NamedTuple):
 
     @property
     def length(self) -> int:
-        """In tokens where the engine counted them, or else in bytes of JSON."""
+        """Output tokens where the engine counted them, else bytes of JSON."""
         counted = self.rollout.output_tokens
         return counted if counted is not None else len(orjson.dumps(self.chat.completion))
 
@@ -56,37 +56,31 @@ class Pair(NamedTuple):
         return abs(self.chosen.length - self.rejected.length)
 
 
-class Dpo(Format[DpoOptions]):
+class Dpo(TextFormat[DpoOptions]):
     name = "dpo"
     summary = "pairs of a better and a worse answer to one prompt (TRL's DPOTrainer)"
     options_type = DpoOptions
+    merges_equal_rows = True
     losses = LOSSES_OF_TEXT
     example = (
         "ng_export +format=dpo +input=rollouts.jsonl +output=data/dpo.jsonl "
         "+options.pairs=length_matched +options.margin=0.5"
     )
 
-    @property
-    def merges_equal_rows(self) -> bool:
-        return True
-
     def rows(self, group: Group) -> Iterator[Row]:
-        read = self.report.suitable(group.selected, lambda rollout: conversation_of(rollout, self.options))
-        answers = self._of_one_prompt([PairCandidate(*each) for each in read])
+        answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
         pairs = self._pairs(answers)
-        self._account(answers, pairs)
+        self._report(answers, pairs)
         for chosen, rejected in pairs:
-            row: Row = {
+            yield {
                 "prompt": chosen.chat.prompt,
                 "chosen": chosen.chat.completion,
                 "rejected": rejected.chat.completion,
+                **chosen.chat.tools_column,
             }
-            if chosen.chat.tools:
-                row["tools"] = orjson.dumps(chosen.chat.tools).decode()
-            yield row
 
-    def _of_one_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
-        """Those that answer what the first one answers."""
+    def _with_first_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
+        """Return the answers to the same prompt as the first; leave out the others."""
         kept = []
         for answer in answers:
             first = answers[0].chat
@@ -106,14 +100,14 @@ class Dpo(Format[DpoOptions]):
 
     def _fits(self, chosen: PairCandidate, rejected: PairCandidate) -> bool:
         difference = chosen.reward - rejected.reward
-        is_whole = chosen.rollout.outcome is Outcome.COMPLETED
+        is_complete = chosen.rollout.outcome is Outcome.COMPLETED
         return (
-            (is_whole or self.options.choose_truncated)
+            (is_complete or self.options.choose_truncated)
             and difference > 0
             and difference >= self.options.margin
         )
 
-    def _account(self, answers: list[PairCandidate], pairs: list[Pair]) -> None:
+    def _report(self, answers: list[PairCandidate], pairs: list[Pair]) -> None:
         paired = {answer.rollout.name for pair in pairs for answer in pair}
         for rollout, chat in answers:
             if rollout.name in paired:
@@ -123,7 +117,7 @@ class Dpo(Format[DpoOptions]):
 
 
 def _each_once(pairs: list[Pair]) -> list[Pair]:
-    """The first pairs in which no rollout is twice."""
+    """Return pairs in their order, skipping those whose rollouts are taken."""
     taken: set[str] = set()
     chosen = []
     for pair in pairs:

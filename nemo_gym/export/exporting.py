@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from nemo_gym.export._formats import Format, Options, find_format
 from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export._selection import Selection
 from nemo_gym.export._splits import SplitBy, Splits
-from nemo_gym.export._writing import RowFile, ending_of, open_row_file, path_of_split
+from nemo_gym.export._writing import ending_of, open_row_file, path_of_split
 from nemo_gym.export.report import Report
 from nemo_gym.failures import ConfigError, Outcome
 
@@ -26,29 +26,29 @@ _DIGEST_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """What an export is told."""
+    """The settings of an export."""
 
     format: str
     inputs: tuple[Path, ...]
     output: Path
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The format's own."""
+    """The options of the format."""
     outcomes: frozenset[Outcome] | None = None
-    """None for what the format takes by itself."""
+    """None for the format's default."""
     environments: tuple[str, ...] = ()
     min_reward: float | None = None
     max_reward: float | None = None
     min_output_tokens: int | None = None
     max_output_tokens: int | None = None
     merge_equal_rows: bool | None = None
-    """None for what the format does by itself."""
+    """None for the format's default."""
     splits: Mapping[str, float] = field(default_factory=dict)
     split_by: SplitBy = "prompt"
     overwrite: bool = False
 
 
 def export(settings: ExportSettings) -> Report:
-    """Write the files that `settings` ask for. Raises `ConfigError` for what can't be used; then none is changed."""
+    """Write the files of an export. Raises `ConfigError` for invalid settings or input; then no file is changed."""
     chosen = find_format(settings.format)
     files = RolloutFiles(settings.inputs)
     report = Report()
@@ -56,7 +56,7 @@ def export(settings: ExportSettings) -> Report:
     selection = _selection_of(settings, target)
     splits = Splits(settings.splits, settings.split_by) if settings.splits else None
     _check_output(settings, target)
-    seen = _SeenRows() if _merges(settings, target) else None
+    merges, digests = _merges(settings, target), set[bytes]()
     with ExitStack() as stack:
         outputs = _open_outputs(settings, splits, stack)
         report.rows.update({str(path): 0 for path, _ in outputs.values()})
@@ -65,26 +65,15 @@ def export(settings: ExportSettings) -> Report:
             path, file = outputs[splits.of(group) if splits else ""]
             for row in target.rows(group):
                 line = orjson.dumps(row)
-                if seen is not None and seen.has(line):
+                digest = hashlib.blake2b(line, digest_size=_DIGEST_BYTES).digest() if merges else b""
+                if digest in digests:
                     report.duplicates += 1
-                else:
-                    file.add(line)
-                    report.rows[str(path)] += 1
+                    continue
+                if merges:
+                    digests.add(digest)
+                file.write(line + b"\n")
+                report.rows[str(path)] += 1
     return report
-
-
-class _SeenRows:
-    """Rows that were written, by their digests."""
-
-    def __init__(self) -> None:
-        self._digests: set[bytes] = set()
-
-    def has(self, line: bytes) -> bool:
-        """Whether an equal row was asked about before."""
-        digest = hashlib.blake2b(line, digest_size=_DIGEST_BYTES).digest()
-        known = digest in self._digests
-        self._digests.add(digest)
-        return known
 
 
 def _options_of(chosen: type[Format[Any]], settings: ExportSettings, files: RolloutFiles) -> Options:
@@ -118,7 +107,7 @@ def _selection_of(settings: ExportSettings, target: Format[Any]) -> Selection:
 def _merges(settings: ExportSettings, target: Format[Any]) -> bool:
     if settings.merge_equal_rows and not target.merges_equal_rows:
         raise ConfigError(
-            f"+deduplicate: equal rows of {target.name} belong to the baseline of their task, or name their rollout",
+            f"+deduplicate can't be used with {target.name}: its rows are part of a baseline, or name their rollout",
             code="bad_deduplicate",
             remedy="Leave +deduplicate out.",
         )
@@ -129,13 +118,13 @@ def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
     ending = ending_of(settings.output)
     if ending not in target.endings:
         raise ConfigError(
-            f"{target.name} reads {' and '.join(target.endings)}, and not {ending}",
+            f"{target.name} is written as {' or '.join(target.endings)}, not {ending}",
             code="output_ending",
             remedy=f"Give the output the ending {target.endings[0]}.",
         )
     if ending == ".parquet" and getattr(target.options, "arguments", None) == "object":
         raise ConfigError(
-            "a column of Parquet gives every object the fields of all, so that arguments of tools would change",
+            "a Parquet column gives every object the fields of all, which would change the arguments of tool calls",
             code="arguments_in_parquet",
             remedy="Add +options.arguments=string, or write .jsonl.",
         )
@@ -144,8 +133,8 @@ def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
 
 def _open_outputs(
     settings: ExportSettings, splits: Splits | None, stack: ExitStack
-) -> dict[str, tuple[Path, RowFile]]:
-    """The file of each split; under an empty name where there are none."""
+) -> dict[str, tuple[Path, BinaryIO]]:
+    """Open the file of each split, or one file with an empty name if there are no splits."""
     paths = (
         {name: path_of_split(settings.output, name) for name in splits.names}
         if splits
@@ -154,8 +143,8 @@ def _open_outputs(
     taken = [str(path) for path in paths.values() if path.exists()]
     if taken and not settings.overwrite:
         raise ConfigError(
-            f"there is already: {', '.join(taken)}",
+            f"the output exists: {', '.join(taken)}",
             code="output_exists",
-            remedy="Write elsewhere, or add +overwrite=true.",
+            remedy="Choose another +output, or add +overwrite=true.",
         )
     return {name: (path, stack.enter_context(open_row_file(path))) for name, path in paths.items()}

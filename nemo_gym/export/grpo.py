@@ -1,10 +1,10 @@
 """GRPO: rollouts with their advantage within the task's group, as token segments.
 
-A row is a rollout: `group_id`, `rollout_index`, `reward`, `advantage`, the group's figures, and `segments` with
-`input_ids`, `loss_mask`, `logprobs` (null where nothing was sampled) and `reason`. The advantage is the distance from
-the mean reward of the task's scored rollouts, in sample standard deviations (Shao et al. 2024, *DeepSeekMath*), or as
-it is (`scale=none`; Liu et al. 2025, *Understanding R1-Zero-Like Training*). Failed attempts are in no mean: rewards
-[1, 3, 2, failed] have a baseline of 2. Filters choose what is exported, not what the baseline is made of.
+One row per rollout: `group_id`, `rollout_index`, `reward`, `advantage`, the group's figures, and `segments` with
+`input_ids`, `loss_mask`, `logprobs` (null where nothing was sampled) and `reason`. The advantage is the difference
+from the mean reward of the task's scored rollouts, divided by the sample standard deviation (Shao et al. 2024,
+*DeepSeekMath*) or not (`scale=none`; Liu et al. 2025, *Understanding R1-Zero-Like Training*). Failed attempts are not
+in the mean: rewards [1, 3, 2, failed] have a baseline of 2. Filters choose the exported rows, not the baseline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GrpoOptions(Options):
         "group", description="Divide by the group's standard deviation, or not."
     )
     keep_equal_groups: bool = Field(
-        True, description="Keep tasks whose rollouts all have the same reward, and so the advantage 0."
+        True, description="Keep tasks whose rollouts all have the same reward, and therefore advantage 0."
     )
 
 
@@ -43,7 +43,7 @@ class Grpo(Format[GrpoOptions]):
                 self.report.leave_out(rollout, reason)
             return
         for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
-            self.report.export([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])
+            self.report.export(rollout.losses_of_tokens)
             yield {
                 "group_id": group.task,
                 "rollout_index": rollout.repeat,
@@ -59,7 +59,7 @@ class Grpo(Format[GrpoOptions]):
             }
 
     def _unusable(self, group: Group) -> LeftOut | None:
-        """Why a group has nothing to train on, if it has nothing."""
+        """The reason why a group gives no training signal, if any."""
         if len(group.members) < 2:
             return LeftOut.NO_BASELINE
         if group.has_equal_rewards and not self.options.keep_equal_groups:

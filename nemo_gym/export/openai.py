@@ -1,8 +1,8 @@
 """OpenAI fine-tuning: `messages` with `tools` and `parallel_tool_calls`.
 
 The last message is the assistant's, arguments are JSON text, and assistant messages that the policy didn't write
-have weight 0. Names of tools are at most 64 letters, digits, `_` and `-`; there are at most 128 tools. Reasoning has
-no place there; images may be in messages of the user.
+have weight 0. Tool names have at most 64 letters, digits, `_` and `-`; there are at most 128 tools. Reasoning can't be
+represented; images may be in user messages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from nemo_gym.export._conversation import ChatTranscript, Message, TextOptions, 
 from nemo_gym.export._formats import FINISHED, Format, Options, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.failures import Outcome
 
 MOST_TOOLS = 128
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -23,21 +22,12 @@ _TEXT = TextOptions(reasoning="drop", arguments="string")
 
 class OpenAi(Format[Options]):
     name = "openai"
+    endings = (".jsonl",)
+    outcomes = FINISHED
+    merges_equal_rows = True
     summary = "chat examples for OpenAI's fine-tuning"
     losses = (Loss.REASONING, Loss.TRAILING_OUTPUTS)
     example = "ng_export +format=openai +input=rollouts.jsonl +output=data/openai.jsonl +min_reward=1"
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        return (".jsonl",)
-
-    @property
-    def outcomes(self) -> frozenset[Outcome]:
-        return FINISHED
-
-    @property
-    def merges_equal_rows(self) -> bool:
-        return True
 
     def rows(self, group: Group) -> Iterator[Row]:
         for rollout, chat in self.report.suitable(group.selected, _read):
@@ -64,7 +54,7 @@ def _read(rollout: ScoredRollout) -> ChatTranscript:
 
 
 def _require_outputs(messages: list[Message]) -> None:
-    """Every call but those of the last message is answered before anybody else speaks."""
+    """Require that every tool call, except those of the last message, has its output before the next message."""
     waiting: set[str] = set()
     for message in messages:
         if message["role"] == "tool":
@@ -77,7 +67,7 @@ def _require_outputs(messages: list[Message]) -> None:
 def _weighted(chat: ChatTranscript) -> list[Message]:
     messages = []
     for place, message in enumerate(chat.messages):
-        # The output of a tool is told from others by its call's id alone.
+        # OpenAI's tool messages have no name; the call's id identifies them.
         written = {key: value for key, value in message.items() if key != "name" or message["role"] != "tool"}
         if message["role"] == "assistant" and place - len(chat.prompt) not in chat.sampled:
             written["weight"] = 0

@@ -1,10 +1,10 @@
 """prime-rl and verifiers.
 
-- `form=sft`: a finished answer a row, `prompt` and `completion` as messages and `tools` as JSON text, as prime-rl's SFT
-  trainer reads them.
-- `form=traces`: a rollout a row, an episode of verifiers (version 1 of its traces; the file is its `traces.jsonl`). The
-  messages are nodes of a graph, and each node of the policy's holds the tokens that its call added, prompt and answer,
-  with a mask over the answer. A branch of the graph is a token segment.
+- `form=sft`: one row per finished answer, `prompt` and `completion` as messages and `tools` as JSON text, as prime-rl's
+  SFT trainer reads them.
+- `form=traces`: one row per rollout, an episode of verifiers (version 1 of its traces; the file is its `traces.jsonl`).
+  The messages are nodes of a graph. Each node that the policy wrote holds the tokens that its call added, prompt and
+  answer, with a mask over the answer. A branch of the graph is a token segment.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import orjson
 from pydantic import Field
 
 from nemo_gym.export._conversation import (
     LOSSES_OF_TEXT,
     ChatTranscript,
     Message,
+    TextFormat,
     TextOptions,
     conversation_of,
 )
-from nemo_gym.export._formats import FINISHED, Format, Row
+from nemo_gym.export._formats import FINISHED, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
-from nemo_gym.export._writing import ENDINGS
-from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.failures import SCORED_OUTCOMES, Outcome
+from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
 from nemo_gym.responses.finish import FinishKind
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import Segment
@@ -36,14 +34,16 @@ _FINISH = {FinishKind.COMPLETE: "stop", FinishKind.TOOL: "tool_calls", FinishKin
 
 
 class PrimeRlOptions(TextOptions):
-    form: Literal["sft", "traces"] = Field("sft", description="Answers to learn, or episodes with tokens.")
+    form: Literal["sft", "traces"] = Field(
+        "sft", description="Answers for supervised training, or episodes with tokens."
+    )
     reasoning: Literal["inline", "field", "drop"] = Field(
         "field", description="Reasoning as `reasoning_content`, at the head of the text, or not at all."
     )
     arguments: Literal["string"] = Field("string", description="Arguments of tool calls are JSON text.")
 
 
-class PrimeRl(Format[PrimeRlOptions]):
+class PrimeRl(TextFormat[PrimeRlOptions]):
     name = "prime_rl"
     summary = "answers for prime-rl's SFT trainer, or episodes with tokens as verifiers keeps them"
     options_type = PrimeRlOptions
@@ -52,35 +52,27 @@ class PrimeRl(Format[PrimeRlOptions]):
         "ng_export +format=prime_rl +input=rollouts.jsonl +output=data/traces.jsonl +options.form=traces"
     )
 
-    @property
-    def endings(self) -> tuple[str, ...]:
-        return ENDINGS if self.options.form == "sft" else (".jsonl",)
-
-    @property
-    def outcomes(self) -> frozenset[Outcome]:
-        return FINISHED if self.options.form == "sft" else SCORED_OUTCOMES
-
-    @property
-    def merges_equal_rows(self) -> bool:
-        return self.options.form == "sft"
+    def __init__(self, options: PrimeRlOptions, report: Report) -> None:
+        super().__init__(options, report)
+        if options.form == "sft":
+            self.outcomes, self.merges_equal_rows = FINISHED, True
+        else:
+            self.endings = (".jsonl",)
 
     def rows(self, group: Group) -> Iterator[Row]:
         return (self._episodes if self.options.form == "traces" else self._answers)(group)
 
     def _answers(self, group: Group) -> Iterator[Row]:
-        for _, chat in self.report.suitable(group.selected, lambda r: conversation_of(r, self.options)):
+        for _, chat in self.chats(group):
             self.report.export(chat.losses_of_sft)
-            row: Row = {"prompt": chat.prompt, "completion": chat.completion}
-            if chat.tools:
-                row["tools"] = orjson.dumps(chat.tools).decode()
-            yield row
+            yield {"prompt": chat.prompt, "completion": chat.completion, **chat.tools_column}
 
     def _episodes(self, group: Group) -> Iterator[Row]:
         for rollout, (chat, graph) in self.report.suitable(group.selected, self._read):
             losses = [
                 loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS
-            ]  # `sampled` tells them
-            self.report.export([*losses, *([Loss.MASKED_CALLS] if rollout.has_masked_calls else [])])
+            ]  # `sampled` marks them
+            self.report.export(losses + rollout.losses_of_tokens)
             task = {
                 "type": "NemoGymTask",
                 "data": {"idx": rollout.task_number, "prompt": _messages(chat.prompt)},
@@ -112,7 +104,7 @@ class PrimeRl(Format[PrimeRlOptions]):
         chat = conversation_of(rollout, self.options)
         turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
         if len(turns) != len(rollout.calls):
-            raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message holds several model calls")
+            raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message combines several model calls")
         graph = _Graph(chat, rollout.calls, turns)
         for segment in segments:
             graph.add_branch(segment)
@@ -152,7 +144,7 @@ class _Graph:
 
 
 def _split_by_call(segment: Segment, records: list[CallRecord]) -> Iterator[Row]:
-    """What each call added to the segment: prompt and answer, with the answer's mask and log-probabilities."""
+    """Yield the tokens that each call added to the segment: prompt and answer, the mask, and the answer's logprobs."""
     start = 0
     for record in records:
         assert record.tokens is not None
@@ -167,7 +159,7 @@ def _split_by_call(segment: Segment, records: list[CallRecord]) -> Iterator[Row]
 
 
 def _messages(messages: list[Message]) -> list[Row]:
-    """Messages as verifiers types them: calls of tools are flat."""
+    """Messages in the form of verifiers: tool calls are flat."""
     return [_message(message) for message in messages]
 
 
@@ -179,5 +171,5 @@ def _message(message: Message) -> Row:
 
 
 def _tools(chat: ChatTranscript) -> list[dict[str, Any]]:
-    """Tools as verifiers defines them: the function, flat."""
+    """Tools in the form of verifiers: the function object alone."""
     return [tool["function"] for tool in chat.tools]

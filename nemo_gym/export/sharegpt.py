@@ -1,12 +1,13 @@
 """ShareGPT: `conversations` of `from` and `value`, with `tools` as JSON text, as LLaMA-Factory reads them.
 
-Turns alternate: `human` or `observation`, then `gpt` or `function_call`, and the last is one of the latter. A call has
-no room for text beside it, and the outputs of parallel calls are one observation, a JSON list.
+Turns alternate: `human` or `observation`, then `gpt` or `function_call`; the last turn is one of the latter. A call
+can't carry text beside it. The outputs of parallel calls are one observation, a JSON list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -21,7 +22,6 @@ from nemo_gym.export._conversation import (
 from nemo_gym.export._formats import FINISHED, Format, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
-from nemo_gym.failures import Outcome
 
 _ASKING = frozenset({"human", "observation"})
 
@@ -30,16 +30,10 @@ class ShareGpt(Format[TextOptions]):
     name = "sharegpt"
     summary = "conversations of human, gpt, function_call and observation (LLaMA-Factory and others)"
     options_type = TextOptions
+    outcomes = FINISHED
+    merges_equal_rows = True
     losses = (*LOSSES_OF_TEXT, Loss.TEXT_BESIDE_CALLS, Loss.JOINED_OUTPUTS)
     example = "ng_export +format=sharegpt +input=rollouts.jsonl +output=data/sharegpt.jsonl +min_reward=1"
-
-    @property
-    def outcomes(self) -> frozenset[Outcome]:
-        return FINISHED
-
-    @property
-    def merges_equal_rows(self) -> bool:
-        return True
 
     def rows(self, group: Group) -> Iterator[Row]:
         for _, (turns, chat, losses) in self.report.suitable(group.selected, self._read):
@@ -58,18 +52,14 @@ class ShareGpt(Format[TextOptions]):
 
 
 def _joined(messages: list[Message], losses: set[Loss]) -> list[Row]:
-    """The turns, with the outputs of parallel calls as one."""
+    """Return the turns; the outputs of parallel calls are one turn."""
     turns: list[Row] = []
-    outputs: list[str] = []
-    for message in [*messages, None]:
-        if message is not None and message["role"] == "tool":
-            outputs.append(message["content"])
-            continue
-        if outputs:
+    for is_output, adjacent in groupby(messages, key=lambda message: message["role"] == "tool"):
+        if is_output:
+            outputs = [message["content"] for message in adjacent]
             turns.append({"from": "observation", "value": _observation(outputs, losses)})
-            outputs = []
-        if message is not None:
-            turns.append(_turn(message, losses))
+        else:
+            turns += [_turn(message, losses) for message in adjacent]
     return turns
 
 

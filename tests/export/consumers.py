@@ -13,7 +13,7 @@ ROLES = {"system", "user", "assistant", "tool"}
 
 
 def check_chat(messages: list[dict[str, Any]], *, arguments: type) -> None:
-    """What chat templates rely on: known roles, text, calls with a name, outputs of a call that was made."""
+    """The requirements of chat templates: known roles, text, calls with a name, outputs of a call that was made."""
     assert messages
     open_calls: Counter[str] = Counter()
     for message in messages:
@@ -49,7 +49,7 @@ def check_trl_sft(row: dict[str, Any]) -> None:
 
 
 def check_trl_tokens(row: dict[str, Any]) -> None:
-    """SFTTrainer takes `labels` as they are, and drops rows in which all are -100."""
+    """SFTTrainer takes `labels` unchanged, and drops rows in which all are -100."""
     assert row.keys() == {"input_ids", "labels"}
     assert len(row["input_ids"]) == len(row["labels"]) > 1
     assert row["labels"][0] == -100, "what nothing comes before can't be predicted"
@@ -88,7 +88,7 @@ def check_verl_rl(row: dict[str, Any]) -> None:
 
 
 def check_tunix_groups(rows: list[dict[str, Any]], num_generations: int) -> None:
-    """The learner takes groups one after the other, pads by hand, and reshapes rewards to (groups, generations)."""
+    """The learner takes consecutive groups, pads them, and reshapes rewards to (groups, generations)."""
     assert len(rows) % num_generations == 0
     for start in range(0, len(rows), num_generations):
         group = rows[start : start + num_generations]
@@ -122,7 +122,7 @@ def check_prime_rl_sft(row: dict[str, Any]) -> None:
 
 
 def check_verifiers_episode(row: dict[str, Any]) -> list[dict[str, list[Any]]]:
-    """The training samples of an episode: its graph's branches, put together node by node."""
+    """The training samples of an episode: the branches of its graph, assembled node by node."""
     (trace,) = row["traces"]
     nodes = trace["nodes"]
     parents = {node["parent"] for node in nodes if "parent" in node}
@@ -154,7 +154,7 @@ def _branch(nodes: list[dict[str, Any]], leaf: int) -> dict[str, list[Any]]:
 
 
 def check_llama_factory(row: dict[str, Any]) -> None:
-    """Turns stand at odd and even places by their kind; tools and calls are parsed again."""
+    """Turns are at odd and even places by their kind; tools and calls are parsed again."""
     turns = row["conversations"]
     if turns[0]["from"] == "system":
         turns = turns[1:]
@@ -186,7 +186,7 @@ def check_openai(row: dict[str, Any]) -> None:
             assert message["tool_call_id"] in waiting
             waiting.discard(message["tool_call_id"])
             continue
-        assert not waiting, "every call has its output before anybody else speaks"
+        assert not waiting, "every call has its output before the next message"
         for call in message.get("tool_calls", ()):
             assert isinstance(call["function"]["arguments"], str)
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["function"]["name"])

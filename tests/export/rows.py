@@ -103,7 +103,7 @@ def exported(
     name: str = "out.jsonl",
     **settings: Any,
 ) -> tuple[list[dict[str, Any]], Report]:
-    """The rows that an export of `rows` writes, and its report."""
+    """Return the rows that an export of `rows` writes, and its report."""
     given = write(tmp_path / "rollouts.jsonl", rows)
     report = export(ExportSettings(format, (given,), tmp_path / name, overwrite=True, **settings))
     assert report.read == report.exported + report.left_out.total()

@@ -17,7 +17,7 @@ def read(given: dict[str, Any], **options: Any) -> ChatTranscript:
     return conversation_of(ScoredRollout(given, "in:1", "0", 1.0, Outcome.COMPLETED), TextOptions(**options))
 
 
-def test_messages_say_what_the_engine_was_sent_and_what_it_said() -> None:
+def test_messages_equal_the_engine_request_and_its_answer() -> None:
     chat = read(row(0, items=WEATHER, prompt="Weather?", tools=[TOOL]), arguments="string")
     assert chat.prompt == [{"role": "user", "content": "Weather?"}]
     assert chat.completion == [
@@ -49,7 +49,7 @@ def test_instructions_and_developers_are_the_system(tmp_path: Any) -> None:
     ]
 
 
-def test_reasoning_is_where_it_was_asked_for() -> None:
+def test_reasoning_is_written_as_the_option_says() -> None:
     given = row(0, items=[thought("Hm."), text("Yes.")])
     assert read(given).completion[0]["content"] == "<think>Hm.</think>Yes."
     assert read(given, reasoning="field").completion[0] == {
@@ -69,14 +69,14 @@ def test_equal_conversations_are_equal_whatever_the_ids_of_their_calls() -> None
     assert one.completion[0]["tool_calls"][0]["function"]["arguments"] == {"city": "Oslo"}
 
 
-def test_what_follows_the_last_turn_is_left_behind_and_told() -> None:
+def test_items_after_the_last_turn_are_omitted_and_counted_as_a_loss() -> None:
     chat = read(row(0, items=[call("Oslo"), output("rain")]))
     assert [message["role"] for message in chat.completion] == ["assistant"]
     assert chat.losses == (Loss.TRAILING_OUTPUTS,)
 
 
-def test_only_what_the_policy_wrote_counts_as_sampled() -> None:
-    """Where the row has token records, an assistant message without one was written by the agent."""
+def test_only_messages_of_the_policy_count_as_sampled() -> None:
+    """In rows with token records, an assistant message without one was written by the agent."""
     written = {**text("The agent says."), "id": None}
     sampled = text("The policy says.") | {"_ng_tokens": {"call": 0, "masked": "missing_token_ids"}}
     user = {"type": "message", "role": "user", "content": "Go on."}
@@ -86,13 +86,13 @@ def test_only_what_the_policy_wrote_counts_as_sampled() -> None:
     assert read(row(0, items=[text("a"), user, text("b")])).sampled == {0, 2}
 
 
-def test_token_fields_are_no_part_of_messages() -> None:
+def test_token_fields_are_not_in_messages() -> None:
     ids = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.1]}
     chat = read(row(0, items=[text("a") | ids]))
     assert chat.completion == [{"role": "assistant", "content": "a"}]
 
 
-def test_answers_in_the_prompt_are_told_only_where_they_are_trained_on() -> None:
+def test_answers_in_the_prompt_are_a_loss_only_if_they_are_trained_on() -> None:
     shots = [
         {"role": "user", "content": "1?"},
         {"role": "assistant", "content": "one"},
@@ -123,7 +123,7 @@ def test_answers_in_the_prompt_are_told_only_where_they_are_trained_on() -> None
         ),
     ],
 )
-def test_what_messages_cannot_say_is_left_out(given: dict[str, Any], reason: LeftOut) -> None:
+def test_rollouts_that_messages_cannot_represent_are_left_out(given: dict[str, Any], reason: LeftOut) -> None:
     with pytest.raises(Unsuitable) as caught:
         read(given)
     assert caught.value.reason is reason

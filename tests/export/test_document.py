@@ -21,7 +21,7 @@ def commands() -> list[str]:
     return [block.partition("\n```")[0].replace("\\\n", " ") for block in blocks]
 
 
-def test_the_page_of_formats_is_the_one_that_their_declarations_make() -> None:
+def test_the_page_of_formats_is_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == render_page(), "run: python -m nemo_gym.export.document docs/export.md"
 

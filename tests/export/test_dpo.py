@@ -48,7 +48,7 @@ def test_a_failure_is_never_the_worse_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("may", "expected"), [(False, [("1", "0")]), (True, [("2", "0")])])
-def test_an_answer_that_was_cut_off_is_chosen_only_when_asked_for(
+def test_a_truncated_answer_is_chosen_only_with_the_option(
     may: bool, expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     rows = group(2, 1, 0)
@@ -56,13 +56,13 @@ def test_an_answer_that_was_cut_off_is_chosen_only_when_asked_for(
     assert pairs(tmp_path, rows, choose_truncated=may) == expected
 
 
-def test_an_answer_that_was_cut_off_may_be_rejected(tmp_path: Path) -> None:
+def test_a_truncated_answer_may_be_rejected(tmp_path: Path) -> None:
     rows = group(1, 0)
     rows[1]["_ng_outcome"] = "truncated"
     assert pairs(tmp_path, rows) == [("1", "0")]
 
 
-def test_both_halves_answer_the_same_prompt(tmp_path: Path) -> None:
+def test_both_answers_of_a_pair_have_the_same_prompt(tmp_path: Path) -> None:
     rows = group(1, 0)
     rows[1]["responses_create_params"]["input"] = "Something else?"
     _, report = exported(tmp_path, "dpo", rows)

@@ -33,7 +33,7 @@ def test_each_filter_leaves_out_for_its_reason(tmp_path: Path) -> None:
     }
 
 
-def test_equal_rows_are_written_once_unless_they_are_wanted(tmp_path: Path) -> None:
+def test_duplicate_rows_are_written_once_by_default(tmp_path: Path) -> None:
     rows = [row(0, n, items=[call("Oslo", f"c{n}"), output("x", f"c{n}"), text("same")]) for n in range(3)]
     written, report = exported(tmp_path, "sft", rows)
     assert (len(written), report.duplicates, report.exported) == (1, 2, 3)
@@ -68,7 +68,7 @@ def test_splits_keep_tasks_together_and_depend_on_the_prompt_alone(tmp_path: Pat
     assert part["test"] <= whole["test"]
 
 
-def test_tasks_that_all_ask_the_same_are_split_by_their_number(tmp_path: Path) -> None:
+def test_tasks_with_equal_prompts_can_be_split_by_their_number(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [row(task, prompt="Play.") for task in range(50)])
     settings: dict[str, Any] = {"splits": {"a": 0.5, "b": 0.5}, "merge_equal_rows": False, "overwrite": True}
     for by, several in (("prompt", False), ("task", True)):
@@ -77,29 +77,29 @@ def test_tasks_that_all_ask_the_same_are_split_by_their_number(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}, {"a": float("nan")}])
-def test_shares_that_are_no_whole_are_refused(shares: dict[str, float], tmp_path: Path) -> None:
+def test_shares_that_do_not_add_up_to_one_are_refused(shares: dict[str, float], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="add up to 1"):
         exported(tmp_path, "sft", [row()], splits=shares)
 
 
 @pytest.mark.parametrize("name", ["a/b", "", "a b"])
-def test_splits_that_no_file_can_be_named_after_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="become parts of files' names"):
+def test_split_names_that_are_invalid_in_file_names_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="become parts of file names"):
         exported(tmp_path, "sft", [row()], splits={name: 1.0})
 
 
-def test_wrong_options_are_told_all_at_once_with_the_right_ones(tmp_path: Path) -> None:
+def test_all_wrong_options_are_reported_with_the_valid_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors) as caught:
         exported(tmp_path, "dpo", [row()], options={"pairs": "some", "marginn": 1})
     assert len(caught.value.problems) == 2
     assert "margin" in str(caught.value.problems[0].remedy)
 
 
-def test_an_existing_file_is_not_replaced_unasked_and_a_failed_export_changes_none(tmp_path: Path) -> None:
+def test_existing_files_are_replaced_only_with_overwrite_and_never_by_a_failed_export(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [row()])
     output = tmp_path / "out.jsonl"
     output.write_text("mine")
-    with pytest.raises(ConfigError, match="there is already"):
+    with pytest.raises(ConfigError, match="the output exists"):
         export(ExportSettings("sft", (path,), output))
     whole = path.read_bytes()
     for damage in (b"damaged\n", RolloutId(1, 0).head() + b'"reward":1.0,"resp{}\n'):
@@ -110,7 +110,7 @@ def test_an_existing_file_is_not_replaced_unasked_and_a_failed_export_changes_no
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
-def test_objects_are_not_put_into_columns_that_would_change_them(tmp_path: Path) -> None:
+def test_argument_objects_in_parquet_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Parquet"):
         exported(tmp_path, "sft", [row()], name="out.parquet")
     written, _ = exported(tmp_path, "sft", [row()], name="out.parquet", options={"arguments": "string"})

@@ -12,7 +12,7 @@ import pytest
 from nemo_gym.export import _formats as formats
 from nemo_gym.export._formats import NAMES, find_format
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.export.report import LOSSES, SENTENCES, LeftOut, Loss, Report
+from nemo_gym.export.report import LeftOut, Loss, Report
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from tests.export import consumers
@@ -37,7 +37,7 @@ ODD_ROWS = [
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"},
     ]}]),
     row(3, 1, 0.0, [text("blue")], prompt=[_image]),
-    row(4, 0, 1.0, [output("nobody asked"), text("fine")]),
+    row(4, 0, 1.0, [output("an output without a call"), text("fine")]),
     row(5, 0, 1.0, [text("ok")], tools=[{"type": "web_search"}]),
     row(6, 0, 1.0, [text("two")], prompt=[
         {"role": "developer", "content": "Be brief."},
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def written_with(added: list[dict[str, Any]], case: str, tmp_path: Path) -> tuple[list[Any], Report]:
-    """What is written of rows that come after `added`."""
+    """Return the exported rows and report of `added`."""
     format, options = CASES[case]
     name = "out.parquet" if format == "verl" else "out.jsonl"
     return exported(tmp_path, format, added, name=name, options=options)
@@ -117,7 +117,7 @@ def written_with(added: list[dict[str, Any]], case: str, tmp_path: Path) -> tupl
 def test_failed_and_masked_rollouts_change_no_row_of_any_format(
     case: str, tmp_path: Path, token_data: list[dict[str, Any]]
 ) -> None:
-    """They are in no row, in no pair and in no mean, whatever reward stands on them."""
+    """They are in no row, in no pair and in no mean, even if they have a reward."""
     others = [
         {**each, "_ng_rollout_index": 10 + place, "reward": (99.0, -99.0)[place % 2], **mark}
         for each in token_data
@@ -127,12 +127,12 @@ def test_failed_and_masked_rollouts_change_no_row_of_any_format(
     among_others, after = written_with([*others, *token_data], case, tmp_path)
     assert among_others == plain
     assert len(plain) > 5
-    told = after.left_out - before.left_out
-    assert told == {LeftOut.MASKED: 2 * len(token_data), LeftOut.FAILED: 2 * len(token_data)}
+    added = after.left_out - before.left_out
+    assert added == {LeftOut.MASKED: 2 * len(token_data), LeftOut.FAILED: 2 * len(token_data)}
 
 
 @pytest.mark.parametrize("case", ["sft", "sft tokens", "verl", "prime_rl", "sharegpt", "openai"])
-def test_what_was_cut_off_is_no_example_to_learn(
+def test_truncated_answers_are_not_supervised_examples(
     case: str, tmp_path: Path, token_data: list[dict[str, Any]]
 ) -> None:
     others = [{**each, "_ng_rollout_index": 10, "_ng_outcome": "truncated"} for each in token_data]
@@ -143,7 +143,7 @@ def test_what_was_cut_off_is_no_example_to_learn(
 
 
 def without_nulls(value: Any) -> Any:
-    """Columns give an object the fields of all; who reads them takes null for absent."""
+    """A column gives every object the fields of all; readers treat null as absent."""
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
@@ -153,7 +153,9 @@ LINES_ONLY = ("nemo_rl", "openai", "prime_rl traces")
 
 
 @pytest.mark.parametrize("case", sorted(CASES.keys() - {*LINES_ONLY, "verl", "verl rl"}))
-def test_columns_hold_what_lines_hold(case: str, tmp_path: Path, token_data: list[dict[str, Any]]) -> None:
+def test_parquet_columns_hold_the_same_rows_as_json_lines(
+    case: str, tmp_path: Path, token_data: list[dict[str, Any]]
+) -> None:
     format, options = CASES[case]
     if "arguments" in find_format(format).options_type.model_fields:
         options = {**options, "arguments": "string"}
@@ -164,13 +166,13 @@ def test_columns_hold_what_lines_hold(case: str, tmp_path: Path, token_data: lis
 
 
 @pytest.mark.parametrize("case", LINES_ONLY)
-def test_what_columns_would_change_is_not_put_into_them(case: str, tmp_path: Path) -> None:
+def test_formats_whose_rows_parquet_would_change_refuse_it(case: str, tmp_path: Path) -> None:
     format, options = CASES[case]
-    with pytest.raises(ConfigError, match=f"{format} reads .jsonl"):
+    with pytest.raises(ConfigError, match=f"{format} is written as .jsonl"):
         exported(tmp_path, format, [], name="out.parquet", options=options)
 
 
-def test_tunix_gets_whole_groups_alone(tmp_path: Path, token_data: list[dict[str, Any]]) -> None:
+def test_tunix_gets_complete_groups_only(tmp_path: Path, token_data: list[dict[str, Any]]) -> None:
     rows, report = exported(tmp_path, "agent_tunix", [*token_data, *ODD_ROWS])
     consumers.check_tunix_groups(rows, 4)
     assert len(rows) == report.exported > 40
@@ -180,7 +182,7 @@ def test_tunix_gets_whole_groups_alone(tmp_path: Path, token_data: list[dict[str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_of_nothing_is_no_error(name: str, tmp_path: Path) -> None:
+def test_an_empty_input_is_not_an_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"")
     output = tmp_path / ("out.parquet" if name == "verl" else "out.jsonl")
     report = export(ExportSettings(name, (tmp_path / "in.jsonl",), output))
@@ -188,7 +190,7 @@ def test_nothing_of_nothing_is_no_error(name: str, tmp_path: Path) -> None:
     assert output.exists()
 
 
-def test_formats_are_found_by_name_and_wrong_ones_are_told_the_nearest() -> None:
+def test_formats_are_found_by_name_and_an_unknown_name_suggests_the_nearest() -> None:
     for name in NAMES:
         assert find_format(name.replace("_", "-")).name == name
     with pytest.raises(ConfigError, match="'shaergpt'") as caught:
@@ -197,6 +199,7 @@ def test_formats_are_found_by_name_and_wrong_ones_are_told_the_nearest() -> None
     assert set(formats._CLASSES) == set(NAMES)
 
 
-def test_every_reason_has_its_sentence() -> None:
-    assert SENTENCES.keys() == set(LeftOut)
-    assert LOSSES.keys() == set(Loss)
+def test_every_reason_and_loss_has_its_explanation() -> None:
+    every = [*LeftOut, *Loss]
+    assert all(" " in each.explanation for each in every)
+    assert len({each.explanation for each in every}) == len(every)

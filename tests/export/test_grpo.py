@@ -43,7 +43,7 @@ def test_filters_choose_rows_and_leave_the_baseline(tmp_path: Path) -> None:
     assert advantages(tmp_path, group(1, 3, 2), min_reward=3) == [1.0]
 
 
-def test_unscaled_advantages_are_distances(tmp_path: Path) -> None:
+def test_unscaled_advantages_are_differences_from_the_mean(tmp_path: Path) -> None:
     assert advantages(tmp_path, group(0, 4), options={"scale": "none"}) == [-2.0, 2.0]
 
 
@@ -64,7 +64,7 @@ def test_truncated_rollouts_are_in_the_group(tmp_path: Path) -> None:
     assert len(advantages(tmp_path, rows)) == 2
 
 
-async def test_segments_are_the_exact_ones_with_nothing_made_up(tmp_path: Path) -> None:
+async def test_segments_hold_exactly_the_engine_tokens(tmp_path: Path) -> None:
     rows = await token_rows(3, 3, "odd", odd_share=0.5)
     written, _ = exported(tmp_path, "grpo", rows)
     by_name = {(each["group_id"], each["rollout_index"]): each for each in written}
@@ -82,7 +82,7 @@ async def test_segments_are_the_exact_ones_with_nothing_made_up(tmp_path: Path) 
 
 @settings(max_examples=60)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12))
-def test_advantages_of_a_group_add_up_to_nothing(rewards: list[float]) -> None:
+def test_advantages_of_a_group_sum_to_zero(rewards: list[float]) -> None:
     members = [
         ScoredRollout(given, str(n), "0", float(given["reward"]), Outcome.COMPLETED)
         for n, given in enumerate(group(*rewards))

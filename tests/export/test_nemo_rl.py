@@ -13,8 +13,8 @@ from tests.tokens.checks import read_as_nemo_rl
 
 
 @pytest.mark.parametrize("form", ["contract", "packed", "lists"])
-async def test_drifting_rollouts_are_one_sequence_and_the_rest_is_told(form: str, tmp_path: Path) -> None:
-    """The contract's checks hold however the ids travelled; all else of the row is as it was."""
+async def test_drifting_rollouts_are_one_sequence_and_the_rest_is_a_loss(form: str, tmp_path: Path) -> None:
+    """The contract's checks hold for every form of token fields; the rest of the row is unchanged."""
     rows = await token_rows(5, 2, form, template=ForgetfulTemplate(), odd_share=0.3, token_fields=form)
     written, report = exported(tmp_path, "nemo_rl", rows)
     drifted = 0

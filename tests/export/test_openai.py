@@ -47,6 +47,8 @@ def test_images_of_the_user_are_kept(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_the_api_refuses_is_left_out(given: dict[str, Any], reason: LeftOut, tmp_path: Path) -> None:
+def test_rollouts_that_the_api_would_refuse_are_left_out(
+    given: dict[str, Any], reason: LeftOut, tmp_path: Path
+) -> None:
     _, report = exported(tmp_path, "openai", [given])
     assert report.left_out == {reason: 1}

@@ -31,7 +31,7 @@ def test_rows_are_grouped_by_task_whatever_their_order(tmp_path: Path) -> None:
     }
 
 
-def test_a_group_is_handed_out_with_its_last_row_so_that_memory_is_bounded(tmp_path: Path) -> None:
+def test_a_group_is_yielded_with_its_last_row_so_that_memory_is_bounded(tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", [row(0, 0), row(1, 0), row(0, 1), row(1, 1)])
     report = Report()
     groups = RolloutFiles([path]).groups(report)
@@ -48,7 +48,7 @@ def test_a_failure_is_in_no_baseline(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["_ng_masked", "mask_sample"])
-def test_what_is_not_to_be_trained_on_is_in_no_group(key: str, tmp_path: Path) -> None:
+def test_masked_rollouts_are_in_no_group(key: str, tmp_path: Path) -> None:
     rows = [row(0, 0, 1.0), row(0, 1, 9.0) | {key: True}, row(0, 2, 3.0) | {key: False}]
     (group,), report = groups_of(write(tmp_path / "in.jsonl", rows))
     assert (group.mean, [member.repeat for member in group.members]) == (2.0, [0, 2])
@@ -83,7 +83,7 @@ def test_rows_without_numbers_are_grouped_by_their_prompt(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
-def test_compressed_files_are_read_and_a_torn_end_is_told(ending: str, tmp_path: Path) -> None:
+def test_compressed_files_are_read_and_a_torn_end_is_counted(ending: str, tmp_path: Path) -> None:
     whole = orjson.dumps(row(0, 0)) + b"\n"
     torn = whole + orjson.dumps(row(0, 1))[:-10]
     packed = {
@@ -113,7 +113,7 @@ def test_a_file_of_something_else_is_refused_with_its_line(line: bytes, tmp_path
 
 
 def variants() -> Iterator[tuple[dict[str, Any], bool]]:
-    """Rows, and whether their prompt is that of `row(0)`."""
+    """Rows, and whether their prompt equals that of `row(0)`."""
     same, seeded = row(0), row(0)
     seeded["responses_create_params"]["metadata"] = {"extra_body": '{"seed": 7}'}
     seeded["responses_create_params"]["temperature"] = 0.5
@@ -124,7 +124,9 @@ def variants() -> Iterator[tuple[dict[str, Any], bool]]:
 
 
 @pytest.mark.parametrize(("other", "is_same"), list(variants()))
-def test_a_prompt_is_named_by_what_is_asked(other: dict[str, Any], is_same: bool, tmp_path: Path) -> None:
+def test_the_prompt_fingerprint_covers_instructions_input_and_tools(
+    other: dict[str, Any], is_same: bool, tmp_path: Path
+) -> None:
     (first,), _ = groups_of(write(tmp_path / "a.jsonl", [row(0)]))
     (second,), _ = groups_of(write(tmp_path / "b.jsonl", [other]))
     assert (first.fingerprint == second.fingerprint) is is_same

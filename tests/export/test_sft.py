@@ -11,7 +11,7 @@ from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import TOOL, exported, row, text, token_rows
 
 
-def test_truncated_answers_are_learnt_only_when_asked_for(tmp_path: Path) -> None:
+def test_truncated_answers_are_exported_only_with_the_option(tmp_path: Path) -> None:
     rows = [row(0, 0), row(0, 1, _ng_outcome="truncated")]
     written, report = exported(tmp_path, "sft", rows)
     assert len(written) == 1
@@ -26,7 +26,7 @@ def test_tools_are_json_text_and_absent_where_there_are_none(tmp_path: Path) -> 
     assert without.keys() == {"messages"}
 
 
-async def test_every_segment_is_a_row_and_the_mask_counts_what_was_sampled(tmp_path: Path) -> None:
+async def test_every_segment_is_a_row_and_labels_mark_the_sampled_tokens(tmp_path: Path) -> None:
     rows = await token_rows(4, 2, "odd", odd_share=0.5, token_fields="packed")
     written, report = exported(tmp_path, "sft", rows, options={"form": "tokens"}, merge_equal_rows=False)
     segments = [segment for each in rows for segment in segments_of(calls_of(each))]
@@ -41,7 +41,7 @@ def test_rows_without_tokens_are_left_out_of_the_token_form(tmp_path: Path) -> N
     assert report.left_out == {LeftOut.NO_TOKENS: 1}
 
 
-def test_masked_calls_are_told(tmp_path: Path) -> None:
+def test_masked_calls_are_counted_as_a_loss(tmp_path: Path) -> None:
     good = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
     bad = {"prompt_token_ids": [1, 2, 3, 4], "generation_token_ids": [5], "generation_log_probs": [None]}
     user = {"type": "message", "role": "user", "content": "and?"}

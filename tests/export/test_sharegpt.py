@@ -26,7 +26,7 @@ def test_turns_are_named_as_llama_factory_names_them(tmp_path: Path) -> None:
     assert not report.losses
 
 
-def test_parallel_calls_and_text_beside_them_are_told(tmp_path: Path) -> None:
+def test_parallel_calls_and_text_beside_them_are_losses(tmp_path: Path) -> None:
     items = [
         text("I look:"),
         call("Oslo", "a"),

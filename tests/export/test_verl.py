@@ -38,7 +38,7 @@ def test_tools_of_another_shape_are_not_mixed_into_the_column(tmp_path: Path) ->
     assert report.left_out == {LeftOut.OTHER_TOOLS: 1, LeftOut.EMPTY_OBJECT: 1}
 
 
-def test_a_task_is_one_row_with_what_its_rollouts_came_to(tmp_path: Path) -> None:
+def test_a_task_is_one_row_with_the_mean_reward_of_its_rollouts(tmp_path: Path) -> None:
     rows = [row(7, 0, 1.0, _ng_outcome="truncated"), row(7, 1, 0.0)]
     (written,), report = exported(tmp_path, "verl", rows, name="out.parquet", options={"form": "rl"})
     assert written["data_source"] == "weather_agent"
@@ -47,6 +47,6 @@ def test_a_task_is_one_row_with_what_its_rollouts_came_to(tmp_path: Path) -> Non
     assert report.left_out == {LeftOut.REPEATED_TASK: 1}
 
 
-def test_verl_reads_parquet_alone(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"verl reads \.parquet"):
+def test_verl_takes_parquet_only(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"verl is written as \.parquet"):
         exported(tmp_path, "verl", [row()])

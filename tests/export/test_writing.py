@@ -17,7 +17,7 @@ ROWS = [{"id": n, "ids": list(range(n)), "name": None if n % 2 else str(n)} for 
 def put(path: Path, rows: Iterable[Any] = ROWS) -> None:
     with open_row_file(path) as file:
         for each in rows:
-            file.add(orjson.dumps(each))
+            file.write(orjson.dumps(each) + b"\n")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -31,26 +31,26 @@ def test_rows_come_back_as_they_were_and_equal_rows_make_equal_files(ending: str
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_is_not_finished_is_not_there(tmp_path: Path) -> None:
+def test_an_incomplete_file_is_removed(tmp_path: Path) -> None:
     with pytest.raises(orjson.JSONEncodeError):
         put(tmp_path / "a.jsonl", [{}, object()])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_column_of_two_kinds_is_refused(tmp_path: Path) -> None:
+def test_a_column_of_two_types_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"a\.parquet"):
         put(tmp_path / "a.parquet", [{"a": 1}, {"a": "one"}])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_column_that_is_empty_for_a_thousand_rows_takes_the_kind_of_later_ones(tmp_path: Path) -> None:
+def test_a_column_that_is_null_for_a_thousand_rows_takes_the_type_of_later_ones(tmp_path: Path) -> None:
     with open_row_file(tmp_path / "a.parquet") as file:
         for n in range(1500):
-            file.add(orjson.dumps({"a": None if n < 1200 else {"b": n}}))
+            file.write(orjson.dumps({"a": None if n < 1200 else {"b": n}}) + b"\n")
     assert read(tmp_path / "a.parquet")[-1] == {"a": {"b": 1499}}
 
 
-def test_endings_tell_the_format_and_splits_stand_before_them() -> None:
+def test_endings_decide_the_format_and_split_names_precede_them() -> None:
     assert ending_of(Path("x.jsonl.zst")) == ".jsonl.zst"
     assert path_of_split(Path("d/x.jsonl.gz"), "train") == Path("d/x_train.jsonl.gz")
     for name in ("x.json", "x", ".jsonl"):
