@@ -30,9 +30,9 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.mock_engine import EngineOptions, Message, Reply, Tool, ToolCall
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.conversation import turns_taken
-from nemo_gym.mock_engine.engine import Choice, Engine
+from nemo_gym.mock_engine.engine import Engine, GeneratedChoice
 from nemo_gym.mock_engine.in_memory import mount
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import MARKS
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.tokens.rows import calls_of
@@ -240,8 +240,10 @@ class WordTokenizer:
 class WordEngine(Engine):
     """With log-probabilities that use all of their 32 bits."""
 
-    def _add_tokens(self, asked: Asked, choice: Choice, written: str, *, ends: bool) -> None:
-        super()._add_tokens(asked, choice, written, ends=ends)
+    def _add_tokens(
+        self, request: GenerationRequest, choice: GeneratedChoice, written: str, *, ends: bool
+    ) -> None:
+        super()._add_tokens(request, choice, written, ends=ends)
         if choice.logprobs is not None:
             drawn = [-self._rng.expovariate(2.0) for _ in choice.logprobs]
             choice.logprobs = list(struct.unpack(f"{len(drawn)}f", struct.pack(f"{len(drawn)}f", *drawn)))

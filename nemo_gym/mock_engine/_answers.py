@@ -1,15 +1,14 @@
-r"""The answer key: which answer is right for which question, read from a JSONL file.
+r"""The answer key: right and wrong answers by question, read from a JSONL file.
 
-A line is one of two:
+A line has one of two forms:
 
-- `{"match": "capital of France", "answer": "It is Paris.", "wrong": "It is Rome."}`: for every user message that
-  contains `match`. `answer` and `wrong` are said as they stand; without `wrong` a wrong answer is made up.
-- a task row, as the gym collects rollouts from: its last user message is the question, `expected_answer` (or
-  `answer`) the answer, which is said inside a sentence (`form`), by default `The answer is \boxed{...}.` A row
-  that has no messages yet, but a `question` or `problem`, is for every user message that contains that.
+- `{"match": "capital of France", "answer": "It is Paris.", "wrong": "It is Rome."}` applies to every user message
+  that contains `match`. The reply is `answer` or `wrong` verbatim; without `wrong`, a wrong answer is generated.
+- A task row: its last user message is the question, `expected_answer` (or `answer`) the answer inside a sentence
+  (`form`), by default `The answer is \boxed{...}.` A row without messages but with a `question` or `problem` applies
+  to every user message that contains it.
 
-A question is looked up whole first, which costs the same for any number of rows, then by `match` in the file's
-order.
+The lookup tries the whole question first, in constant time, then each `match` in the file's order.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.conversation import last_user_text
 
 DEFAULT_FORM = r"The answer is \boxed{{answer}}."
-"""How a task row's answer is said; `{answer}` is where it goes."""
+"""The sentence around a task row's answer, which replaces `{answer}`."""
 
 _NUMBER = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What to say to a question, rightly and wrongly."""
+    """The right and the wrong reply to a question."""
 
     answer: str
     wrong: str
@@ -54,7 +53,7 @@ class AnswerKey:
 
 
 def read_answers(path: Path, form: str = DEFAULT_FORM) -> AnswerKey:
-    """The key in a JSONL file. Raises ConfigError that names every line it can't use."""
+    """Read the key from a JSONL file. Raises ConfigError with every unusable line."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -67,7 +66,7 @@ def read_answers(path: Path, form: str = DEFAULT_FORM) -> AnswerKey:
 def answer_key(
     lines: Iterable[bytes | str], form: str = DEFAULT_FORM, *, source: str = "answers"
 ) -> AnswerKey:
-    """The key in JSONL lines; see `read_answers`."""
+    """Read the key from JSONL lines; see `read_answers`."""
     by_question: dict[str, Entry] = {}
     by_part: list[tuple[str, Entry]] = []
     problems: list[str] = []
@@ -100,7 +99,7 @@ class _Row(NamedTuple):
 
 
 def _read_row(row: Any, form: str) -> _Row:
-    """Raises ValueError that says what is missing."""
+    """Read one line. Raises ValueError that names the missing field."""
     if not isinstance(row, dict):
         raise ValueError("it is not a JSON object")
     answer = row.get("expected_answer", row.get("answer"))
@@ -122,7 +121,7 @@ def _read_row(row: Any, form: str) -> _Row:
 
 
 def _question_of(row: Mapping[str, Any]) -> str:
-    """What the user asks in a task row; nothing where that isn't made yet."""
+    """Return the user's question in a task row, or an empty string for a row without messages."""
     request = row.get("responses_create_params")
     asked = request.get("input") if isinstance(request, Mapping) else None
     if isinstance(asked, list):
@@ -135,7 +134,7 @@ def _text_of(value: object) -> str:
 
 
 def wrong_answer(answer: object) -> str:
-    """An answer near the right one and different from it: the last number plus one, the next letter, a negation."""
+    """Return a wrong answer near the right one: the last number plus one, the next letter, or a negation."""
     text = str(answer)
     if len(text) == 1 and text.isalpha():
         return "A" if text in "zZ" else chr(ord(text) + 1)

@@ -1,7 +1,7 @@
-"""`/v1/chat/completions`: a generation in chat's words.
+"""Rendering for `/v1/chat/completions`.
 
-The prompt's ids are at the top of the answer, the generated ones on the choice. A stream has the prompt's ids in
-its first chunk only, and the generated ones chunk by chunk, to be joined.
+Prompt ids are at the top level of the answer, generated ids on the choice. A stream has the prompt ids in its first
+chunk only; its chunks' generated ids join to the whole list.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from nemo_gym.mock_engine._wire import (
-    Dialect,
     Event,
+    RenderOptions,
     chat_usage,
     reasoning_fields,
     share,
     token_logprobs,
     windows,
 )
-from nemo_gym.mock_engine.engine import Choice, Generation
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
+from nemo_gym.mock_engine.request import GenerationRequest
 
 
 class ChatSurface:
     """`/v1/chat/completions`."""
 
-    def render(self, asked: Asked, generation: Generation, dialect: Dialect) -> dict[str, Any]:
+    def render(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> dict[str, Any]:
         answer = {
             "id": f"chatcmpl-{generation.id}",
             "object": "chat.completion",
             "created": generation.created,
             "model": generation.model,
             "choices": [
-                _choice(asked, generation, index, dialect) for index in range(len(generation.choices))
+                _choice(request, generation, index, options) for index in range(len(generation.choices))
             ],
-            "usage": chat_usage(generation, dialect.tokenizer),
+            "usage": chat_usage(generation, options.tokenizer),
             "prompt_logprobs": None,
             "kv_transfer_params": None,
         }
@@ -42,7 +44,9 @@ class ChatSurface:
             answer["prompt_token_ids"] = generation.prompt_ids
         return answer
 
-    def stream(self, asked: Asked, generation: Generation, dialect: Dialect) -> Iterator[Event]:
+    def stream(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> Iterator[Event]:
         head = {
             "id": f"chatcmpl-{generation.id}",
             "object": "chat.completion.chunk",
@@ -59,20 +63,22 @@ class ChatSurface:
             opening["prompt_token_ids"] = generation.prompt_ids  # type: ignore[assignment]
         yield Event(head | opening)
         for index, choice in enumerate(generation.choices):
-            for chunk, tokens in _chunks(asked, generation, index, choice, dialect):
+            for chunk, tokens in _chunks(request, generation, index, choice, options):
                 yield Event(head | {"choices": [chunk]}, tokens)
-        if asked.streams_usage:
-            yield Event(head | {"choices": [], "usage": chat_usage(generation, dialect.tokenizer)})
+        if request.streams_usage:
+            yield Event(head | {"choices": [], "usage": chat_usage(generation, options.tokenizer)})
         yield Event(None)
 
 
-def _choice(asked: Asked, generation: Generation, index: int, dialect: Dialect) -> dict[str, Any]:
+def _choice(
+    request: GenerationRequest, generation: Generation, index: int, options: RenderOptions
+) -> dict[str, Any]:
     choice = generation.choices[index]
     reply = choice.reply
     is_bare = not reply.text and bool(reply.tool_calls or reply.reasoning)
     message: dict[str, Any] = {"role": "assistant", "content": None if is_bare else reply.text}
-    shown = reply.reasoning if reply.reasoning and asked.shows_reasoning else None
-    message |= reasoning_fields(shown, dialect.reasoning_field)
+    shown = reply.reasoning if reply.reasoning and request.shows_reasoning else None
+    message |= reasoning_fields(shown, options.reasoning_field)
     if reply.tool_calls:
         message["tool_calls"] = [
             {
@@ -90,14 +96,14 @@ def _choice(asked: Asked, generation: Generation, index: int, dialect: Dialect) 
         "stop_reason": choice.stop_reason,
     }
     if choice.logprobs is not None:
-        answer["logprobs"] = {"content": token_logprobs(choice, asked, dialect.tokenizer)}
-    if asked.wants_ids and choice.ids is not None:
+        answer["logprobs"] = {"content": token_logprobs(choice, request, options.tokenizer)}
+    if request.wants_ids and choice.ids is not None:
         answer["token_ids"] = choice.ids
     return answer
 
 
 def call_id(generation: Generation, index: int, place: int) -> str:
-    """The id of a tool call: unique among all calls of all engines."""
+    """Return a tool call id that is unique among all engines."""
     return f"chatcmpl-tool-{generation.id}{index:02x}{place:02x}"
 
 
@@ -106,10 +112,14 @@ def _chunk(index: int, delta: dict[str, Any], finish_reason: str | None = None) 
 
 
 def _chunks(
-    asked: Asked, generation: Generation, index: int, choice: Choice, dialect: Dialect
+    request: GenerationRequest,
+    generation: Generation,
+    index: int,
+    choice: GeneratedChoice,
+    options: RenderOptions,
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """The chunks of one choice, the last with its finish reason, each with its share of the tokens."""
-    deltas = [*_deltas(asked, generation, index, choice, dialect), {}]
+    """Yield the chunks of one choice with their numbers of tokens. The last chunk has the finish reason."""
+    deltas = [*_deltas(request, generation, index, choice, options), {}]
     for number, delta in enumerate(deltas):
         is_last = number == len(deltas) - 1
         chunk = _chunk(index, delta, choice.finish_reason if is_last else None)
@@ -117,22 +127,26 @@ def _chunks(
             chunk["stop_reason"] = choice.stop_reason
         if choice.ids is not None:
             part = share(len(choice.ids), len(deltas), number)
-            if asked.wants_ids:
+            if request.wants_ids:
                 chunk["token_ids"] = choice.ids[part]
             if choice.logprobs is not None:
-                chunk["logprobs"] = {"content": token_logprobs(choice, asked, dialect.tokenizer, part)}
+                chunk["logprobs"] = {"content": token_logprobs(choice, request, options.tokenizer, part)}
         tokens = share(choice.token_count, len(deltas), number)
         yield chunk, tokens.stop - tokens.start
 
 
 def _deltas(
-    asked: Asked, generation: Generation, index: int, choice: Choice, dialect: Dialect
+    request: GenerationRequest,
+    generation: Generation,
+    index: int,
+    choice: GeneratedChoice,
+    options: RenderOptions,
 ) -> Iterator[dict[str, Any]]:
     reply = choice.reply
-    if asked.shows_reasoning:
-        for piece in windows(reply.reasoning, dialect.chunk_tokens):
-            yield reasoning_fields(piece, dialect.reasoning_field)
-    for piece in windows(reply.text, dialect.chunk_tokens):
+    if request.shows_reasoning:
+        for piece in windows(reply.reasoning, options.chunk_tokens):
+            yield reasoning_fields(piece, options.reasoning_field)
+    for piece in windows(reply.text, options.chunk_tokens):
         yield {"content": piece}
     for place, call in enumerate(reply.tool_calls):
         opening = {
@@ -142,5 +156,5 @@ def _deltas(
             "function": {"name": call.name, "arguments": ""},
         }
         yield {"tool_calls": [opening]}
-        for piece in windows(call.arguments, dialect.chunk_tokens):
+        for piece in windows(call.arguments, options.chunk_tokens):
             yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}

@@ -1,6 +1,6 @@
-"""Random amounts that a user writes as text: `2`, `uniform:1:3`, `lognormal:2:0.5`, `exponential:2`.
+"""Random amounts as text: `2`, `uniform:1:3`, `lognormal:2:0.5`, `exponential:2`.
 
-Two numbers may have a comma between them instead, which a shell's command line has to quote.
+A comma may replace the second colon; a shell needs quotes around it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Shape(StrEnum):
 
 
 _PARAMETERS = {Shape.CONSTANT: 1, Shape.UNIFORM: 2, Shape.LOGNORMAL: 2, Shape.EXPONENTIAL: 1}
-"""How many numbers stand behind a shape's name."""
+"""The number of parameters of each shape."""
 SYNTAX = "a number, uniform:LOW:HIGH, lognormal:MEAN:SIGMA or exponential:MEAN"
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A distribution over amounts that are never negative.
+    """A distribution of non-negative amounts.
 
-    `lognormal` is given by its own mean and by sigma, the standard deviation of the logarithm:
+    The parameters of `lognormal` are its own mean and sigma, the standard deviation of the logarithm:
     mu = ln(mean) - sigma^2 / 2.
     """
 
@@ -51,7 +51,7 @@ class Distribution:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A field of this type takes the text or a plain number, and is dumped as the text."""
+        """Let fields of this type take text or a plain number, and dump text."""
         return core_schema.no_info_plain_validator_function(
             parse_distribution, serialization=core_schema.to_string_ser_schema()
         )
@@ -64,7 +64,7 @@ class Distribution:
 
 
 def parse_distribution(text: object) -> Distribution:
-    """The distribution that `text` (or a plain number) describes. Raises ValueError that shows the syntax."""
+    """Parse `text` or a plain number. Raises ValueError that shows the syntax."""
     if isinstance(text, Distribution):
         return text
     if isinstance(text, bool) or not isinstance(text, int | float | str):

@@ -1,10 +1,10 @@
-"""The fault plan of the engine: which request meets which fault (see `nemo_gym.mock_engine.fault_plan`).
+"""The engine's fault plan: rules that assign faults to requests (see `nemo_gym.mock_engine.fault_plan`).
 
 - {do: http_429, retry_after_s: 1, nth: 3}              # the third generation request
 - {do: reset_after, probability: 0.05}                  # one in twenty, by the engine's seed
 - {do: http_503, times: 1, each: true}                  # every distinct request fails once, then works
-- {do: drip, over_s: 2, match: "capital of France"}     # whatever has this in its body
-- {delay_s: "lognormal:2:1", every: 10}                 # late, but whole
+- {do: drip, over_s: 2, match: "capital of France"}     # requests with this text in their body
+- {delay_s: "lognormal:2:1", every: 10}                 # late, but complete
 - {do: hang, route: models}
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from nemo_gym.mock_engine.fault_kinds import FAULTS, Fault
-from nemo_gym.mock_engine.fault_plan import Plan, Rule, read_plan
+from nemo_gym.mock_engine.fault_plan import Rule, RulePlan, read_plan
 
 RouteName: TypeAlias = Literal[
     "chat", "completions", "responses", "models", "tokenize", "detokenize", "health"
@@ -27,14 +27,14 @@ class FaultRule(Rule):
     """One rule of a plan."""
 
     route: RouteName | list[RouteName] = Field(
-        list(GENERATION_ROUTES), description="Of which routes; by default, of those that generate."
+        list(GENERATION_ROUTES), description="The rule's routes; by default the generation routes."
     )
 
     @field_validator("do")
     @classmethod
     def _is_known(cls, name: str | None) -> str | None:
         if name is not None and name not in FAULTS:
-            raise ValueError(f"{name!r} is no fault. There are: {', '.join(FAULTS)}")
+            raise ValueError(f"{name!r} is not a fault. Faults: {', '.join(FAULTS)}")
         return name
 
     @property
@@ -45,9 +45,9 @@ class FaultRule(Rule):
         return route in ([self.route] if isinstance(self.route, str) else self.route)
 
 
-FaultPlan: TypeAlias = Plan[FaultRule]
+FaultPlan: TypeAlias = RulePlan[FaultRule]
 
 
 def read_faults(written: str | list[Any] | None, seed: int = 0) -> FaultPlan:
-    """The plan in a YAML file, in YAML text, or in a list of rules. Raises ConfigError that names what is wrong."""
+    """Read a plan from a YAML file, YAML text, or a list of rules. Raises ConfigError with every problem."""
     return read_plan(written, FaultRule, seed)

@@ -1,8 +1,8 @@
-"""A plausible value for a JSON schema, always the same one for the same schema.
+"""A deterministic, plausible value for a JSON schema.
 
-What the schema states is kept: `const`, `enum`, `default`, `examples`, types, bounds, lengths, `format`,
-`required`, `$ref`, `allOf`, and the first usable branch of `anyOf` and `oneOf`. A `pattern` is met where one
-of a few usual strings meets it. `not`, `if` and `dependentSchemas` are not looked at.
+The value conforms to `const`, `enum`, `default`, `examples`, types, bounds, lengths, `format`, `required`, `$ref`,
+`allOf`, and the first usable branch of `anyOf` and `oneOf`. It matches a `pattern` if one of a few common strings
+does. `not`, `if` and `dependentSchemas` are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 Schema: TypeAlias = Mapping[str, Any]
 
 DEPTH_OF_REQUIRED_ONLY = 6
-"""From this depth on only required properties are given: recursive schemas come to an end."""
+"""From this depth on only required properties are filled, which ends recursive schemas."""
 DEPTH_LIMIT = 32
 
 _BY_FORMAT = {
@@ -42,20 +42,20 @@ _PATTERN_CANDIDATES = (
 
 
 def plausible_arguments(parameters: Schema) -> str:
-    """Arguments for a tool with these `parameters`, as the JSON text of an object."""
+    """Return arguments for a tool with these `parameters`, as the JSON text of an object."""
     return _arguments_of(orjson.dumps(parameters))
 
 
-@lru_cache(maxsize=4_096)  # a run's tasks declare the same few tools over and over
+@lru_cache(maxsize=4_096)  # a run's tasks declare the same few tools
 def _arguments_of(parameters: bytes) -> str:
     value = plausible_value(orjson.loads(parameters))
     return orjson.dumps(value if isinstance(value, dict) else {}).decode()
 
 
 def plausible_value(schema: Schema | bool, name: str = "value") -> Any:
-    """A value that `schema` accepts; `name` is what strings without any other hint are made of.
+    """Return a value that `schema` accepts. Strings without any other hint are made from `name`.
 
-    Raises ValueError for a schema that refers to itself without an end, or to a definition that isn't there.
+    Raises ValueError for an endlessly recursive schema and for a reference to a missing definition.
     """
     root = schema if isinstance(schema, Mapping) else {}
     return _Filler(root).value(schema, name, 0)
@@ -84,7 +84,7 @@ class _Filler:
         return self._typed(schema, name, depth)
 
     def _resolve(self, schema: Schema) -> Schema:
-        """The schema with its `$ref` and `allOf` folded in."""
+        """Return the schema with `$ref` and `allOf` merged in."""
         for _ in range(DEPTH_LIMIT):
             if "$ref" in schema:
                 rest = {key: value for key, value in schema.items() if key != "$ref"}
@@ -111,7 +111,7 @@ class _Filler:
         return found
 
     def _branch(self, branches: Sequence[Schema]) -> Schema:
-        """The first branch that isn't null."""
+        """Return the first branch that is not null."""
         resolved = [self._resolve(branch) for branch in branches if isinstance(branch, Mapping)]
         return next((branch for branch in resolved if branch.get("type") != "null"), {"type": "null"})
 
@@ -133,7 +133,7 @@ class _Filler:
     def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
         properties: Mapping[str, Any] = schema.get("properties") or {}
         required: Sequence[str] = schema.get("required") or ()
-        # A hand-written schema often says nothing about what is required: then everything is given.
+        # Hand-written schemas often have no `required`; then every property is filled.
         takes_all = "required" not in schema and depth < DEPTH_OF_REQUIRED_ONLY
         names = list(properties) if takes_all else [name for name in properties if name in required]
         names += [name for name in required if name not in properties]
@@ -155,7 +155,7 @@ class _Filler:
 
 
 def _merge(first: Schema, second: Schema) -> Schema:
-    """Both schemas' demands in one; where they contradict each other the second's stand."""
+    """Merge two schemas. The second has precedence."""
     merged = {**first, **second}
     if "properties" in first and "properties" in second:
         merged["properties"] = {**first["properties"], **second["properties"]}
@@ -178,7 +178,7 @@ def _type_of(schema: Schema) -> str:
 
 
 def _number(schema: Schema, *, is_integer: bool) -> int | float:
-    """1 where the schema allows it, otherwise a number at or near one of its bounds."""
+    """Return 1 if the schema allows it, otherwise a number at or near one of its bounds."""
     low = max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf))
     high = min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf))
     step = schema.get("multipleOf", 1 if is_integer else None)
@@ -207,4 +207,4 @@ def _has_pattern(text: str, pattern: str) -> bool:
     try:
         return re.search(pattern, text) is not None
     except re.error:
-        return True  # a regular expression of JavaScript's that Python doesn't know: nothing better to offer
+        return True  # Python cannot compile this JavaScript expression, so any text is as good

@@ -1,7 +1,6 @@
-"""`/v1/responses`: a generation as output items, whole or as the event stream of the Responses API.
+"""Rendering for `/v1/responses`: output items, whole or as the event stream of the Responses API.
 
-The stream is made from the finished answer: each item opens, brings its text in pieces, and closes as it stands
-in the answer, so that both forms can't drift apart.
+The stream is derived from the finished answer, so both forms agree.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any
 
 from nemo_gym.mock_engine._chat import call_id
 from nemo_gym.mock_engine._wire import (
-    Dialect,
     Event,
+    RenderOptions,
     completion_tokens,
     reasoning_tokens,
     share,
@@ -21,7 +20,7 @@ from nemo_gym.mock_engine._wire import (
     windows,
 )
 from nemo_gym.mock_engine.engine import Generation
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.request import GenerationRequest
 
 _REPEATED_FIELDS = (
     *(
@@ -41,7 +40,9 @@ _DEFAULTS: dict[str, Any] = {"metadata": {}, "parallel_tool_calls": True, "tool_
 class ResponsesSurface:
     """`/v1/responses`."""
 
-    def render(self, asked: Asked, generation: Generation, dialect: Dialect) -> dict[str, Any]:
+    def render(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> dict[str, Any]:
         choice = generation.choices[0]
         reason = _INCOMPLETE_REASON.get(choice.finish_reason)
         answer = {
@@ -52,25 +53,27 @@ class ResponsesSurface:
             "status": _STATUS.get(choice.finish_reason, "completed"),
             "error": None,
             "incomplete_details": {"reason": reason} if reason else None,
-            "output": _items(asked, generation, dialect),
-            "usage": _usage(generation, dialect),
-        } | {name: asked.payload.get(name, _DEFAULTS.get(name)) for name in _REPEATED_FIELDS}
-        if asked.wants_ids:
+            "output": _items(request, generation, options),
+            "usage": _usage(generation, options),
+        } | {name: request.payload.get(name, _DEFAULTS.get(name)) for name in _REPEATED_FIELDS}
+        if request.wants_ids:
             answer["input_messages"] = [_raw(generation.prompt, generation.prompt_ids)]
             answer["output_messages"] = [_raw(choice.reply.text, choice.ids)]
         return answer
 
-    def stream(self, asked: Asked, generation: Generation, dialect: Dialect) -> Iterator[Event]:
+    def stream(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> Iterator[Event]:
         numbers = count()
 
         def event(kind: str, tokens: int = 0, **fields: Any) -> Event:
             return Event({"type": kind, "sequence_number": next(numbers), **fields}, tokens, name=kind)
 
-        answer = self.render(asked, generation, dialect)
+        answer = self.render(request, generation, options)
         opening = answer | {"status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
         yield event("response.created", response=opening)
         yield event("response.in_progress", response=opening)
-        steps = [step for place, item in enumerate(answer["output"]) for step in _steps(place, item, dialect)]
+        steps = [step for place, item in enumerate(answer["output"]) for step in _steps(place, item, options)]
         pieces = sum(1 for _, fields in steps if "delta" in fields)
         given = 0
         for kind, fields in steps:
@@ -86,7 +89,9 @@ _STATUS = {"length": "incomplete", "repetition": "incomplete", "abort": "failed"
 _INCOMPLETE_REASON = {"length": "max_output_tokens", "repetition": "max_output_tokens"}
 
 
-def _items(asked: Asked, generation: Generation, dialect: Dialect) -> list[dict[str, Any]]:
+def _items(
+    request: GenerationRequest, generation: Generation, options: RenderOptions
+) -> list[dict[str, Any]]:
     choice = generation.choices[0]
     reply = choice.reply
     items: list[dict[str, Any]] = []
@@ -95,7 +100,9 @@ def _items(asked: Asked, generation: Generation, dialect: Dialect) -> list[dict[
         items.append({"type": "reasoning", "id": f"rs_{generation.id}", "summary": [], "content": [thought]})
     if reply.text or not (items or reply.tool_calls):
         part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
-        part["logprobs"] = token_logprobs(choice, asked, dialect.tokenizer) if asked.wants_logprobs else None
+        part["logprobs"] = (
+            token_logprobs(choice, request, options.tokenizer) if request.wants_logprobs else None
+        )
         status = "incomplete" if choice.finish_reason == "length" else "completed"
         items.append(
             {
@@ -120,13 +127,13 @@ def _items(asked: Asked, generation: Generation, dialect: Dialect) -> list[dict[
     return items
 
 
-def _usage(generation: Generation, dialect: Dialect) -> dict[str, Any]:
+def _usage(generation: Generation, options: RenderOptions) -> dict[str, Any]:
     generated = completion_tokens(generation)
     return {
         "input_tokens": generation.prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": generated,
-        "output_tokens_details": {"reasoning_tokens": reasoning_tokens(generation, dialect.tokenizer)},
+        "output_tokens_details": {"reasoning_tokens": reasoning_tokens(generation, options.tokenizer)},
         "total_tokens": generation.prompt_tokens + generated,
     }
 
@@ -135,20 +142,20 @@ def _raw(text: str, ids: list[int] | None) -> dict[str, Any]:
     return {"type": "raw_message_tokens", "message": text, "tokens": ids}
 
 
-def _steps(place: int, item: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of one output item: their types and their fields."""
+def _steps(place: int, item: dict[str, Any], options: RenderOptions) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the types and fields of one output item's events."""
     at = {"output_index": place, "item_id": item["id"]}
     match item["type"]:
         case "function_call":
             yield _added(place, item | {"arguments": "", "status": "in_progress"})
-            for piece in windows(item["arguments"], dialect.chunk_tokens):
+            for piece in windows(item["arguments"], options.chunk_tokens):
                 yield "response.function_call_arguments.delta", at | {"delta": piece}
             told = {"name": item["name"], "arguments": item["arguments"]}
             yield "response.function_call_arguments.done", at | told
         case "reasoning":
             yield _added(place, item | {"content": []})
             text, spot = item["content"][0]["text"], at | {"content_index": 0}
-            for piece in windows(text, dialect.chunk_tokens):
+            for piece in windows(text, options.chunk_tokens):
                 yield "response.reasoning_text.delta", spot | {"delta": piece}
             yield "response.reasoning_text.done", spot | {"text": text}
         case _:
@@ -156,7 +163,7 @@ def _steps(place: int, item: dict[str, Any], dialect: Dialect) -> Iterator[tuple
             part, spot = item["content"][0], at | {"content_index": 0}
             blank = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             yield "response.content_part.added", spot | {"part": blank}
-            for piece in windows(part["text"], dialect.chunk_tokens):
+            for piece in windows(part["text"], options.chunk_tokens):
                 yield "response.output_text.delta", spot | {"delta": piece, "logprobs": []}
             done = {"text": part["text"], "logprobs": part["logprobs"] or []}
             yield "response.output_text.done", spot | done

@@ -1,4 +1,4 @@
-"""The request of `/v1/responses`, read into the chat messages and tools that the policies and the template take."""
+"""Parsing of `/v1/responses` requests into the chat messages and tools of policies and templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from nemo_gym.mock_engine.conversation import Message, Tool
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import (
-    Asked,
+    GenerationRequest,
     chat_tool_choice,
     checked_messages,
     integer,
@@ -17,8 +17,8 @@ from nemo_gym.mock_engine.request import (
 )
 
 
-def parse_responses(payload: Mapping[str, Any]) -> Asked:
-    """The request of `/v1/responses`. Raises Refusal."""
+def parse_responses(payload: Mapping[str, Any]) -> GenerationRequest:
+    """Parse a request of `/v1/responses`. Raises Refusal."""
     if payload.get("previous_response_id") is not None:
         raise Refusal(
             f"Response with id '{payload['previous_response_id']}' not found.",
@@ -28,7 +28,7 @@ def parse_responses(payload: Mapping[str, Any]) -> Asked:
     tools = _tools(payload.get("tools") or [])
     tool_choice, named_tool = chat_tool_choice(_with_chat_choice(payload), tools)
     reasoning = payload.get("reasoning")
-    asked = Asked(
+    request = GenerationRequest(
         messages=checked_messages(messages_of(payload), "input"),
         tools=tools,
         tool_choice=tool_choice,
@@ -39,18 +39,18 @@ def parse_responses(payload: Mapping[str, Any]) -> Asked:
         schema=_schema(payload.get("text")),
         thinks=not (isinstance(reasoning, dict) and reasoning.get("effort") == "none"),
     )
-    read_sampling(asked, payload)
+    read_sampling(request, payload)
     included = payload.get("include") or []
-    asked.wants_logprobs = "message.output_text.logprobs" in included
-    asked.top_logprobs = integer(payload, "top_logprobs", 0) or 0
-    asked.wants_ids = payload.get("enable_response_messages") is True
-    return asked
+    request.wants_logprobs = "message.output_text.logprobs" in included
+    request.top_logprobs = integer(payload, "top_logprobs", 0) or 0
+    request.wants_ids = payload.get("enable_response_messages") is True
+    return request
 
 
 def messages_of(payload: Mapping[str, Any]) -> list[Message]:
-    """The items of `input`, after `instructions`, as chat messages.
+    """Return `instructions` and the items of `input` as chat messages.
 
-    The reasoning, text and calls that one turn of the assistant left as several items become one message again.
+    The reasoning, text and call items of one assistant turn become one message.
     """
     items = payload.get("input")
     if isinstance(items, str):
@@ -98,11 +98,11 @@ _CLOSED_BY: Mapping[str, tuple[str, ...]] = {
     "content": ("content", "tool_calls"),
     "tool_calls": (),
 }
-"""What a turn must not hold yet for such a part to belong to it: a turn is reasoning, then text, then calls."""
+"""Parts after which a part of this kind starts a new turn. A turn is reasoning, then text, then calls."""
 
 
 def _turn_for(messages: list[dict[str, Any]], part: str) -> dict[str, Any]:
-    """The assistant's turn that a part belongs to: the one that is open, or a new one."""
+    """Return the assistant message for a part: the last message, or a new one."""
     last = messages[-1] if messages and messages[-1]["role"] == "assistant" else None
     if last is None or any(last.get(other) for other in _CLOSED_BY[part]):
         messages.append(last := {"role": "assistant", "content": None})
@@ -130,7 +130,7 @@ def _tools(tools: object) -> Sequence[Tool]:
 
 
 def _with_chat_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The request's tool choice in chat's form. Responses clients send "auto" without any tools, too."""
+    """Return the tool choice in chat form. Responses clients send "auto" even without tools."""
     choice = payload.get("tool_choice")
     if choice == "auto":
         return {}

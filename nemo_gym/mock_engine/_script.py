@@ -1,6 +1,6 @@
 """The file of a scripted model: scenes, each with the replies of its turns.
 
-    - match: weather            # a text that occurs anywhere in the conversation; left out, every conversation
+    - match: weather            # a text anywhere in the conversation; without `match`: every conversation
       turns:
         - reasoning: I should look.
           tool_calls:
@@ -9,8 +9,8 @@
     - turns:
         - text: I have no script for this.
 
-YAML, or JSON, which is YAML too. The turn is the number of times the assistant has spoken; after the last
-turn of a scene its last reply is repeated.
+The file is YAML or JSON. The turn number is the number of assistant messages so far. After its last turn a scene
+repeats its last reply.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SCENES = TypeAdapter(list[_SceneEntry])
 
 
 def read_script(path: Path) -> ScriptPolicy:
-    """The policy that a script file describes. Raises ConfigError that names everything wrong in the file."""
+    """Read a policy from a script file. Raises ConfigError with every problem in the file."""
     try:
         written = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError) as error:
@@ -67,7 +67,7 @@ def read_script(path: Path) -> ScriptPolicy:
 
 
 def script_policy(scenes: object, *, source: str = "script") -> ScriptPolicy:
-    """The policy of scenes given as plain data; see the module's text for their form."""
+    """Build a policy from scenes as plain data, in the form of the module docstring. Raises ConfigError."""
     try:
         entries = _SCENES.validate_python(scenes)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Room for requests: an engine works at so many at once, lets some wait, and refuses the rest."""
+"""Admission of requests: a limited number runs, a limited number waits, and the rest is refused."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import asyncio
 
 
 class Slots:
-    """Acquired for as long as a request is worked on."""
+    """A request holds one slot while it runs."""
 
     def __init__(self, working: int | None, waiting: int | None) -> None:
-        """`working` at once and `waiting` for that; None for any number."""
+        """`working`: the maximum of running requests; `waiting`: of queued ones. None means no limit."""
         self._slots = asyncio.Semaphore(working) if working is not None else None
         self._most_waiting = waiting
         self._waiting = 0
 
     @property
-    def are_busy(self) -> bool:
-        """Whether a request has to wait."""
+    def must_wait(self) -> bool:
+        """Whether the next request has to wait."""
         return self._slots is not None and self._slots.locked()
 
     @property
-    def are_taken(self) -> bool:
-        """Whether one request more would be too many."""
-        return self.are_busy and self._most_waiting is not None and self._waiting >= self._most_waiting
+    def are_full(self) -> bool:
+        """Whether the next request has to be refused."""
+        return self.must_wait and self._most_waiting is not None and self._waiting >= self._most_waiting
 
     async def acquire(self) -> None:
-        """Wait for room."""
+        """Wait for a free slot."""
         if self._slots is None:
             return
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""What the engine saw, counted; `GET /stats` answers it."""
+"""The engine's counters, which `GET /stats` returns."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class EngineStats:
     """Counts since the start or the last reset."""
 
     requests: Counter[str] = field(default_factory=Counter)
-    """By path, once they are over."""
+    """Finished requests by path."""
     statuses: Counter[int] = field(default_factory=Counter)
     """Answers by HTTP status."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Faults of the plan that were acted out, by name."""
+    """Applied faults of the plan, by name."""
     in_flight: int = 0
-    """Generation requests being worked on now."""
+    """Generation requests in progress."""
     peak_in_flight: int = 0
     connections: Collection[object] = ()
-    """Those that are open."""
+    """The open connections."""
     connections_opened: int = 0
     disconnects: int = 0
-    """Clients that left before they had their answer."""
+    """Clients that disconnected before their answer was complete."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    """Tokens of the answers that were sent to their end."""
+    """Tokens of completely sent answers."""
     cpu_at_reset: float = field(default_factory=time.process_time)
 
     def count_connection(self) -> None:
@@ -43,13 +43,13 @@ class EngineStats:
         self.in_flight -= 1
 
     def count(self, path: str, status: int | None) -> None:
-        """Counts a request that is over; `status` is None when it was never answered."""
+        """Count a finished request. `status` is None when it was never answered."""
         self.requests[path] += 1
         if status is not None:
             self.statuses[status] += 1
 
     def reset(self) -> None:
-        """Starts all counts again; what is in flight or open now stays counted as that."""
+        """Reset all counters except requests in flight and open connections."""
         for counter in (self.requests, self.statuses, self.faults):
             counter.clear()
         self.peak_in_flight, self.connections_opened = self.in_flight, 0

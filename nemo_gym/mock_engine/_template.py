@@ -1,4 +1,4 @@
-"""How a conversation becomes the one text that a model reads, and a reply the text that it writes.
+"""The chat template: a conversation as the model's input text, and a reply as its output text.
 
     <|system|>Be brief.<|end|>
     <|user|>What is 1 + 2?<|end|>
@@ -7,9 +7,9 @@
     <|tool|>3<|end|>
     <|assistant|>
 
-The law that training on several turns rests on, and that this template keeps: the text of a prompt, then the
-reply, then `<|end|>` is the start of the next turn's prompt, provided that the client sends back what it got.
-The newline after `<|end|>` belongs to the next prompt, not to the reply, as in the templates of real models.
+Multi-turn training relies on this invariant: a prompt, its reply and `<|end|>` are a prefix of the next turn's
+prompt, provided that the client sends the reply back unchanged. The newline after `<|end|>` belongs to the next
+prompt, not to the reply, as in the templates of real models.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _CALL = re.compile(r"<tool_call>(.*?)\n(.*?)</tool_call>", re.DOTALL)
 
 
 class ChatTemplate(Protocol):
-    """Swap in another to test what a less kind template breaks, such as one that drops earlier reasoning."""
+    """A chat template. Tests use others to break the invariant, for example by dropping earlier reasoning."""
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
-        """The text that the model reads. Raises ValueError for a role that the template doesn't know."""
+        """Render the model's input text. Raises ValueError for an unknown role."""
 
     def reply(self, reply: Reply) -> str:
-        """The text that the model writes, up to but without the end of its turn."""
+        """Render the model's output text, without the end-of-turn mark."""
 
     def parse(self, text: str, *, finds_reasoning: bool = True) -> Reply:
-        """The reply in what the model wrote, which may have been cut anywhere."""
+        """Parse the model's output text, which may be cut anywhere."""
 
 
 class MarkTemplate:
-    """The template shown above: nothing is trimmed, reordered or dropped."""
+    """The template of the module docstring. It trims, reorders and drops nothing."""
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
         turns = [_turn(message) for message in messages]

@@ -1,4 +1,4 @@
-"""`/tokenize` and `/detokenize`: the prompt's ids for messages or text, and back."""
+"""`/tokenize` and `/detokenize`: messages or text to token ids, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemo_gym.mock_engine.request import chat_tools, checked_messages
 
 
 def tokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of `/tokenize`. Raises Refusal."""
+    """Return the body of `/tokenize`'s answer. Raises Refusal."""
     ids = engine.tokenizer.encode(_text_of(engine, payload))
     token_strs = (
         [engine.tokenizer.decode([token]) for token in ids] if payload.get("return_token_strs") else None
@@ -37,7 +37,7 @@ def _text_of(engine: Engine, payload: Mapping[str, Any]) -> str:
 
 
 def detokenize(engine: Engine, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of `/detokenize`. Raises Refusal."""
+    """Return the body of `/detokenize`'s answer. Raises Refusal."""
     ids = payload.get("tokens")
     if not isinstance(ids, list) or not all(isinstance(token, int) for token in ids):
         raise Refusal("`tokens` must be a list of token ids.", param="tokens")

@@ -1,4 +1,4 @@
-"""Pieces of answers that several routes share: usage, logprobs, and the splitting of an answer into events."""
+"""Parts of answers that several routes share: usage, logprobs, and the split of an answer into events."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 import orjson
 
-from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
 from nemo_gym.mock_engine.options import ReasoningField
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 TOP_LOGPROB_STEP = 0.75
-"""How much less likely each runner-up of a token is made to look, at temperature 1."""
+"""Difference between the logprobs of successive top candidates, at temperature 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """What an answer's wording depends on beside the request."""
+class RenderOptions:
+    """The engine's options that affect rendering."""
 
     tokenizer: Tokenizer
     reasoning_field: ReasoningField
@@ -31,11 +31,11 @@ class Event:
     """One server-sent event."""
 
     payload: dict[str, Any] | None
-    """None is the `[DONE]` that ends the streams of chat and completions."""
+    """None stands for `[DONE]`, which ends the streams of chat and completions."""
     tokens: int = 0
-    """How many generated tokens it brings, which is what it takes time for."""
+    """The number of generated tokens in the event, which determines its delay."""
     name: str | None = None
-    """The Responses API names its events."""
+    """The event's name; only the Responses API has one."""
 
     def encode(self) -> bytes:
         data = b"data: " + (b"[DONE]" if self.payload is None else orjson.dumps(self.payload)) + b"\n\n"
@@ -43,17 +43,21 @@ class Event:
 
 
 class Surface(Protocol):
-    """How one route words a generation."""
+    """The rendering of generations for one route."""
 
-    def render(self, asked: Asked, generation: Generation, dialect: Dialect) -> dict[str, Any]:
-        """The whole answer."""
+    def render(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> dict[str, Any]:
+        """Return the whole answer."""
 
-    def stream(self, asked: Asked, generation: Generation, dialect: Dialect) -> Iterator[Event]:
-        """The answer as events."""
+    def stream(
+        self, request: GenerationRequest, generation: Generation, options: RenderOptions
+    ) -> Iterator[Event]:
+        """Yield the answer as events."""
 
 
 def chat_usage(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:
-    """`usage` as chat and completions word it."""
+    """Return `usage` in the form of chat and completions."""
     generated = completion_tokens(generation)
     return {
         "prompt_tokens": generation.prompt_tokens,
@@ -65,9 +69,9 @@ def chat_usage(generation: Generation, tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def completion_tokens(generation: Generation) -> int:
-    """The number of generated tokens that the answer tells."""
-    told = generation.reported_tokens
-    return generation.completion_tokens if told is None else told
+    """Return the number of generated tokens in `usage`."""
+    reported = generation.reported_tokens
+    return generation.completion_tokens if reported is None else reported
 
 
 def reasoning_tokens(generation: Generation, tokenizer: Tokenizer) -> int:
@@ -77,63 +81,65 @@ def reasoning_tokens(generation: Generation, tokenizer: Tokenizer) -> int:
 
 
 def token_logprobs(
-    choice: Choice, asked: Asked, tokenizer: Tokenizer, part: slice = slice(None)
+    choice: GeneratedChoice, request: GenerationRequest, tokenizer: Tokenizer, part: slice = slice(None)
 ) -> list[dict[str, Any]]:
-    """`logprobs.content` of the generated tokens in `part`."""
+    """Return `logprobs.content` for the generated tokens in `part`."""
     ids, logprobs = (choice.ids or [])[part], (choice.logprobs or [])[part]
-    if asked.names_tokens_by_id and not asked.top_logprobs:
-        # What training asks for, on every call: the short way.
+    if request.names_tokens_by_id and not request.top_logprobs:
+        # A shortcut for the usual request of training runs.
         names = (choice.token_names or [])[part] or [f"token_id:{token}" for token in ids]
         return [
             {"token": name, "logprob": logprob, "bytes": None, "top_logprobs": []}
             for name, logprob in zip(names, logprobs, strict=False)
         ]
     return [
-        _named(token, logprob, asked, tokenizer)
-        | {"top_logprobs": _runners_up(token, logprob, asked, tokenizer)}
+        _named(token, logprob, request, tokenizer)
+        | {"top_logprobs": _runners_up(token, logprob, request, tokenizer)}
         for token, logprob in zip(ids, logprobs, strict=False)
     ]
 
 
-def _named(token: int, logprob: float, asked: Asked, tokenizer: Tokenizer) -> dict[str, Any]:
-    if asked.names_tokens_by_id:
+def _named(token: int, logprob: float, request: GenerationRequest, tokenizer: Tokenizer) -> dict[str, Any]:
+    if request.names_tokens_by_id:
         return {"token": f"token_id:{token}", "logprob": logprob, "bytes": None}
     text = tokenizer.decode([token])
     return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
 
-def _runners_up(token: int, logprob: float, asked: Asked, tokenizer: Tokenizer) -> list[dict[str, Any]]:
+def _runners_up(
+    token: int, logprob: float, request: GenerationRequest, tokenizer: Tokenizer
+) -> list[dict[str, Any]]:
     return [
         _named(
             token - rank if token >= rank else token + rank,
-            logprob - rank * TOP_LOGPROB_STEP / asked.temperature,
-            asked,
+            logprob - rank * TOP_LOGPROB_STEP / request.temperature,
+            request,
             tokenizer,
         )
-        for rank in range(asked.top_logprobs)
+        for rank in range(request.top_logprobs)
     ]
 
 
 def windows(text: str, tokens: int) -> list[str]:
-    """`text` in pieces of about `tokens` tokens. Joined they are the text."""
+    """Split `text` into pieces of about `tokens` tokens."""
     width = 2 * tokens
     return [text[start : start + width] for start in range(0, len(text), width)]
 
 
 def share(total: int, parts: int, part: int) -> slice:
-    """The `part`-th of `parts` nearly equal slices of `total` things. Joined they are all of them."""
+    """Return the `part`-th of `parts` nearly equal slices of `total` elements."""
     return slice(part * total // parts, (part + 1) * total // parts)
 
 
 def reasoning_fields(reasoning: str | None, field: ReasoningField) -> dict[str, Any]:
-    """The reasoning under the name, or names, that clients of that engine version look for."""
+    """Return the reasoning under the field name or names of that engine version."""
     if field == "both":
         return {"reasoning": reasoning, "reasoning_content": reasoning}
     return {} if field == "inline" else {field: reasoning}
 
 
 def spans(texts: Sequence[str]) -> Iterator[int]:
-    """Where each of the texts starts once they are joined."""
+    """Yield the offset of each text in their concatenation."""
     position = 0
     for text in texts:
         yield position

@@ -1,7 +1,6 @@
-"""The mock engine as an app: routes, keys, faults, waiting and counting.
+"""The mock engine as an ASGI app: routes, keys, faults, delays and counters.
 
-There is no framework between the bytes and the engine: what this app costs is subtracted from what benchmarks
-measure, so it has to be little and steady.
+It uses no web framework: benchmarks subtract the cost of this app, so it has to be small and constant.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from nemo_gym.mock_engine._responses_input import parse_responses
 from nemo_gym.mock_engine._slots import Slots
 from nemo_gym.mock_engine._stats import EngineStats
 from nemo_gym.mock_engine._tokenize import detokenize, tokenize
-from nemo_gym.mock_engine._wire import Dialect, Event, Surface
-from nemo_gym.mock_engine.delivery import Answer, TimedEvent, deliver, deliver_stream
+from nemo_gym.mock_engine._wire import Event, RenderOptions, Surface
+from nemo_gym.mock_engine.delivery import RawAnswer, TimedEvent, deliver, deliver_stream
 from nemo_gym.mock_engine.engine import Engine, Generation
 from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import (
@@ -37,7 +36,7 @@ from nemo_gym.mock_engine.fault_kinds import (
     GenerationFault,
 )
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
-from nemo_gym.mock_engine.request import Asked, parse_chat, parse_completion
+from nemo_gym.mock_engine.request import GenerationRequest, parse_chat, parse_completion
 
 Payload: TypeAlias = dict[str, Any]
 _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are taken.", 429)
@@ -45,16 +44,16 @@ _FULL = ErrorAnswer("Too many requests: the engine's slots and its queue are tak
 
 @dataclass(frozen=True, slots=True)
 class GenerationRoute:
-    """A route that generates: how its request is read and its answer worded."""
+    """A route that generates, with its parser and its renderer."""
 
     name: str
-    parse: Callable[[Payload], Asked]
+    parse: Callable[[Payload], GenerationRequest]
     surface: Surface
 
 
 @dataclass(frozen=True, slots=True)
 class PlainRoute:
-    """A route that answers at once."""
+    """A route that answers without generating."""
 
     name: str
     method: str
@@ -71,7 +70,7 @@ class EngineApp:
         self.engine = engine
         self.stats = stats or EngineStats()
         self._faults = faults or read_faults(options.faults, options.seed)
-        self._dialect = Dialect(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
+        self._render_options = RenderOptions(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
         self._delays = Random(f"{options.seed}/delays")
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
         self._authorization = f"Bearer {options.api_key}" if options.api_key else None
@@ -91,7 +90,7 @@ class EngineApp:
             pass  # counted as a fault
         except ClientLeft:
             self.stats.disconnects += 1
-        except asyncio.CancelledError:  # how a client leaves in memory
+        except asyncio.CancelledError:  # a disconnect on the in-memory transport
             self.stats.disconnects += 1
             raise
         finally:
@@ -112,15 +111,15 @@ class EngineApp:
         elif route is not None:
             await self._answer_plainly(exchange, route)
 
-    def _refusal(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> Answer | None:
-        """Why the request isn't looked at, if so."""
+    def _refusal(self, exchange: Exchange, route: GenerationRoute | PlainRoute | None) -> RawAnswer | None:
+        """Return the error for a wrong key, path or method, if any."""
         needs_key = self._authorization is not None and exchange.path.startswith("/v1")
         if needs_key and exchange.header("authorization") != self._authorization:
-            return Answer(b'{"error":"Unauthorized"}', 401)  # vLLM's own words, without its envelope
+            return RawAnswer(b'{"error":"Unauthorized"}', 401)  # vLLM's text, without its envelope
         if route is None:
-            return Answer(b'{"detail":"Not Found"}', 404)
+            return RawAnswer(b'{"detail":"Not Found"}', 404)
         if exchange.method != (route.method if isinstance(route, PlainRoute) else "POST"):
-            return Answer(b'{"detail":"Method Not Allowed"}', 405)
+            return RawAnswer(b'{"detail":"Method Not Allowed"}', 405)
         return None
 
     async def _answer_plainly(self, exchange: Exchange, route: PlainRoute) -> None:
@@ -133,13 +132,13 @@ class EngineApp:
             await deliver(exchange, self._error_page(fault, rule, ContextSizes(limit, 0, limit)))
             return
         try:
-            answer = Answer(orjson.dumps(route.answer(self, body)))
+            answer = RawAnswer(orjson.dumps(route.answer(self, body)))
         except Refusal as refusal:
             answer = self._error(refusal.answer)
         await deliver(exchange, answer, delivery, over_s)
 
     async def _begin(self, exchange: Exchange, route: str, body: bytes) -> FaultRule | None:
-        """The rule that acts on this request, once its delay and what comes before execution are over."""
+        """Return the request's rule, if any, after its delay and its faults before execution."""
         rule = self._faults.pick(route, body) if self._faults else None
         if rule is None:
             return None
@@ -155,10 +154,10 @@ class EngineApp:
 
     async def _generate_in_slot(self, exchange: Exchange, route: GenerationRoute) -> None:
         body = await exchange.body()
-        if self._slots.are_taken:
+        if self._slots.are_full:
             await deliver(exchange, self._error(_FULL))
             return
-        if self._slots.are_busy:
+        if self._slots.must_wait:
             await exchange.wait_for(self._slots.acquire())
         else:
             await self._slots.acquire()
@@ -171,22 +170,22 @@ class EngineApp:
         rule = await self._begin(exchange, route.name, body)
         delivery, over_s = _delivery_of(rule)
         try:
-            asked = route.parse(self._payload(body))
+            request = route.parse(self._payload(body))
             if rule is not None and isinstance(rule.fault, ErrorFault):
-                await deliver(exchange, self._error_page(rule.fault, rule, self.engine.sizes_of(asked)))
+                await deliver(exchange, self._error_page(rule.fault, rule, self.engine.sizes_of(request)))
                 return
-            generation = self.engine.generate(asked)
+            generation = self.engine.generate(request)
         except Refusal as refusal:
             await deliver(exchange, self._error(refusal.answer), delivery, over_s)
             return
-        except GymError as error:  # of the policy
+        except GymError as error:  # raised by the policy
             answer = ErrorAnswer(str(error), error.failure.http_status)
             await deliver(exchange, self._error(answer), delivery, over_s)
             return
         fault = rule.fault if rule else None
         if isinstance(fault, GenerationFault):
-            fault.change(asked, generation)
-        await self._send(exchange, route.surface, asked, generation, rule)
+            fault.change(request, generation)
+        await self._send(exchange, route.surface, request, generation, rule)
         self.stats.prompt_tokens += generation.prompt_tokens
         self.stats.completion_tokens += generation.completion_tokens
 
@@ -194,7 +193,7 @@ class EngineApp:
         self,
         exchange: Exchange,
         surface: Surface,
-        asked: Asked,
+        request: GenerationRequest,
         generation: Generation,
         rule: FaultRule | None,
     ) -> None:
@@ -202,17 +201,19 @@ class EngineApp:
         fault = rule.fault if rule else None
         options = self.engine.options
         wait_s = options.latency_s.draw(self._delays)
-        if asked.streams:
-            events = _timed(surface.stream(asked, generation, self._dialect), options.tokens_per_s, fault)
+        if request.streams:
+            events = _timed(
+                surface.stream(request, generation, self._render_options), options.tokens_per_s, fault
+            )
             await deliver_stream(exchange, events, wait_s, delivery, over_s)
             return
         if options.tokens_per_s is not None:
             wait_s += generation.completion_tokens / options.tokens_per_s
         await exchange.pause(wait_s)
-        answer = surface.render(asked, generation, self._dialect)
+        answer = surface.render(request, generation, self._render_options)
         if isinstance(fault, AnswerFault):
             fault.change(answer)
-        await deliver(exchange, Answer(orjson.dumps(answer)), delivery, over_s)
+        await deliver(exchange, RawAnswer(orjson.dumps(answer)), delivery, over_s)
 
     def _payload(self, body: bytes) -> Payload:
         payload = parse_json(body)
@@ -221,16 +222,16 @@ class EngineApp:
             raise Refusal(f"The model `{model}` does not exist.", status=404, param="model")
         return payload
 
-    def _error(self, error: ErrorAnswer) -> Answer:
-        return Answer(orjson.dumps(error.to_wire(is_flat=self.engine.options.flat_errors)), error.status)
+    def _error(self, error: ErrorAnswer) -> RawAnswer:
+        return RawAnswer(orjson.dumps(error.to_wire(is_flat=self.engine.options.flat_errors)), error.status)
 
-    def _error_page(self, fault: ErrorFault, rule: FaultRule, sizes: ContextSizes) -> Answer:
+    def _error_page(self, fault: ErrorFault, rule: FaultRule, sizes: ContextSizes) -> RawAnswer:
         error = fault.error(sizes)
         headers = [] if rule.retry_after_s is None else [(b"retry-after", b"%g" % rule.retry_after_s)]
         if fault.page is not None:
-            return Answer(fault.page, error.status, b"text/html", headers)
+            return RawAnswer(fault.page, error.status, b"text/html", headers)
         answer = self._error(error)
-        return Answer(answer.body, answer.status, headers=headers)
+        return RawAnswer(answer.body, answer.status, headers=headers)
 
     def models(self, _: bytes) -> Payload:
         options = self.engine.options
@@ -264,7 +265,7 @@ class EngineApp:
 
 
 def parse_json(body: bytes) -> Payload:
-    """The JSON object in a request body. Raises Refusal."""
+    """Parse the JSON object in a request body. Raises Refusal."""
     try:
         payload = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -300,7 +301,7 @@ async def _live(receive: Receive, send: Send) -> None:
 
 
 UNCOUNTED = frozenset({"/stats", "/stats/reset"})
-"""Looking at the counts doesn't change them."""
+"""Routes that are excluded from the counters."""
 
 ROUTES: Mapping[str, GenerationRoute | PlainRoute] = {
     "/v1/chat/completions": GenerationRoute("chat", parse_chat, ChatSurface()),

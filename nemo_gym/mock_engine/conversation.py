@@ -1,4 +1,4 @@
-"""The conversation that policies read: chat messages and chat tools as plain JSON.
+"""The conversation as policies see it: chat messages and chat tools as plain JSON.
 
 A message has `role` and `content` (a string, a list of parts, or null); an assistant's message may have
 `tool_calls` and `reasoning` (or `reasoning_content`, its older name); a tool's has `tool_call_id`.
@@ -16,7 +16,7 @@ Tool: TypeAlias = Mapping[str, Any]
 
 
 def text_of(content: object) -> str:
-    """The text of a message's `content`; a part that isn't text (an image, a file) leaves `[<its type>]`."""
+    """Return the text of a message's `content`. A part without text (an image, a file) becomes `[<its type>]`."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -34,12 +34,12 @@ def _text_of_part(part: object) -> str:
 
 
 def reasoning_of(message: Message) -> str:
-    """The reasoning that came back with an assistant's message, under either of its names."""
+    """Return the reasoning of an assistant message, under either of its names."""
     return message.get("reasoning") or message.get("reasoning_content") or ""
 
 
 def last_user_text(conversation: Sequence[Message]) -> str:
-    """What the user said last, or nothing."""
+    """Return the text of the last user message, or an empty string."""
     for message in reversed(conversation):
         if message.get("role") == "user":
             return text_of(message.get("content"))
@@ -47,7 +47,7 @@ def last_user_text(conversation: Sequence[Message]) -> str:
 
 
 def since_last_user(conversation: Sequence[Message]) -> Sequence[Message]:
-    """The messages after the user's last one: the turns spent on the question that is open now."""
+    """Return the messages after the last user message: the turns on the current question."""
     for position in range(len(conversation) - 1, -1, -1):
         if conversation[position].get("role") == "user":
             return conversation[position + 1 :]
@@ -55,7 +55,7 @@ def since_last_user(conversation: Sequence[Message]) -> Sequence[Message]:
 
 
 def called_tools(messages: Sequence[Message]) -> list[str]:
-    """The names of the tools that these messages call, in order."""
+    """Return the names of the called tools, in order."""
     return [
         str(call["function"]["name"])
         for message in messages
@@ -65,7 +65,7 @@ def called_tools(messages: Sequence[Message]) -> list[str]:
 
 
 def last_tool_output(messages: Sequence[Message]) -> str | None:
-    """What the last tool answered, or None when none did."""
+    """Return the text of the last tool message, or None."""
     for message in reversed(messages):
         if message.get("role") == "tool":
             return text_of(message.get("content"))
@@ -73,7 +73,7 @@ def last_tool_output(messages: Sequence[Message]) -> str | None:
 
 
 def turns_taken(conversation: Sequence[Message]) -> int:
-    """How often the assistant has spoken."""
+    """Return the number of assistant messages."""
     return sum(1 for message in conversation if message.get("role") == "assistant")
 
 
@@ -82,13 +82,13 @@ def name_of(tool: Tool) -> str:
 
 
 def parameters_of(tool: Tool) -> Mapping[str, Any]:
-    """The JSON schema of a tool's arguments."""
+    """Return the JSON schema of a tool's arguments."""
     return tool["function"].get("parameters") or {}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model writes it: `arguments` is JSON text, and a model can get JSON wrong."""
+    """A tool call by the model. `arguments` is JSON text and may be invalid."""
 
     name: str
     arguments: str
@@ -96,7 +96,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One turn of the assistant."""
+    """One assistant turn."""
 
     text: str = ""
     reasoning: str = ""

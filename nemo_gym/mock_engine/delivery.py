@@ -1,4 +1,4 @@
-"""How an answer goes out: whole or as a stream, at its pace, and in the ways that a fault plan spoils it."""
+"""Sending answers: whole or as a stream, at a given pace, and with delivery faults."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DRIPS_PER_SECOND = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer that is ready to go."""
+class RawAnswer:
+    """An HTTP answer that is ready to be sent."""
 
     body: bytes
     status: int = 200
@@ -24,9 +24,9 @@ class Answer:
 
 
 async def deliver(
-    exchange: Exchange, answer: Answer, delivery: Delivery | None = None, over_s: float = 1.0
+    exchange: Exchange, answer: RawAnswer, delivery: Delivery | None = None, over_s: float = 1.0
 ) -> None:
-    """Sends an answer whole, or spoilt as `delivery` says. Raises ConnectionCut where that cuts the connection."""
+    """Send an answer, with the fault `delivery` if given. Raises ConnectionCut when the fault cuts the connection."""
     body = answer.body
     match delivery:
         case Delivery.RESET_AFTER:
@@ -65,9 +65,9 @@ async def deliver_stream(
     delivery: Delivery | None = None,
     over_s: float = 1.0,
 ) -> None:
-    """Sends the head at once and, after `wait_s`, events as they come due.
+    """Send the head at once and, after `wait_s` seconds, each event at its time.
 
-    Raises ClientLeft as soon as the client goes away, ConnectionCut where `delivery` cuts it off.
+    Raises ClientLeft as soon as the client disconnects, ConnectionCut when `delivery` cuts the connection.
     """
     timed = list(events)
     await exchange.start(200, EVENT_STREAM, ((b"cache-control", b"no-cache"),))
@@ -91,7 +91,7 @@ async def deliver_stream(
 
 
 async def _send_events(exchange: Exchange, events: Sequence[TimedEvent]) -> None:
-    """Events that are due together are sent together, which spares a benchmark the cost of each."""
+    """Send the events. Events that are due at the same time go out in one write, which costs less CPU."""
     due: list[bytes] = []
     for event in events:
         if event.wait_s > 0:
@@ -103,7 +103,7 @@ async def _send_events(exchange: Exchange, events: Sequence[TimedEvent]) -> None
 
 
 async def _drip(exchange: Exchange, body: bytes, over_s: float) -> None:
-    """Byte by byte; where that would take more than `DRIPS_PER_SECOND` writes, a few bytes at a time."""
+    """Send single bytes, or a few at a time to stay within `DRIPS_PER_SECOND` writes a second."""
     width = max(1, math.ceil(len(body) / (DRIPS_PER_SECOND * over_s)))
     drops = [body[start : start + width] for start in range(0, len(body), width)]
     for drop in drops:

@@ -1,12 +1,12 @@
-"""An engine on which tokens don't survive their way through text, as on real ones.
+"""An engine with token drift: token ids change when text is decoded and encoded again, as on real engines.
 
-- A policy samples tokens that no tokenizer would choose for the same text: here some pairs of bytes come as two
-  tokens, so that a history which is encoded again has other ids than those that were sampled.
-- A chat template writes earlier turns otherwise than the policy wrote them: `ForgetfulTemplate` drops their
-  reasoning, `RespacingTemplate` writes their tool calls' JSON anew.
+- The policy samples non-canonical tokens: some pairs of bytes become two tokens, so re-encoding the history gives
+  other ids than the sampled ones.
+- The chat template changes earlier turns: `ForgetfulTemplate` drops their reasoning, `RespacingTemplate` reformats
+  the JSON of their tool calls.
 
-The engine keeps what it truly read and sampled, before any fault of a plan spoils the answer: the truth that
-training data is measured against.
+The engine keeps the true prompt and sampled ids, before any fault changes the answer, as ground truth for tests of
+training data.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import orjson
 
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import Message, Tool
-from nemo_gym.mock_engine.engine import Choice, Engine, Generation, logprob_of
+from nemo_gym.mock_engine.engine import Engine, GeneratedChoice, Generation, logprob_of
 from nemo_gym.mock_engine.options import EngineOptions
 from nemo_gym.mock_engine.policies import Policy
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import FIRST_SINGLE, PairTokenizer
 
 
 class Sampled(NamedTuple):
-    """What one generation read and wrote."""
+    """The true tokens of one generation. The two generated lists have equal lengths."""
 
     prompt_ids: list[int]
     generated_ids: list[int]
@@ -34,7 +34,7 @@ class Sampled(NamedTuple):
 
 
 class DriftingEngine(Engine):
-    """Samples some texts as other tokens than it encodes them with, and remembers."""
+    """Samples some texts as non-canonical tokens, and records all tokens in `sampled`."""
 
     def __init__(
         self,
@@ -44,21 +44,23 @@ class DriftingEngine(Engine):
         template: ChatTemplate | None = None,
         odd_share: float = 0.3,
     ) -> None:
-        """`odd_share`: how many of the replies hold tokens that don't survive encoding again."""
+        """`odd_share`: the share of replies with non-canonical tokens, from 0 to 1."""
         super().__init__(options, policy=policy, tokenizer=PairTokenizer(), template=template)
         self._odd_share = odd_share
         self.sampled: list[Sampled] = []
 
-    def generate(self, asked: Asked) -> Generation:
-        generation = super().generate(asked)
+    def generate(self, request: GenerationRequest) -> Generation:
+        generation = super().generate(request)
         for choice in generation.choices:
             if choice.ids is not None and generation.prompt_ids is not None:
                 truth = (generation.prompt_ids, choice.ids, choice.logprobs or [])
                 self.sampled.append(Sampled(*map(list, truth)))  # type: ignore[arg-type]
         return generation
 
-    def _add_tokens(self, asked: Asked, choice: Choice, written: str, *, ends: bool) -> None:
-        super()._add_tokens(asked, choice, written, ends=ends)
+    def _add_tokens(
+        self, request: GenerationRequest, choice: GeneratedChoice, written: str, *, ends: bool
+    ) -> None:
+        super()._add_tokens(request, choice, written, ends=ends)
         if choice.ids is None or not ends or self._rng.random() >= self._odd_share:
             return
         pairs = [place for place, token in enumerate(choice.ids) if token < FIRST_SINGLE]
@@ -71,7 +73,7 @@ class DriftingEngine(Engine):
 
 
 class ForgetfulTemplate(MarkTemplate):
-    """Drops the reasoning of turns before the user's last message, as the templates of reasoning models do."""
+    """Drops the reasoning of turns before the last user message, as templates of reasoning models do."""
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
         users = [place for place, message in enumerate(messages) if message["role"] == "user"]
@@ -83,7 +85,7 @@ class ForgetfulTemplate(MarkTemplate):
 
 
 class RespacingTemplate(MarkTemplate):
-    """Writes the arguments of earlier tool calls as JSON of its own, with a space after each comma and colon."""
+    """Reformats the arguments of earlier tool calls, with a space after each comma and colon."""
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
         return super().prompt([_respaced(message) for message in messages], tools, opens_reply=opens_reply)

@@ -1,5 +1,5 @@
-"""One HTTP exchange, with what a badly behaved server needs: to wait, to notice that the client left, to send less
-than it announced, and to cut the connection."""
+"""One HTTP exchange on bare ASGI, with the operations of a faulty server: wait, detect that the client disconnected,
+send fewer bytes than announced, and cut the connection."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nemo_gym.serving.disconnects import DisconnectWatch
 
 JSON = b"application/json"
 _ABORT_WITH_RST = struct.pack("ii", 1, 0)
-"""SO_LINGER on, for zero seconds: closing the socket sends a reset instead of an orderly end."""
+"""SO_LINGER on, for zero seconds: closing the socket sends a TCP reset."""
 
 Header = tuple[bytes, bytes]
 
 
 class ConnectionEnded(Exception):
-    """There is nobody left to answer. Ends the handling of a request; never leaves the app."""
+    """The connection has ended, and with it the handling of the request. The app catches it."""
 
 
 class ClientLeft(ConnectionEnded):
@@ -29,7 +29,7 @@ class ClientLeft(ConnectionEnded):
 
 
 class ConnectionCut(ConnectionEnded):
-    """The fault plan had this server cut the connection."""
+    """The server cut the connection because of a fault."""
 
 
 class Exchange:
@@ -40,19 +40,19 @@ class Exchange:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.status: int | None = None
-        """The status of the answer, once it has begun."""
+        """The answer's status; None before the answer starts."""
         self._receive = receive
         self._send = send
 
     def header(self, name: str) -> str | None:
-        """A header of the request, `name` in lower case."""
+        """Return a request header, or None. `name` is in lower case."""
         wanted = name.encode("latin-1")
         return next(
             (value.decode("latin-1") for given, value in self.scope["headers"] if given == wanted), None
         )
 
     async def body(self) -> bytes:
-        """The whole request body. Raises ClientLeft."""
+        """Return the whole request body. Raises ClientLeft."""
         body = b""
         while True:
             message = await self._receive()
@@ -64,7 +64,7 @@ class Exchange:
                 return body
 
     async def pause(self, seconds: float) -> None:
-        """Waits, and raises ClientLeft as soon as the client goes away."""
+        """Wait. Raises ClientLeft as soon as the client disconnects."""
         if seconds <= 0:
             return
         try:
@@ -74,14 +74,14 @@ class Exchange:
             return
 
     async def wait_for(self, awaited: Awaitable[None]) -> None:
-        """Awaits, and raises ClientLeft as soon as the client goes away: `awaited` is then cancelled."""
+        """Await `awaited`. When the client disconnects, cancel it and raise ClientLeft."""
         watch = DisconnectWatch(self._receive, self._send)
         await watch.run(awaited)
         if watch.has_left:
             raise ClientLeft
 
     async def until_left(self) -> NoReturn:
-        """Waits until the client goes away, then raises ClientLeft."""
+        """Wait until the client disconnects, then raise ClientLeft."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         raise ClientLeft
@@ -89,12 +89,12 @@ class Exchange:
     async def answer(
         self, status: int, body: bytes, content_type: bytes = JSON, headers: Sequence[Header] = ()
     ) -> None:
-        """Sends a whole answer."""
+        """Send a whole answer."""
         await self.start(status, content_type, (*headers, (b"content-length", b"%d" % len(body))))
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def start(self, status: int, content_type: bytes, headers: Sequence[Header] = ()) -> None:
-        """Sends the head of an answer; without a content length, its body is chunked."""
+        """Send the head of an answer. Without a content length the body is chunked."""
         self.status = status
         sent = [(b"content-type", content_type), *headers]
         await self._send(
@@ -105,9 +105,9 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
 
     async def cut(self, *, with_reset: bool) -> NoReturn:
-        """Ends the connection, by a TCP reset or by closing it in order. Always raises ConnectionCut.
+        """End the connection by a TCP reset or an orderly close. Always raises ConnectionCut.
 
-        In memory there is no connection: the app then returns without having answered, which says the same.
+        Without a socket, the app returns without an answer, which has the same effect.
         """
         cycle = getattr(self._send, "__self__", None)  # uvicorn's, which has the connection's transport
         transport: Any = getattr(cycle, "transport", None)
@@ -120,6 +120,6 @@ class Exchange:
         else:
             transport.close()
         try:
-            await self.until_left()  # the server takes an app that returns before that for a broken one
+            await self.until_left()  # uvicorn logs an error for an app that returns before that
         except ClientLeft as left:
             raise ConnectionCut from left

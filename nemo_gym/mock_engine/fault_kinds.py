@@ -1,7 +1,7 @@
-"""Everything that can go wrong with an engine, by name.
+"""All engine faults by name, which is the value of `do` in a fault plan.
 
-A fault is one of four kinds, by where it takes hold: instead of an answer, on what was generated, on the answer's
-JSON, or on the way that the answer is delivered. The names are what a fault plan's `do` takes.
+There are four kinds: a fault replaces the answer, changes the generation, changes the answer's JSON, or disturbs the
+delivery.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from nemo_gym.mock_engine.conversation import Reply, ToolCall
-from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
 from nemo_gym.mock_engine.refusals import (
     BUDGET_OVERFLOWS,
     LOOKALIKES,
@@ -21,7 +21,7 @@ from nemo_gym.mock_engine.refusals import (
     ContextSizes,
     ErrorAnswer,
 )
-from nemo_gym.mock_engine.request import Asked
+from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.responses.logprobs import MISSING_LOGPROB
 
 UNPARSED_CALL = '<tool_call>\n{"name": "lookup", "arguments": {"key": "value"}}\n</tool_call>'
@@ -39,10 +39,10 @@ class ErrorFault:
 
 @dataclass(frozen=True, slots=True)
 class GenerationFault:
-    """A change to what was generated, before it is worded; also works on streams."""
+    """A change to the generation before rendering; it also works on streams."""
 
     summary: str
-    change: Callable[[Asked, Generation], None]
+    change: Callable[[GenerationRequest, Generation], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class AnswerFault:
 
 
 class Delivery(Enum):
-    """How an answer travels, or fails to."""
+    """A fault on the way of a request or its answer."""
 
     HANG = auto()
     RESET_BEFORE = auto()
@@ -78,8 +78,8 @@ def _status(status: int, message: str, page: bytes | None = None) -> ErrorFault:
     return ErrorFault(f"HTTP {status}: {message}", lambda _: ErrorAnswer(message, status), page)
 
 
-def _told_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
-    """Numbers that make a context error true, while the request fits: too large a budget, or too long a prompt."""
+def _reported_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
+    """Return token counts that are consistent with the error's text, although the request fits."""
     if text in BUDGET_OVERFLOWS:
         return replace(sizes, requested=max(sizes.requested, sizes.limit - sizes.prompt + 1))
     return replace(sizes, prompt=max(sizes.prompt, sizes.limit + 186))
@@ -88,7 +88,7 @@ def _told_sizes(text: int, sizes: ContextSizes) -> ContextSizes:
 def _overflow(text: int) -> ErrorFault:
     return ErrorFault(
         f"HTTP 400 with context-length text {text}",
-        lambda sizes: OVERFLOW_TEXTS[text](_told_sizes(text, sizes)),
+        lambda sizes: OVERFLOW_TEXTS[text](_reported_sizes(text, sizes)),
     )
 
 
@@ -126,63 +126,65 @@ DELIVERY_FAULTS: Mapping[str, DeliveryFault] = {
 }
 
 
-def _each_choice(change: Callable[[Asked, Choice], None]) -> Callable[[Asked, Generation], None]:
-    def apply(asked: Asked, generation: Generation) -> None:
+def _each_choice(
+    change: Callable[[GenerationRequest, GeneratedChoice], None],
+) -> Callable[[GenerationRequest, Generation], None]:
+    def apply(request: GenerationRequest, generation: Generation) -> None:
         for choice in generation.choices:
-            change(asked, choice)
+            change(request, choice)
 
     return apply
 
 
-def _finish(reason: str) -> Callable[[Asked, Generation], None]:
-    def relabel(_: Asked, choice: Choice) -> None:
+def _finish(reason: str) -> Callable[[GenerationRequest, Generation], None]:
+    def relabel(_: GenerationRequest, choice: GeneratedChoice) -> None:
         choice.finish_reason = reason
 
     return _each_choice(relabel)
 
 
-def _length_as_tool_calls(asked: Asked, generation: Generation) -> None:
-    _finish("tool_calls")(asked, generation)
-    generation.reported_tokens = asked.max_tokens
+def _length_as_tool_calls(request: GenerationRequest, generation: Generation) -> None:
+    _finish("tool_calls")(request, generation)
+    generation.reported_tokens = request.max_tokens
 
 
-def _unparsed_call(_: Asked, choice: Choice) -> None:
+def _unparsed_call(_: GenerationRequest, choice: GeneratedChoice) -> None:
     choice.reply, choice.finish_reason = Reply(UNPARSED_CALL, choice.reply.reasoning), "stop"
 
 
-def _bad_arguments(_: Asked, choice: Choice) -> None:
+def _bad_arguments(_: GenerationRequest, choice: GeneratedChoice) -> None:
     calls = choice.reply.tool_calls
     choice.reply = replace(
         choice.reply, tool_calls=tuple(ToolCall(call.name, call.arguments[:-1] + ",") for call in calls)
     )
 
 
-def _without_tokens(_: Asked, generation: Generation) -> None:
+def _without_tokens(_: GenerationRequest, generation: Generation) -> None:
     generation.prompt_ids = None
     for choice in generation.choices:
         choice.ids = choice.logprobs = None
 
 
-def _short_by_one(_: Asked, choice: Choice) -> None:
+def _short_by_one(_: GenerationRequest, choice: GeneratedChoice) -> None:
     if choice.logprobs:
         choice.logprobs.pop()
 
 
-def _without_end(_: Asked, choice: Choice) -> None:
+def _without_end(_: GenerationRequest, choice: GeneratedChoice) -> None:
     for values in (choice.ids, choice.logprobs):
         if values:
             values.pop()
 
 
-def _logprob(value: float) -> Callable[[Asked, Generation], None]:
-    def spoil(_: Asked, choice: Choice) -> None:
+def _logprob(value: float) -> Callable[[GenerationRequest, Generation], None]:
+    def spoil(_: GenerationRequest, choice: GeneratedChoice) -> None:
         if choice.logprobs:
             choice.logprobs[len(choice.logprobs) // 2] = value
 
     return _each_choice(spoil)
 
 
-def _conflicting(_: Asked, choice: Choice) -> None:
+def _conflicting(_: GenerationRequest, choice: GeneratedChoice) -> None:
     if choice.ids:
         choice.token_names = [f"token_id:{token + 1}" for token in choice.ids]
 
@@ -300,4 +302,4 @@ ANSWER_FAULTS: Mapping[str, AnswerFault] = {
 }
 
 FAULTS: Mapping[str, Fault] = {**ERROR_FAULTS, **DELIVERY_FAULTS, **GENERATION_FAULTS, **ANSWER_FAULTS}
-"""All faults by the name that a plan's `do` takes."""
+"""All faults by name."""

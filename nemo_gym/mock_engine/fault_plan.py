@@ -1,8 +1,8 @@
-"""Fault plans: which request meets which fault. What the faults are is up to whoever acts them out.
+"""Fault plans: rules that assign named faults to requests. The servers define and apply the faults.
 
-The first rule that meets a request acts on it. A rule counts the requests of its routes that contain its `match`;
-`nth`, `every` and `probability` choose among those, and `times` ends the rule. A plan is deterministic for a seed and
-an order of requests.
+The first rule that selects a request applies to it. A rule counts the requests of its routes that contain its
+`match`; `nth`, `every` and `probability` select among those, and `times` limits the selections. A plan is
+deterministic for a seed and an order of requests.
 """
 
 from __future__ import annotations
@@ -23,26 +23,24 @@ from nemo_gym.mock_engine._distributions import Distribution
 
 
 class Rule(BaseModel):
-    """What every rule of a plan says. A subclass says of which routes, and which faults there are."""
+    """The fields of every rule. Subclasses add the routes and define the fault names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    do: str | None = Field(None, description="The fault's name; left out, the request is only delayed.")
-    delay_s: Distribution | None = Field(
-        None, description="Seconds to wait before anything is done with the request."
-    )
+    do: str | None = Field(None, description="The fault's name; without it, the request is only delayed.")
+    delay_s: Distribution | None = Field(None, description="Seconds to wait before the request is processed.")
     match: str | None = Field(
         None, description="Only requests whose body contains this text, as JSON has it."
     )
-    nth: int | list[int] | None = Field(None, description="Only the n-th of them, counted from 1.")
-    every: int | None = Field(None, ge=1, description="Only each so many-th of them.")
-    probability: float = Field(1.0, ge=0, le=1, description="Only this share of them.")
-    times: int | None = Field(None, ge=1, description="Only so many of them, then the rule is over.")
+    nth: int | list[int] | None = Field(None, description="Only the n-th of those, counted from 1.")
+    every: int | None = Field(None, ge=1, description="Only every n-th of those.")
+    probability: float = Field(1.0, ge=0, le=1, description="Only this share of those, at random.")
+    times: int | None = Field(None, ge=1, description="Maximum number of selections by the rule.")
     each: bool = Field(
-        False, description="Counts `nth`, `every` and `times` for each distinct body on its own."
+        False, description="Count `nth`, `every` and `times` separately for each distinct body."
     )
     retry_after_s: float | None = Field(None, ge=0, description="The Retry-After header of an error.")
-    over_s: float = Field(1.0, gt=0, description="How long `drip` takes.")
+    over_s: float = Field(1.0, gt=0, description="Duration of `drip` in seconds.")
 
     @model_validator(mode="after")
     def _does_something(self) -> Rule:
@@ -56,14 +54,14 @@ class Rule(BaseModel):
 
     @abstractmethod
     def concerns(self, route: str) -> bool:
-        """Whether requests of `route` are the rule's."""
+        """Return whether the rule covers `route`."""
 
 
 RuleT = TypeVar("RuleT", bound=Rule)
 
 
-class Plan(Generic[RuleT]):
-    """The rules, and how often each has met a request."""
+class RulePlan(Generic[RuleT]):
+    """The rules with their counts."""
 
     def __init__(self, rules: Sequence[RuleT], seed: int = 0) -> None:
         self.rules = tuple(rules)
@@ -73,7 +71,7 @@ class Plan(Generic[RuleT]):
         return bool(self.rules)
 
     def pick(self, route: str, body: bytes) -> RuleT | None:
-        """The rule that acts on this request, if any; counts the request for every rule that it concerns."""
+        """Return the rule that applies to this request, if any. Every rule of the route counts the request."""
         met = [counted for counted in self._counted if counted.meets(route, body)]
         return met[0].act(body) if met else None
 
@@ -110,16 +108,16 @@ class _CountedRule(Generic[RuleT]):
         return zlib.crc32(body) if self.rule.each else 0
 
 
-def read_plan(written: str | list[Any] | None, rule: type[RuleT], seed: int = 0) -> Plan[RuleT]:
-    """The plan in a YAML file, in YAML text, or in a list of rules. Raises ConfigError that names what is wrong."""
+def read_plan(written: str | list[Any] | None, rule: type[RuleT], seed: int = 0) -> RulePlan[RuleT]:
+    """Read a plan from a YAML file, YAML text, or a list of rules. Raises ConfigError with every problem."""
     if written is None:
-        return Plan([], seed)
+        return RulePlan([], seed)
     source = "faults"
     rules: Any = written
     if isinstance(written, str):
         rules, source = _load(written)
     try:
-        return Plan(TypeAdapter(list[rule]).validate_python(rules), seed)  # type: ignore[valid-type]
+        return RulePlan(TypeAdapter(list[rule]).validate_python(rules), seed)  # type: ignore[valid-type]
     except ValidationError as error:
         problems = "; ".join(
             f"rule {'.'.join(map(str, problem['loc'])) or 'list'}: {problem['msg']}"
@@ -129,7 +127,7 @@ def read_plan(written: str | list[Any] | None, rule: type[RuleT], seed: int = 0)
 
 
 def _load(written: str) -> tuple[Any, str]:
-    """The YAML of a file, or of the text itself where it can't be a file's name."""
+    """Load YAML from a file, or from the text itself if it starts like a list."""
     is_inline = written.lstrip().startswith(("[", "-"))
     try:
         loaded = yaml.safe_load(written if is_inline else Path(written).read_bytes())

@@ -1,4 +1,4 @@
-"""An engine's app in memory, at the URLs where a real engine would have its routes."""
+"""Mounting an engine's app on an in-memory transport, at the URLs of a real engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nemo_gym.transport import InMemoryTransport
 
 
 def mount(transport: InMemoryTransport, app: Any, root: str = "http://engine") -> str:
-    """Have `transport` reach an engine's ASGI app; the base URL that model servers are given."""
+    """Mount an engine's ASGI app on `transport`. Return the base URL for model servers."""
 
     async def under_v1(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, "path": "/v1" + scope["path"]}, receive, send)

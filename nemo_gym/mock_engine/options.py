@@ -1,4 +1,4 @@
-"""What a mock engine can be told; the keys of `ng_mock_engine`."""
+"""The options of a mock engine, which are the keys of `ng_mock_engine`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EngineOptions(BaseModel):
 
     policy: PolicyName = Field(
         "tools",
-        description="What the model says: `echo` repeats the user, `tools` calls each declared tool and then "
+        description="The model's replies: `echo` repeats the user, `tools` calls each declared tool and then "
         "closes with a text, `answer` answers from `answers`, `script` follows `script`.",
     )
     model: str = Field("mock", description="The model's name; any other name in a request is a 404.")
@@ -39,42 +39,39 @@ class EngineOptions(BaseModel):
         parse_distribution(0), description="Seconds before an answer, or before the first token of a stream."
     )
     tokens: Distribution | None = Field(
-        None, description="Least number of tokens of an answer; filler makes it up."
+        None, description="Minimum number of tokens of an answer; filler words pad it."
     )
-    tokens_per_s: float | None = Field(None, gt=0, description="How fast tokens come after `latency_s`.")
+    tokens_per_s: float | None = Field(None, gt=0, description="Tokens per second after `latency_s`.")
     max_num_seqs: int | None = Field(
-        None, ge=1, description="Requests that are worked on at once, as vLLM calls it; more wait."
+        None, ge=1, description="Maximum of running requests, as in vLLM; further requests wait."
     )
     max_waiting: int | None = Field(
-        None, ge=0, description="Requests that may wait for `max_num_seqs`; more are refused with 429."
+        None, ge=0, description="Maximum of waiting requests; further requests get a 429."
     )
     chunk_tokens: int = Field(8, ge=1, description="Tokens in one event of a stream.")
-    parallel_tools: bool = Field(False, description="`tools`: all calls in one turn instead of one a turn.")
+    parallel_tools: bool = Field(False, description="`tools`: all calls in one turn instead of one per turn.")
     most_calls: int | None = Field(
-        None, ge=0, description="`tools`: calls only so many of the declared tools."
+        None, ge=0, description="`tools`: maximum number of declared tools to call."
     )
     answers: Path | None = Field(
         None,
-        description="JSONL with what to answer to which question; `tools` closes with such an answer too.",
+        description="JSONL of questions and answers; `tools` closes with such an answer too.",
     )
-    accuracy: float = Field(
-        1.0, ge=0, le=1, description="How often an answer from `answers` is the right one."
-    )
-    answer_form: str = Field(DEFAULT_FORM, description="How a task row's answer is said, around `{answer}`.")
+    accuracy: float = Field(1.0, ge=0, le=1, description="Share of right answers from `answers`.")
+    answer_form: str = Field(DEFAULT_FORM, description="The sentence around a task row's `{answer}`.")
     script: Path | None = Field(None, description="YAML with the scenes of the `script` policy.")
-    think: bool = Field(False, description="Puts a short reasoning before every reply.")
+    think: bool = Field(False, description="Add a short reasoning to every reply.")
     reasoning_field: ReasoningField = Field(
         "reasoning",
-        description="Where reasoning is: a field of that name, both fields, or `inline` in <think>.",
+        description="Place of the reasoning: a field of that name, both fields, or `inline` in <think>.",
     )
     logprobs_mode: Literal["processed", "raw"] = Field(
         "processed",
-        description="Whether logprobs are those of the temperature's distribution, or from before it, as vLLM's are "
-        "unless told otherwise.",
+        description="Logprobs after (`processed`) or before (`raw`, vLLM's default) the temperature is applied.",
     )
     flat_errors: bool = Field(False, description="Errors in the envelope of vLLM before 0.11.")
     faults: str | list[Any] | None = Field(
-        None, description="What goes wrong when: a YAML file of rules, or the rules themselves."
+        None, description="The fault plan: a YAML file of rules, or the rules themselves."
     )
 
     @model_validator(mode="after")
@@ -87,7 +84,7 @@ class EngineOptions(BaseModel):
 
 
 def policy_of(options: EngineOptions) -> Policy:
-    """The policy that the options describe. Raises ConfigError for a file that can't be used."""
+    """Build the policy of `options`. Raises ConfigError for an unusable file."""
     answering = (
         AnswerPolicy(read_answers(options.answers, options.answer_form), options.accuracy)
         if options.answers

@@ -1,8 +1,7 @@
-"""Scripted policies: what a mock model says, as pure functions of the conversation.
+"""Scripted policies: the mock model's replies as pure functions of the conversation.
 
-They need no engine and no HTTP: anything that has chat messages can ask one for the next reply. A policy
-keeps no state between replies, so that one object serves any number of conversations at once; what it would
-have to remember it reads from the conversation, and what it would have to draw it draws from the generator
+Policies need no engine and no HTTP, only chat messages. A policy keeps no state between replies, so one object
+serves any number of concurrent conversations: it reads the past from the conversation and draws from the generator
 that the caller seeds.
 """
 
@@ -32,19 +31,19 @@ from nemo_gym.mock_engine.conversation import (
 )
 
 QUOTE_LIMIT = 200
-"""Characters of a tool's output that a closing text repeats."""
+"""Maximum characters of a tool's output in a closing text."""
 
 
 class Policy(Protocol):
-    """Who speaks for the model."""
+    """A function from a conversation to the assistant's next turn."""
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
-        """The assistant's next turn. `rng` is only valid during the call."""
+        """Return the assistant's next turn. `rng` is only valid during the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class EchoPolicy:
-    """Repeats what the user said last."""
+    """Repeats the last user message."""
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
         return Reply(text=last_user_text(conversation))
@@ -54,7 +53,7 @@ class EchoPolicy:
 class AnswerPolicy:
     """Gives the right answer with probability `accuracy`, a wrong one otherwise.
 
-    A question that the key doesn't hold is echoed, with a remark that makes the gap visible in the rollouts.
+    The reply to a question outside the key names the question, which makes the gap visible in the rollouts.
     """
 
     key: AnswerKey
@@ -72,16 +71,15 @@ class AnswerPolicy:
 class ToolsPolicy:
     """Calls every declared tool once, in order, and closes with a text that quotes the last tool's output.
 
-    "Once" counts from the user's last message on, so that a conversation of several user turns calls the
-    tools anew in each of them.
+    "Once" means once after the last user message.
     """
 
     parallel: bool = False
-    """All calls in one turn instead of one a turn."""
+    """All calls in one turn instead of one per turn."""
     most_calls: int | None = None
-    """Calls at most so many of the declared tools."""
+    """Maximum number of declared tools to call."""
     closing: Policy | None = None
-    """Who writes the closing text; by default a sentence that quotes the last tool's output."""
+    """The policy of the closing text; by default a sentence that quotes the last tool's output."""
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
         turns = since_last_user(conversation)
@@ -99,13 +97,13 @@ class ToolsPolicy:
 
 
 def plausible_call(tool: Tool) -> ToolCall:
-    """A call of `tool` with arguments that its schema accepts."""
+    """Return a call of `tool` with arguments that its schema accepts."""
     return ToolCall(name_of(tool), plausible_arguments(parameters_of(tool)))
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What to say in the conversations that contain `match`: one reply a turn, the last one from then on."""
+    """The replies for conversations that contain `match`: one per turn, then the last one again."""
 
     turns: tuple[Reply, ...]
     match: str = ""
@@ -113,7 +111,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class ScriptPolicy:
-    """Follows the first scene whose `match` occurs in the conversation; see `read_script` for its file."""
+    """Follows the first scene whose `match` occurs in the conversation. `read_script` reads its file."""
 
     scenes: tuple[Scene, ...]
 
@@ -125,14 +123,14 @@ class ScriptPolicy:
         raise InputError(
             f"The script has no scene for this conversation: {last_user_text(conversation)[:QUOTE_LIMIT]!r}.",
             code="no_scene",
-            remedy="Add a scene without `match` at the end of the script: it meets every conversation.",
+            remedy="Add a scene without `match` at the end of the script: it matches every conversation.",
             status=400,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPolicy:
-    """Puts a short reasoning before the replies of another policy that have none."""
+    """Adds a short reasoning to replies of another policy that have none."""
 
     policy: Policy
 

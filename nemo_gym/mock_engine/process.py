@@ -1,4 +1,4 @@
-"""A mock engine in a process of its own, so that it doesn't share the CPU time of what is tested or measured."""
+"""A mock engine in a process of its own, which keeps its CPU time out of tests and measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWER_WITHIN_S = 30.0
 class EngineProcess:
     """`with EngineProcess(options) as engine: ... engine.base_url`.
 
-    The process ends with the `with` block, and also when this process dies without leaving it.
+    The process ends with the `with` block, and also when the parent process dies inside the block.
     """
 
     def __init__(self, options: EngineOptions | None = None) -> None:
@@ -37,10 +37,9 @@ class EngineProcess:
         return self._program.process.pid
 
     def start(self) -> None:
-        """Returns when the engine can be reached.
+        """Start the process and return when the engine is reachable.
 
-        Raises ConfigError for options that can't be used, TransportError when the engine isn't there within half
-        a minute.
+        Raises ConfigError for unusable options, TransportError when the engine does not start within 30 seconds.
         """
         policy_of(self.options)
         read_faults(self.options.faults)
@@ -56,13 +55,13 @@ class EngineProcess:
             ) from error
 
     def stop(self) -> None:
-        """Ends the process and waits for its end."""
+        """End the process and wait for its exit."""
         program, self._program = self._program, None
         if program is not None:
             program.close()
 
     def stats(self) -> dict[str, Any]:
-        """The engine's counters: the answer of `GET /stats`."""
+        """Return the engine's counters, as `GET /stats` does."""
         counted: dict[str, Any] = self._call(Call("GET", "/stats")).json()
         return counted
 

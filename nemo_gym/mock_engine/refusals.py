@@ -1,6 +1,6 @@
-"""The errors that an engine answers with, in vLLM's words.
+"""The engine's error answers, with vLLM's exact texts.
 
-The texts matter to the byte: clients tell a full context from a bad request by nothing else.
+Clients distinguish a full context from other bad requests only by these texts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _TYPE_OF_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """An error as an engine words it."""
+    """An error answer of an engine."""
 
     message: str
     status: int = 400
     param: str | None = None
 
     def to_wire(self, *, is_flat: bool = False) -> dict[str, Any]:
-        """The body: under `error`, as vLLM has it since 0.11, or flat, as it was before."""
+        """Return the body: nested under `error` (vLLM since 0.11) or flat (earlier versions)."""
         error = {
             "message": self.message,
             "type": _TYPE_OF_STATUS.get(self.status, "BadRequestError"),
@@ -40,7 +40,7 @@ class ErrorAnswer:
 
 
 class Refusal(Exception):
-    """Ends the handling of a request; the client gets `answer`. Never leaves the engine."""
+    """Ends the handling of a request with `answer`. The app catches it."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ContextSizes:
-    """The numbers of tokens that a context error tells."""
+    """The token counts in the text of a context error."""
 
     limit: int
     prompt: int
@@ -80,7 +80,7 @@ OVERFLOW_TEXTS: Mapping[int, Callable[[ContextSizes], ErrorAnswer]] = {
         param="input_tokens",
     ),
     5: lambda of: ErrorAnswer(
-        # The missing space is vLLM's.
+        # vLLM's text has no space here either.
         f"max_completion_tokens={of.requested}cannot be greater than max_model_len=max_total_tokens={of.limit}. "
         "Please request fewer output tokens."
     ),
@@ -89,10 +89,10 @@ OVERFLOW_TEXTS: Mapping[int, Callable[[ContextSizes], ErrorAnswer]] = {
         f"this model's maximum context length is {of.limit} tokens, but the prompt contains {of.prompt} input tokens"
     ),
 }
-"""How engines say that prompt and answer don't fit into the context, by version and by place of the check."""
+"""Texts of context-length errors, which differ by engine version and by the check that fails."""
 
 BUDGET_OVERFLOWS = frozenset({3, 5})
-"""Those texts that say that a smaller budget would fit."""
+"""The texts by which a smaller token budget would fit."""
 
 EMPTY_TOOLS = (
     "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely."
@@ -117,4 +117,4 @@ LOOKALIKES: Mapping[int, ErrorAnswer] = {
         "Failed to compile the structured output grammar: the JSON schema has an unsupported keyword."
     ),
 }
-"""Errors of the same status that have nothing to do with the context's length."""
+"""Errors with the same status that are not about the context length."""

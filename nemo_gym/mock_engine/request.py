@@ -1,7 +1,7 @@
-"""A generation as a client asks for it, the same for all three routes, and the checks that vLLM makes first.
+"""Generation requests, in one form for all three routes, and vLLM's checks of them.
 
-`parse_chat`, `parse_completion` and (in `responses_input`) `parse_responses` read a route's JSON into an
-`Asked`. What an engine refuses is refused here, in its words; fields that it ignores are ignored.
+`parse_chat`, `parse_completion` and (in `_responses_input`) `parse_responses` parse a route's JSON into a
+`GenerationRequest`. They refuse what vLLM refuses, with its texts, and ignore what it ignores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nemo_gym.mock_engine.conversation import Message, Tool, name_of
 from nemo_gym.mock_engine.refusals import EMPTY_TOOLS, TOOL_CHOICE_ALONE, Refusal
 
 COMPLETION_MAX_TOKENS = 16
-"""What `/v1/completions` generates when the request doesn't say."""
+"""The token budget of `/v1/completions` without `max_tokens`."""
 MOST_LOGPROBS = 20
 MOST_CHOICES = 64
 
@@ -30,22 +30,22 @@ class ToolChoice(Enum):
 
 
 @dataclass(slots=True)
-class Asked:
-    """One generation request. Built once a request on the hot path, hence not frozen."""
+class GenerationRequest:
+    """One generation request. Not frozen, because frozen classes cost more to build on the hot path."""
 
     messages: Sequence[Message] = ()
     tools: Sequence[Tool] = ()
     tool_choice: ToolChoice = ToolChoice.NONE
     named_tool: str | None = None
     takes_many_calls: bool = True
-    """False: only the first tool call is reported, though all of them are generated."""
+    """False: all tool calls are generated, but only the first is reported."""
     prompt: str | None = None
-    """The prompt as `/v1/completions` got it, in place of messages rendered by the template."""
+    """The text prompt of `/v1/completions`, in place of messages."""
     prompt_ids: list[int] | None = None
     choices: int = 1
     max_tokens: int | None = None
     clamps_max_tokens: bool = False
-    """True: a budget that doesn't fit into the context is lowered instead of refused."""
+    """True: a token budget beyond the context is lowered instead of refused."""
     min_tokens: int = 0
     ignores_end: bool = False
     stop: tuple[str, ...] = ()
@@ -53,11 +53,11 @@ class Asked:
     seed: int | None = None
     is_greedy: bool = False
     temperature: float = 1.0
-    """1 also where the request names none, or 0."""
+    """1 if the request has none, or 0."""
     schema: Mapping[str, Any] | None = None
-    """What the text has to be JSON of."""
+    """The JSON schema that the text must conform to."""
     allowed_texts: Sequence[str] = ()
-    """The text has to be one of these."""
+    """The text must be one of these."""
     thinks: bool = True
     shows_reasoning: bool = True
     wants_ids: bool = False
@@ -70,12 +70,12 @@ class Asked:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse_chat(payload: Mapping[str, Any]) -> Asked:
-    """The request of `/v1/chat/completions`. Raises Refusal."""
+def parse_chat(payload: Mapping[str, Any]) -> GenerationRequest:
+    """Parse a request of `/v1/chat/completions`. Raises Refusal."""
     messages = checked_messages(payload.get("messages"), "messages")
     tools = chat_tools(payload)
     tool_choice, named_tool = chat_tool_choice(payload, tools)
-    asked = Asked(
+    request = GenerationRequest(
         messages=messages,
         tools=tools,
         tool_choice=tool_choice,
@@ -87,28 +87,28 @@ def parse_chat(payload: Mapping[str, Any]) -> Asked:
         thinks=_thinks(payload),
         shows_reasoning=payload.get("include_reasoning") is not False,
     )
-    read_sampling(asked, payload)
-    _read_chat_extras(asked, payload)
-    return asked
+    read_sampling(request, payload)
+    _read_chat_extras(request, payload)
+    return request
 
 
-def _read_chat_extras(asked: Asked, payload: Mapping[str, Any]) -> None:
+def _read_chat_extras(request: GenerationRequest, payload: Mapping[str, Any]) -> None:
     top = payload.get("top_logprobs", 0)
     if top and payload.get("logprobs") is not True:
         raise Refusal("when using `top_logprobs`, `logprobs` must be set to true.", param="top_logprobs")
-    # An explicit null is "no logprobs" to vLLM, whatever `logprobs` says.
-    asked.wants_logprobs = payload.get("logprobs") is True and top is not None and asked.shows_reasoning
-    asked.top_logprobs = _at_most(integer(payload, "top_logprobs", 0) or 0, MOST_LOGPROBS, "top_logprobs")
-    asked.wants_ids = payload.get("return_token_ids") is True and asked.shows_reasoning
+    # To vLLM an explicit null means no logprobs, even with `logprobs: true`.
+    request.wants_logprobs = payload.get("logprobs") is True and top is not None and request.shows_reasoning
+    request.top_logprobs = _at_most(integer(payload, "top_logprobs", 0) or 0, MOST_LOGPROBS, "top_logprobs")
+    request.wants_ids = payload.get("return_token_ids") is True and request.shows_reasoning
 
 
-def parse_completion(payload: Mapping[str, Any]) -> Asked:
-    """The request of `/v1/completions`, for one prompt. Raises Refusal."""
+def parse_completion(payload: Mapping[str, Any]) -> GenerationRequest:
+    """Parse a request of `/v1/completions` with one prompt. Raises Refusal."""
     prompt = payload.get("prompt")
     is_ids = isinstance(prompt, list) and bool(prompt) and all(isinstance(token, int) for token in prompt)
     if not is_ids and not isinstance(prompt, str):
         raise Refusal("`prompt` must be one string or one list of token ids.", param="prompt")
-    asked = Asked(
+    request = GenerationRequest(
         prompt=prompt if isinstance(prompt, str) else None,
         prompt_ids=prompt if isinstance(prompt, list) else None,
         max_tokens=positive(payload, "max_tokens", COMPLETION_MAX_TOKENS),
@@ -117,37 +117,39 @@ def parse_completion(payload: Mapping[str, Any]) -> Asked:
         echoes=payload.get("echo") is True,
         wants_ids=payload.get("return_token_ids") is True,
     )
-    read_sampling(asked, payload)
+    read_sampling(request, payload)
     logprobs = integer(payload, "logprobs")
-    asked.wants_logprobs = logprobs is not None
-    asked.top_logprobs = _at_most(logprobs or 0, MOST_LOGPROBS, "logprobs")
-    return asked
+    request.wants_logprobs = logprobs is not None
+    request.top_logprobs = _at_most(logprobs or 0, MOST_LOGPROBS, "logprobs")
+    return request
 
 
-def read_sampling(asked: Asked, payload: Mapping[str, Any]) -> None:
-    """Fills in the fields that all routes share."""
-    asked.payload = payload
-    asked.choices = _at_most(positive(payload, "n") or 1, MOST_CHOICES, "n")
-    asked.min_tokens = integer(payload, "min_tokens", 0) or 0
-    asked.ignores_end = payload.get("ignore_eos") is True
-    asked.stop = _stop(payload.get("stop"))
-    asked.keeps_stop = payload.get("include_stop_str_in_output") is True
-    asked.seed = integer(payload, "seed")
+def read_sampling(request: GenerationRequest, payload: Mapping[str, Any]) -> None:
+    """Fill in the fields that all routes share."""
+    request.payload = payload
+    request.choices = _at_most(positive(payload, "n") or 1, MOST_CHOICES, "n")
+    request.min_tokens = integer(payload, "min_tokens", 0) or 0
+    request.ignores_end = payload.get("ignore_eos") is True
+    request.stop = _stop(payload.get("stop"))
+    request.keeps_stop = payload.get("include_stop_str_in_output") is True
+    request.seed = integer(payload, "seed")
     temperature = payload.get("temperature")
-    asked.is_greedy = temperature == 0
+    request.is_greedy = temperature == 0
     if isinstance(temperature, int | float) and temperature > 0:
-        asked.temperature = float(temperature)
-    asked.names_tokens_by_id = payload.get("return_tokens_as_token_ids") is True
-    asked.streams = payload.get("stream") is True
+        request.temperature = float(temperature)
+    request.names_tokens_by_id = payload.get("return_tokens_as_token_ids") is True
+    request.streams = payload.get("stream") is True
     stream_options = payload.get("stream_options")
     if stream_options is not None:
-        if not asked.streams:
+        if not request.streams:
             raise Refusal("Stream options can only be defined when `stream=True`.", param="stream_options")
-        asked.streams_usage = isinstance(stream_options, dict) and stream_options.get("include_usage") is True
+        request.streams_usage = (
+            isinstance(stream_options, dict) and stream_options.get("include_usage") is True
+        )
 
 
 def checked_messages(messages: object, param: str) -> Sequence[Message]:
-    """The chat messages, each of which an engine can render. Raises Refusal."""
+    """Return the messages if all of them can be rendered. Raises Refusal."""
     if not isinstance(messages, list) or not messages:
         raise Refusal(f"`{param}` must be a list of at least one message.", param=param)
     for message in messages:
@@ -159,7 +161,7 @@ def checked_messages(messages: object, param: str) -> Sequence[Message]:
 
 
 def _check_calls(calls: object) -> None:
-    """vLLM parses the arguments of every earlier call again, and refuses the turn that has a broken one."""
+    """Check earlier calls' arguments: vLLM parses all of them on every turn and refuses invalid JSON."""
     for call in calls if isinstance(calls, list) else [None]:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -176,7 +178,7 @@ def _check_calls(calls: object) -> None:
 
 
 def chat_tools(payload: Mapping[str, Any]) -> Sequence[Tool]:
-    """The declared tools. Raises Refusal."""
+    """Return the declared tools. Raises Refusal."""
     tools = payload.get("tools")
     if tools is None:
         return ()

@@ -1,4 +1,4 @@
-"""A mock engine on a listening socket, in the event loop of whoever starts it."""
+"""A mock engine on a listening socket, in the caller's event loop."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 STOP_WITHIN_S = 1.0
-"""How long requests that wait may take to notice that the engine stops."""
+"""Seconds that waiting requests have to end when the engine stops."""
 
 
 class MockEngine:
     """An engine to test against: `async with MockEngine(options) as engine: ... engine.base_url`.
 
-    Without being started, `app` serves it in memory as an ASGI app.
+    `app` is its ASGI app, which also serves without `start`.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class MockEngine:
 
     @property
     def root_url(self) -> str:
-        """Where `/tokenize`, `/health` and `/stats` are."""
+        """The URL of `/tokenize`, `/health` and `/stats`, without a path."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
     @property
     def base_url(self) -> str:
-        """What an OpenAI client takes: the root and `/v1`."""
+        """The base URL for OpenAI clients: the root URL and `/v1`."""
         return f"{self.root_url}/v1"
 
     async def start(self) -> None:
-        """Listens. Raises OSError when the port is taken."""
-        from nemo_gym.serving.listening import Listener  # uvicorn is only for engines that listen
+        """Start listening. Raises OSError when the port is taken."""
+        from nemo_gym.serving.listening import Listener  # uvicorn is needed only to listen
 
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.create_server((self._host, self._port), family=family)
@@ -72,7 +72,7 @@ class MockEngine:
         await self._listener.start(listening)
 
     async def stop(self) -> None:
-        """Stops listening and cuts every connection. Requests that still wait end at once."""
+        """Stop listening and close every connection. Waiting requests end at once."""
         listener, self._listener = self._listener, None
         if listener is not None:
             await listener.stop(STOP_WITHIN_S)

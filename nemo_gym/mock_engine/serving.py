@@ -1,4 +1,4 @@
-"""A mock engine as a program: it listens, says where, and serves until it has to stop."""
+"""A mock engine as a program: listen, announce the address, and serve until stopped."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def serve(
     port: int = 0,
     lifeline: socket.socket | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or until `lifeline`, the channel of a `Program`, is closed.
+    """Serve until SIGTERM or SIGINT, or until `lifeline`, the channel of a `Program`, is closed.
 
-    `announce` is called once, when the engine can be reached. Raises ConfigError for options that can't be used,
-    OSError for an address that can't be bound.
+    `announce` is called once the engine is reachable. Raises ConfigError for unusable options, OSError for an
+    address that cannot be bound.
     """
     _allow_many_connections()
     engine = MockEngine(options, host=host, port=port)
@@ -55,7 +55,7 @@ async def _serve(
 
 
 def ready_line(engine: MockEngine) -> str:
-    """One line of JSON that tells a program where the engine is."""
+    """Return one line of JSON with the engine's URLs, model name and process id."""
     return orjson.dumps(
         {
             "base_url": engine.base_url,
@@ -67,15 +67,15 @@ def ready_line(engine: MockEngine) -> str:
 
 
 def _allow_many_connections() -> None:
-    """Raises the limit of open files to what this user may have: a capacity test opens thousands."""
+    """Raise the limit of open files to the hard limit: a capacity test opens thousands of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(ValueError):  # an unlimited hard limit can't be asked for everywhere
+        with contextlib.suppress(ValueError):  # some systems refuse an unlimited limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def main(channel: socket.socket) -> None:
-    """Serves the options that come over the channel of a `Program`, as long as that stays open."""
+    """Receive options over the channel of a `Program` and serve until the channel is closed."""
     options = EngineOptions.model_validate(messages.receive(channel))
     serve(
         options, lambda engine: messages.send(channel, (engine.base_url, engine.root_url)), lifeline=channel

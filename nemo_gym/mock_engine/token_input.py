@@ -1,10 +1,9 @@
-"""The routes of engines that can be fed token ids, around a mock engine: vLLM's scale-out routes, or NeMo RL's field.
+"""Token ids as input of a mock engine: vLLM's scale-out routes, or NeMo RL's request field.
 
     app = TokenInputApp(EngineApp(engine), derenders=False)     # /inference/v1/generate, .../render
     app = TokenInputApp(EngineApp(engine), takes_prefix=True)   # `required_prefix_token_ids` on chat
 
-What is generated from ids alone is what the policy says to the conversation that they spell in the mock's own
-template.
+The policy's input is the conversation that the ids decode to in the mock's own template.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine._chat import ChatSurface
 from nemo_gym.mock_engine._template import MarkTemplate
-from nemo_gym.mock_engine._wire import Dialect
+from nemo_gym.mock_engine._wire import RenderOptions
 from nemo_gym.mock_engine.app import EngineApp, parse_json
 from nemo_gym.mock_engine.conversation import Message, Tool
-from nemo_gym.mock_engine.delivery import Answer, deliver
+from nemo_gym.mock_engine.delivery import RawAnswer, deliver
 from nemo_gym.mock_engine.exchange import Exchange
 from nemo_gym.mock_engine.refusals import Refusal
-from nemo_gym.mock_engine.request import Asked, ToolChoice, parse_chat
+from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice, parse_chat
 from nemo_gym.tokens.splicing import spliced
 
 RENDER, DERENDER = "/v1/chat/completions/render", "/v1/chat/completions/derender"
@@ -38,7 +37,7 @@ _TOOLS = re.compile(r"\n*# Tools\n(\[.*\])\Z", re.DOTALL)
 
 @dataclass
 class TokenInputApp:
-    """ASGI application of an engine that can be fed ids."""
+    """ASGI application of an engine that accepts token ids as input."""
 
     app: EngineApp
     generates: bool = True
@@ -50,7 +49,7 @@ class TokenInputApp:
         handlers = {RENDER: self._render, GENERATE: self._generate, DERENDER: self._derender}
         handler = handlers.get(path) if self.generates else None
         if path == DESCRIPTION:
-            await deliver(Exchange(scope, receive, send), Answer(orjson.dumps(self._description())))
+            await deliver(Exchange(scope, receive, send), RawAnswer(orjson.dumps(self._description())))
         elif path == CHAT and self.takes_prefix:
             await self._answer(scope, receive, send, self._chat)
         elif handler is not None:
@@ -62,9 +61,9 @@ class TokenInputApp:
         self.app.stats.requests[scope["path"]] += 1
         exchange = Exchange(scope, receive, send)
         try:
-            answer = Answer(orjson.dumps(handler(parse_json(await exchange.body()))))
+            answer = RawAnswer(orjson.dumps(handler(parse_json(await exchange.body()))))
         except Refusal as refusal:
-            answer = Answer(orjson.dumps(refusal.answer.to_wire(is_flat=False)), refusal.answer.status)
+            answer = RawAnswer(orjson.dumps(refusal.answer.to_wire(is_flat=False)), refusal.answer.status)
         await deliver(exchange, answer)
 
     def _description(self) -> dict[str, Any]:
@@ -80,8 +79,8 @@ class TokenInputApp:
     def _ids(
         self, payload: Mapping[str, Any], messages: Sequence[Message], *, opens_reply: bool
     ) -> list[int]:
-        asked = parse_chat({**payload, "messages": messages})
-        text = self.app.engine.template.prompt(messages, asked.tools, opens_reply=opens_reply)
+        request = parse_chat({**payload, "messages": messages})
+        text = self.app.engine.template.prompt(messages, request.tools, opens_reply=opens_reply)
         return self.app.engine.tokenizer.encode(text)
 
     def _render(self, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,10 +97,12 @@ class TokenInputApp:
     def _generate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         engine, ids = self.app.engine, payload["token_ids"]
         messages, tools = read_prompt(engine.tokenizer.decode(ids))
-        asked = Asked(messages=messages, tools=tools, prompt_ids=ids, wants_ids=True, wants_logprobs=True)
-        asked.tool_choice = ToolChoice.AUTO if tools else ToolChoice.NONE
-        asked.max_tokens, asked.clamps_max_tokens = payload["sampling_params"]["max_tokens"], True
-        choice = engine.generate(asked).choices[0]
+        request = GenerationRequest(
+            messages=messages, tools=tools, prompt_ids=ids, wants_ids=True, wants_logprobs=True
+        )
+        request.tool_choice = ToolChoice.AUTO if tools else ToolChoice.NONE
+        request.max_tokens, request.clamps_max_tokens = payload["sampling_params"]["max_tokens"], True
+        choice = engine.generate(request).choices[0]
         content = [
             {"token_id": token, "logprob": logprob, "top_logprobs": []}
             for token, logprob in zip(choice.ids or (), choice.logprobs or (), strict=True)
@@ -135,7 +136,7 @@ class TokenInputApp:
         return {"choices": [{"index": 0, "message": {**message, **({"tool_calls": calls} if calls else {})}}]}
 
     def _chat(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """A chat completion whose prompt begins with the given ids, as NeMo RL's server makes it."""
+        """Return a chat completion whose prompt begins with the given ids, as NeMo RL's server does."""
         messages, prefix = payload["messages"], payload.get(PREFIX_FIELD)
         ids = self._ids(payload, messages, opens_reply=True)
         last = max(
@@ -144,15 +145,15 @@ class TokenInputApp:
         if prefix and last is not None:
             closed = self._ids(payload, messages[: last + 1], opens_reply=False)
             ids = spliced(prefix, closed, ids) or ids
-        asked = parse_chat(payload)
-        asked.prompt_ids = ids
+        request = parse_chat(payload)
+        request.prompt_ids = ids
         engine, options = self.app.engine, self.app.engine.options
-        dialect = Dialect(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
-        return ChatSurface().render(asked, engine.generate(asked), dialect)
+        rendering = RenderOptions(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
+        return ChatSurface().render(request, engine.generate(request), rendering)
 
 
 def read_prompt(text: str) -> tuple[list[Message], list[Tool]]:
-    """The messages and tools that a prompt in the mock's template spells."""
+    """Parse a prompt in the mock's template into messages and tools."""
     messages: list[Message] = []
     tools: list[Tool] = []
     for role, content in _TURN.findall(text):

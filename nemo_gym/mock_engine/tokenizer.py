@@ -1,12 +1,11 @@
 """The tokens of the mock engine.
 
-A token is two bytes of UTF-8, or one byte at an odd end, or one mark of the chat template. That makes ids
-reversible, independent of any vocabulary file, of a size like a real vocabulary's (65,801), and so cheap to
-count that a benchmark doesn't see it. English text has about twice as many of these tokens as of a real
-tokenizer's.
+A token is two bytes of UTF-8, one byte at an odd end, or one mark of the chat template. So ids are reversible and
+need no vocabulary file, the vocabulary has a realistic size (65,801), and counting costs almost nothing. English
+text has about twice as many of these tokens as of a real tokenizer's.
 
-A text is encoded piece by piece between the marks. What stands between two marks therefore has the same
-ids wherever it occurs, and a conversation's next prompt starts with the ids of the last one.
+The pieces between marks are encoded separately. So a piece has the same ids wherever it occurs, and a
+conversation's next prompt starts with the ids of the last one.
 """
 
 from __future__ import annotations
@@ -33,31 +32,31 @@ MARKS = (
 FILLER = " and so on"
 
 FIRST_SINGLE = 1 << 16
-"""The first id of the single bytes, which follow the pairs."""
+"""The first id of the single bytes; lower ids are pairs."""
 _FIRST_MARK = FIRST_SINGLE + 256
 _ID_OF_MARK = {mark: _FIRST_MARK + position for position, mark in enumerate(MARKS)}
 _MARK_PATTERN = re.compile(f"({'|'.join(re.escape(mark) for mark in MARKS)})")
 
 
 class Tokenizer(Protocol):
-    """Text to token ids and back. Swap in another to test what a less kind tokenizer breaks."""
+    """Text to token ids and back."""
 
     @property
     def end_of_turn(self) -> int:
-        """The id that ends an assistant's turn."""
+        """The id that ends an assistant turn."""
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, marks of the chat template included."""
+        """Return the ids of `text`, including the chat template's marks."""
 
     def count(self, text: str) -> int:
-        """`len(encode(text))`, without making the ids."""
+        """Return `len(encode(text))` without building the ids."""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`. Raises ValueError for an id outside the vocabulary."""
+        """Return the text of `ids`. Raises ValueError for an id outside the vocabulary."""
 
 
 class PairTokenizer:
-    """Two bytes a token: ids 0 to 65,535 are pairs, then single bytes, then the template's marks."""
+    """Two bytes per token: ids 0 to 65,535 are pairs, then single bytes, then the template's marks."""
 
     end_of_turn = _ID_OF_MARK["<|end|>"]
     vocabulary_size = _FIRST_MARK + len(MARKS)
@@ -73,7 +72,7 @@ class PairTokenizer:
         return ids
 
     def count(self, text: str) -> int:
-        # A piece's tokens are half its bytes, rounded up; a mark sits at every odd place of the split.
+        # A piece has half as many tokens as bytes, rounded up. Marks are at the odd indices of the split.
         pieces = _MARK_PATTERN.split(text)
         if text.isascii():
             return sum((len(piece) + 1) >> 1 for piece in pieces[::2]) + len(pieces) // 2
@@ -83,7 +82,7 @@ class PairTokenizer:
         return b"".join(map(_bytes_of, ids)).decode("utf-8", "replace")
 
 
-@lru_cache(maxsize=1_024)  # a conversation's earlier pieces come back with every turn
+@lru_cache(maxsize=1_024)  # every turn encodes the conversation's earlier pieces again
 def _ids_of(piece: str) -> Sequence[int]:
     data = piece.encode()
     pairs = len(data) >> 1
@@ -102,10 +101,9 @@ def _bytes_of(token: int) -> bytes:
 
 
 def cut(tokenizer: Tokenizer, text: str, tokens: int) -> str:
-    """The first `tokens` tokens of `text`.
+    """Return the first `tokens` tokens of `text`.
 
-    Where the last of them stops inside a character, question marks stand in for the character: the cut text
-    is whole characters and still has exactly `tokens` tokens, as the count of a real engine has.
+    If the cut splits a character, question marks replace it, so the result has exactly `tokens` tokens.
     """
     start = tokenizer.decode(tokenizer.encode(text)[:tokens])
     if text.startswith(start):
@@ -117,9 +115,9 @@ def cut(tokenizer: Tokenizer, text: str, tokens: int) -> str:
 
 
 def pad(tokenizer: Tokenizer, text: str, tokens: int) -> str:
-    """`text`, lengthened by filler words to exactly `tokens`; unchanged where it is as long already.
+    """Return `text` with filler words up to exactly `tokens` tokens, or unchanged if it has as many already.
 
-    Relies on one more character being one more token at most.
+    Relies on one more character adding at most one token.
     """
     missing = tokens - tokenizer.count(text)
     if missing <= 0:

@@ -1,4 +1,4 @@
-"""What tests of environments are made of.
+"""Test harness for environment authors.
 
     from nemo_gym.testing import call, run_environment
 
@@ -6,7 +6,13 @@
         (row,) = run_environment(Drawers, [TASK], turns=[call("open_drawer", drawer="left"), "It says tea."])
         assert row["reward"] == 1.0
 
-Loaded when they are used: the engine stub's own users need none of it.
+Names are imported on first use. The room builds on `mock_engine`, `serving`, `agents` and `resources`. Public modules:
+
+- `environment`: one scored attempt per task with a scripted policy
+- `in_process`: a gym in one event loop; `serving`: apps on loopback ports
+- `faulty_server`: a resources server with a fault plan
+- `transformers_engine`, `tiny_model`: a real policy model in this process; they need torch and transformers
+- `engine`: the former name of `nemo_gym.mock_engine`
 """
 
 from __future__ import annotations

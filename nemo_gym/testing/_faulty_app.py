@@ -1,12 +1,12 @@
-"""A server's app that misbehaves by plan: late, broken off, refused or garbled, before or after it did the work.
+"""A server's app with a fault plan: delays, resets, refusals and garbled answers, before or after execution.
 
     - {do: reset_after, route: add, every: 10}         # the tool is executed, its answer is lost
     - {do: hang, route: verify, match: '"task":7'}     # never answers
-    - {do: http_503, retry_after_s: 1, times: 3}       # of whatever route
+    - {do: http_503, retry_after_s: 1, times: 3}       # on any route
     - {delay_s: "uniform:0.1:0.5", probability: 0.2}
 
-Routes are named by their path without the first slash; a rule without `route` is about all of them but `GET`s. Real
-handlers do the work, so that what was executed can be told from what was answered.
+A route's name is its path without the first slash. A rule without `route` covers all routes except `GET` requests.
+The real handlers execute the requests, so executions and answers are counted separately.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ import orjson
 from pydantic import Field, field_validator
 from starlette.types import Receive, Scope, Send
 
-from nemo_gym.mock_engine.delivery import Answer, deliver
+from nemo_gym.mock_engine.delivery import RawAnswer, deliver
 from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import Delivery
-from nemo_gym.mock_engine.fault_plan import Plan, Rule
+from nemo_gym.mock_engine.fault_plan import Rule, RulePlan
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.middleware import RequestMiddleware
 
 _HTML = b"<html><body><h1>Bad Gateway</h1></body></html>"
 
-REFUSALS: Mapping[str, Answer] = {
-    "http_429": Answer(b'{"detail":"Too many requests."}', 429),
-    "http_500": Answer(b'{"detail":"Internal server error"}', 500),
-    "http_502": Answer(_HTML, 502, b"text/html"),
-    "http_503": Answer(b'{"detail":"Not yet."}', 503),
-    "http_504": Answer(_HTML, 504, b"text/html"),
+REFUSALS: Mapping[str, RawAnswer] = {
+    "http_429": RawAnswer(b'{"detail":"Too many requests."}', 429),
+    "http_500": RawAnswer(b'{"detail":"Internal server error"}', 500),
+    "http_502": RawAnswer(_HTML, 502, b"text/html"),
+    "http_503": RawAnswer(b'{"detail":"Not yet."}', 503),
+    "http_504": RawAnswer(_HTML, 504, b"text/html"),
 }
-"""Answers in place of the handler's, which is not called."""
+"""Answers without calling the handler."""
 
 BEFORE: Mapping[str, Delivery] = {"hang": Delivery.HANG, "reset_before": Delivery.RESET_BEFORE}
-"""What becomes of a request that is never executed."""
+"""Faults of requests that are never executed."""
 
 AFTER: Mapping[str, Delivery | None] = {
     "hang_after": Delivery.HANG,
@@ -51,7 +51,7 @@ AFTER: Mapping[str, Delivery | None] = {
     "broken_json": Delivery.BROKEN_JSON,
     "invalid_utf8": Delivery.INVALID_UTF8,
 }
-"""What becomes of the answer to a request that was executed."""
+"""Faults of the answers to executed requests."""
 
 
 def _replace_reward(reward: object) -> Callable[[dict[str, Any]], object]:
@@ -64,7 +64,7 @@ SHAPES: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "reward_null": _replace_reward(None),
     "reward_text": _replace_reward("1.0"),
 }
-"""What becomes of the JSON object in an answer."""
+"""Changes to the JSON object of an answer."""
 
 FAULTS = (*REFUSALS, *BEFORE, *AFTER, *SHAPES)
 
@@ -72,13 +72,13 @@ FAULTS = (*REFUSALS, *BEFORE, *AFTER, *SHAPES)
 class ServerFaultRule(Rule):
     """One rule of a server's plan."""
 
-    route: str | list[str] | None = Field(None, description="Of which routes; of all unless given.")
+    route: str | list[str] | None = Field(None, description="The rule's routes; all by default.")
 
     @field_validator("do")
     @classmethod
     def _is_known(cls, name: str | None) -> str | None:
         if name is not None and name not in FAULTS:
-            raise ValueError(f"{name!r} is no fault. There are: {', '.join(FAULTS)}")
+            raise ValueError(f"{name!r} is not a fault. Faults: {', '.join(FAULTS)}")
         return name
 
     def concerns(self, route: str) -> bool:
@@ -86,18 +86,18 @@ class ServerFaultRule(Rule):
 
 
 @dataclass(slots=True)
-class Saw:
-    """What reached the server."""
+class ServerCounters:
+    """Counters of a faulty server."""
 
     received: Counter[str] = field(default_factory=Counter)
-    """Requests by route."""
+    """Received requests by route."""
     executed: Counter[str] = field(default_factory=Counter)
-    """Those whose handler came to an answer, whether or not that arrived."""
+    """Requests whose handler returned an answer, delivered or not, by route."""
     faults: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
     peak_in_flight: int = 0
     disconnects: int = 0
-    """Callers that left before they had their answer."""
+    """Callers that disconnected before their answer was complete."""
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -114,10 +114,10 @@ class FaultyApp(GymApp):
     """A gym app with a plan of faults around it."""
 
     def __init__(
-        self, middleware: RequestMiddleware, plan: Plan[ServerFaultRule], seed: int = 0, **options: Any
+        self, middleware: RequestMiddleware, plan: RulePlan[ServerFaultRule], seed: int = 0, **options: Any
     ) -> None:
         super().__init__(middleware, **options)
-        self.saw = Saw()
+        self.counters = ServerCounters()
         self._plan = plan
         self._delays = Random(f"{seed}/delays")
 
@@ -125,29 +125,29 @@ class FaultyApp(GymApp):
         if scope["type"] != "http" or scope["method"] == "GET":
             await super().__call__(scope, receive, send)
             return
-        saw = self.saw
-        saw.in_flight += 1
-        saw.peak_in_flight = max(saw.peak_in_flight, saw.in_flight)
+        counters = self.counters
+        counters.in_flight += 1
+        counters.peak_in_flight = max(counters.peak_in_flight, counters.in_flight)
         try:
             await self._serve(Exchange(scope, receive, send), send)
         except ConnectionCut:
             pass  # counted as a fault
         except (ClientLeft, asyncio.CancelledError) as left:
-            saw.disconnects += 1
+            counters.disconnects += 1
             if isinstance(left, asyncio.CancelledError):
                 raise
         finally:
-            saw.in_flight -= 1
+            counters.in_flight -= 1
 
     async def _serve(self, exchange: Exchange, send: Send) -> None:
         route = exchange.path.lstrip("/")
         body = await exchange.body()
-        self.saw.received[route] += 1
+        self.counters.received[route] += 1
         rule = self._plan.pick(route, body)
         if rule is None:
             await self._execute(exchange, body, route, send)
             return
-        self.saw.faults[rule.name] += 1
+        self.counters.faults[rule.name] += 1
         if rule.delay_s is not None:
             await exchange.pause(rule.delay_s.draw(self._delays))
         name = rule.do
@@ -161,22 +161,22 @@ class FaultyApp(GymApp):
             answer = await self._answer(exchange, body, route)
             if name in SHAPES:
                 shaped = SHAPES[name](orjson.loads(answer.body))
-                answer = Answer(orjson.dumps(shaped), answer.status, answer.content_type)
+                answer = RawAnswer(orjson.dumps(shaped), answer.status, answer.content_type)
             await _deliver(exchange, answer, AFTER.get(name), rule)
 
     async def _execute(self, exchange: Exchange, body: bytes, route: str, send: Send) -> None:
         scope: Any = exchange.scope
         await super().__call__(scope, _Replay(body, exchange), send)
-        self.saw.executed[route] += 1
+        self.counters.executed[route] += 1
 
-    async def _answer(self, exchange: Exchange, body: bytes, route: str) -> Answer:
-        """What the handler answers, kept here."""
+    async def _answer(self, exchange: Exchange, body: bytes, route: str) -> RawAnswer:
+        """Execute the request and return the handler's answer without sending it."""
         kept = _Kept()
         await self._execute(exchange, body, route, kept)
         return kept.answer()
 
 
-async def _deliver(exchange: Exchange, answer: Answer, delivery: Delivery | None, rule: Rule) -> None:
+async def _deliver(exchange: Exchange, answer: RawAnswer, delivery: Delivery | None, rule: Rule) -> None:
     match delivery:
         case Delivery.HANG:
             await exchange.until_left()
@@ -186,16 +186,16 @@ async def _deliver(exchange: Exchange, answer: Answer, delivery: Delivery | None
             await deliver(exchange, answer, delivery, rule.over_s)
 
 
-def _with_retry_after(answer: Answer, rule: Rule) -> Answer:
+def _with_retry_after(answer: RawAnswer, rule: Rule) -> RawAnswer:
     if rule.retry_after_s is None:
         return answer
-    return Answer(
+    return RawAnswer(
         answer.body, answer.status, answer.content_type, [(b"retry-after", b"%g" % rule.retry_after_s)]
     )
 
 
 class _Replay:
-    """The `receive` of a handler whose request has been read."""
+    """The `receive` for a handler whose request body has been read already."""
 
     def __init__(self, body: bytes, exchange: Exchange) -> None:
         self._body: bytes | None = body
@@ -212,7 +212,7 @@ class _Replay:
 
 
 class _Kept:
-    """The `send` of a handler whose answer goes out in another way."""
+    """The `send` that collects a handler's answer."""
 
     def __init__(self) -> None:
         self._status = 0
@@ -231,5 +231,5 @@ class _Kept:
         else:
             self._parts.append(message.get("body", b""))
 
-    def answer(self) -> Answer:
-        return Answer(b"".join(self._parts), self._status, self._content_type, self._headers)
+    def answer(self) -> RawAnswer:
+        return RawAnswer(b"".join(self._parts), self._status, self._content_type, self._headers)

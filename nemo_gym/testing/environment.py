@@ -1,7 +1,7 @@
-"""Attempts at an environment's tasks by a scripted policy: the whole path of a rollout, in a pytest one-liner.
+"""Attempts at an environment's tasks by a scripted policy: the whole path of a rollout in one call.
 
-The servers are real, and so are their routes, the episode, the agent and the model server; only the policy is a
-script. `over_http` puts sockets between them and gives the same rows.
+The servers, their routes, the episode, the agent and the model server are real; only the policy is scripted. With
+`over_http` the servers talk over sockets, with the same rows.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 Turn: TypeAlias = str | ToolCall | Sequence[ToolCall] | Reply
-"""What the policy does when it is asked: says a text, calls a tool, calls several at once, or a `Reply` with all of
-it and reasoning."""
+"""One assistant turn: a text, a tool call, several tool calls, or a `Reply` with all of them and reasoning."""
 Turns: TypeAlias = Sequence[Turn] | Policy
-"""Turn by turn, the last one repeated; or a policy that reads the conversation."""
+"""One turn after the other, with the last one repeated, or a policy that reads the conversation."""
 
 ENVIRONMENT = "environment"
 AGENT = "agent"
@@ -49,12 +48,12 @@ POLICY = "policy_model"
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
-    """The turn that calls the tool `name`."""
+    """Return a turn that calls the tool `name`."""
     return ToolCall(name, orjson.dumps(arguments).decode())
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """The task rows of a JSONL file; a relative path is looked up as in a configuration."""
+    """Read the task rows of a JSONL file. A relative path is resolved as in a configuration."""
     return [orjson.loads(line.content) for line in read_lines(locate(Path(path)))]
 
 
@@ -69,18 +68,18 @@ def run_environment(
     judges: Mapping[str, Turns] | None = None,
     **options: Any,
 ) -> list[Row]:
-    """The scored row of one attempt at each of `rows`, in order.
+    """Return the scored rows of one attempt at each of `rows`, in order.
 
     Args:
-        turns: what the policy does; without any it calls each tool that the task declares once, with plausible
-            arguments, and then quotes the last output.
+        turns: the policy's turns; by default it calls each declared tool once, with plausible arguments, and then
+            quotes the last output.
         agent: by default `simple_agent`, or `gymnasium_agent` for step-style environments.
-        agent_options: its configuration beside the servers that it refers to.
-        judges: further models by the names that the environment's configuration refers to, and what they say.
+        agent_options: the agent's configuration without its server references.
+        judges: further models and their turns, by the names in the environment's configuration.
         options: the environment's configuration.
 
     Raises:
-        UpstreamError: an attempt failed; its text is the root cause.
+        UpstreamError: an attempt failed; the text is the root cause.
     """
     gym = InProcessGym()
     for name, says in {**(judges or {}), POLICY: turns or ToolsPolicy()}.items():
@@ -136,7 +135,7 @@ def _agent_class(environment: type[SimpleResourcesServer]) -> type[SimpleRespons
 
 @contextmanager
 def _as_this_process_configuration(config: Mapping[str, Any]) -> Iterator[None]:
-    """What `get_global_config_dict` answers while the block runs."""
+    """Make `config` the result of `get_global_config_dict` while the block runs."""
     before = global_config.maybe_get_global_config_dict()
     global_config.set_global_config_dict(config)
     try:

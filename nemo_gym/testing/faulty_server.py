@@ -1,14 +1,14 @@
-"""A resources server that misbehaves by plan, for tests of what is around it.
+"""A resources server with a fault plan, for tests of the components around it.
 
-Its one tool counts, its reward is the count, and it tells what it saw and what it did:
+Its one tool counts, its reward is the count, and it reports its requests and effects:
 
-    POST /add    {"amount": 2}  → {"count": 2}          adds up in the session
+    POST /add    {"amount": 2}  → {"count": 2}          adds to the session's count
     POST /verify                → reward: the session's count
-    GET  /_ng/saw               → requests, executions, faults, callers that left; sessions; the sum of all effects
+    GET  /_ng/saw               → requests, executions, faults, disconnects; sessions; the sum of all effects
 
-As a server of a gym it is started by three lines in an `app.py` (`FaultyServer.run_webserver()`); in tests
-`FaultyServer.standalone(faults=[...])` is served on a port or in memory. The plan is that of
-`nemo_gym.testing._faulty_app`.
+In a gym, three lines in an `app.py` start it (`FaultyServer.run_webserver()`). In tests,
+`FaultyServer.standalone(faults=[...])` is served on a port or in memory. `nemo_gym.testing._faulty_app` describes
+the plan.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ ADD_TOOL: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-"""The tool as a task declares it."""
+"""The tool's declaration for tasks."""
 
 
 class FaultyServerConfig(BaseResourcesServerConfig):
     faults: list[dict[str, Any]] | str | None = None
-    """The rules, or the YAML file that holds them."""
+    """The rules, or a YAML file of rules."""
     fault_seed: int = 0
 
 
@@ -62,15 +62,15 @@ class CountedResponse(BaseVerifyResponse):
 
 
 class FaultyServer(SimpleResourcesServer):
-    """Counts, with faults around it."""
+    """Counts amounts by session, with faults around the handlers."""
 
     config: FaultyServerConfig
     counts: dict[str, int] = Field(default_factory=dict)
-    """By open session."""
+    """Counts by open session."""
     effects: int = 0
-    """What all tool calls that were executed have added up to."""
+    """The sum of all executed tool calls."""
     closed: int = 0
-    """Sessions that were freed."""
+    """The number of freed sessions."""
 
     def new_app(self) -> GymApp:
         plan = read_plan(self.config.faults, ServerFaultRule, self.config.fault_seed)
@@ -83,7 +83,7 @@ class FaultyServer(SimpleResourcesServer):
                 "closed": self.closed,
                 "kept": len(self.counts),
             }
-            return {**app.saw.to_wire(), "sessions": sessions, "effects": self.effects}
+            return {**app.counters.to_wire(), "sessions": sessions, "effects": self.effects}
 
         app.get("/_ng/saw")(saw)
         return app

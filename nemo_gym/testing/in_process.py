@@ -1,4 +1,4 @@
-"""A gym inside one event loop: real servers, real routes, calls through memory instead of sockets.
+"""A gym in one event loop: real servers and routes, with calls through memory instead of sockets.
 
     gym = InProcessGym()
     gym.add(MyEnvironment, "my_env")
@@ -39,7 +39,7 @@ class InProcessGym:
         self._over: Transport = self.transport
 
     def add(self, server_class: type[SimpleServer], name: str, **options: Any) -> SimpleServer:
-        """Add a server under `name`; `options` are its configuration."""
+        """Add a server named `name` with the configuration `options`."""
         port = _FIRST_PORT + len(self.config)
         block = {"entrypoint": "app.py", "host": _HOST, "port": port, **options}
         self.config[name] = {kind_of(server_class): {server_class.__name__: block}}
@@ -50,7 +50,7 @@ class InProcessGym:
         return server
 
     def client(self) -> ServerClient:
-        """A client for all servers that have been added."""
+        """Return a client for all added servers."""
         return ServerClient.connect(self.config, transport=self._over, token=None)
 
     def _reconnect(self) -> None:
@@ -59,7 +59,7 @@ class InProcessGym:
 
     @asynccontextmanager
     async def running(self, *, over_http: bool = False) -> AsyncIterator[None]:
-        """Start every server as a server process does, stop it in the end; `over_http`, on ports of its own."""
+        """Start every server as a server process does, and stop it at the end. `over_http`: on loopback ports."""
         async with AsyncExitStack() as stack:
             if over_http:
                 await self._listen(stack)
@@ -83,7 +83,7 @@ class InProcessGym:
         return await self.client().post(server, path, json={} if body is None else body, **options)
 
     async def run(self, agent: str, row: dict[str, Any]) -> dict[str, Any]:
-        """The scored row of one attempt; raises `UpstreamError` when it failed."""
+        """Return the scored row of one attempt. Raises `UpstreamError` when it failed."""
         reply = await self.post(agent, "/run", row)
         reply.raise_for_status()
         scored: dict[str, Any] = orjson.loads(reply.body)
@@ -91,7 +91,7 @@ class InProcessGym:
 
 
 def kind_of(server_class: type[SimpleServer]) -> str:
-    """The configuration key that instances of a server class stand under."""
+    """Return the configuration key for instances of a server class."""
     if issubclass(server_class, SimpleResponsesAPIAgent):
         return "responses_api_agents"
     return (

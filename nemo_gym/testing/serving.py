@@ -7,7 +7,7 @@
         url = servers.serve(VLLMModel.standalone(base_url=engine.base_url, api_key="none", model="mock"))
         OpenAI(base_url=f"{url}/v1", api_key="none").responses.create(model="mock", input="hello")
 
-The port is held before anything is announced, and whatever still runs at the end is cut off.
+The port is bound before the URL is returned. Requests that still run at the end are cut off.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nemo_gym.transport.server_client import process_transport
 
 NOTICE_WITHIN_S = 0.3
 WAIT_S = 30.0
-"""How long a call into the thread of `LoopbackServers` may take."""
+"""Timeout in seconds of calls into the thread of `LoopbackServers`."""
 
 _T = TypeVar("_T")
 
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
-    """Serve an ASGI app, or a server of the gym, in the running event loop; its URL."""
+    """Serve an ASGI app, or a server of the gym, in the running event loop, and yield its URL."""
     if not isinstance(app, SimpleServer):
         async with _listening(app) as url:
             yield url
@@ -55,7 +55,7 @@ async def _listening(app: Any) -> AsyncIterator[str]:
 
 
 class LoopbackServers:
-    """A thread with an event loop, and the servers in it. They stop with the `with` block."""
+    """Servers in a thread with an event loop. They stop with the `with` block."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -63,15 +63,15 @@ class LoopbackServers:
         self._entered = AsyncExitStack()
 
     def serve(self, app: Any) -> str:
-        """Serve an ASGI app, or a server of the gym; its URL."""
+        """Serve an ASGI app, or a server of the gym, and return its URL."""
         return self.enter(serving(app))
 
     def enter(self, manager: AbstractAsyncContextManager[_T]) -> _T:
-        """Enter `manager` in the thread; it is left when the servers stop."""
+        """Enter `manager` in the thread. It exits when the servers stop."""
         return self.run(self._entered.enter_async_context(manager))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What `work`, run in the thread, gives or raises."""
+        """Run `work` in the thread. Return its result or raise its exception."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
 
     def __enter__(self) -> Self:

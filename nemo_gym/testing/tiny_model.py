@@ -1,8 +1,7 @@
-"""Makes a tiny chat model with random weights: under 2 MB, in a few seconds. Needs torch and transformers.
+"""A tiny chat model with random weights: under 2 MB, made in a few seconds. Needs torch and transformers.
 
-It knows nothing, but it is a real one: a byte-level tokenizer, a ChatML template with tools, and Qwen3's architecture.
-`python tiny_model.py FOLDER` saves one to a folder, for engines that load it from there; this file needs nothing
-else of the package.
+It has a byte-level tokenizer, a ChatML template with tools, and Qwen3's architecture. `python tiny_model.py FOLDER`
+saves one to a folder; this file imports nothing else of the package.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ CHAT_TEMPLATE = """\
 
 
 def make_tokenizer(texts: Iterable[str] | None = None) -> Any:
-    """A tokenizer trained on `texts`; on random words and calls of tools unless given."""
+    """Train a tokenizer on `texts`, by default on random words and tool calls."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -53,7 +52,7 @@ def make_tokenizer(texts: Iterable[str] | None = None) -> Any:
 
 
 def make_model(tokenizer: Any, *, seed: int = 0) -> Any:
-    """A model with random weights for that tokenizer."""
+    """Make a model with random weights for `tokenizer`."""
     torch.manual_seed(seed)
     return Qwen3ForCausalLM(
         Qwen3Config(

@@ -1,12 +1,12 @@
-"""A transformers model behind vLLM's chat route, inside the process that trains it: for examples and tests.
+"""A transformers model behind vLLM's chat route, in the training process, for examples and tests.
 
     engine = TransformersEngine(model, tokenizer)
     with LoopbackServers() as servers:
         url = servers.serve(engine.app)          # policy_base_url is f"{url}/v1"
 
-It samples from the whole distribution at the request's temperature, batches the requests that wait, gives the ids and
-log-probabilities of what it truly sampled, and takes NeMo RL's `required_prefix_token_ids`, so that no conversation
-drifts. `load` gives it new weights. What it can't do, it refuses. Needs torch and transformers.
+It samples from the full distribution at the request's temperature, batches waiting requests, returns the sampled ids
+and their logprobs, and takes NeMo RL's `required_prefix_token_ids`, which prevents token drift. `load` replaces the
+weights. Unsupported parameters are refused. Needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from nemo_gym.tokens.splicing import spliced
 
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _WAIT_FOR_MORE_S = 0.005
-"""How long the first request of a batch waits for others."""
+"""Seconds that the first request of a batch waits for others."""
 _DEFAULT_TOKENS = 256
 
 
 class ChatRequest(BaseModel):
-    """The part of vLLM's chat request that is understood; fields that have one legal value are checked."""
+    """The supported part of vLLM's chat request. Fields with one legal value are checked."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -63,13 +63,13 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 
 @dataclass(slots=True)
 class Sampling:
-    """One request being worked on."""
+    """One request in progress."""
 
     prompt_ids: list[int]
     most: int
     temperature: float
     candidates: int
-    """How many of the likeliest tokens are told for each one sampled."""
+    """Number of top candidates to report for each sampled token."""
     generator: torch.Generator | None
     done: asyncio.Future[None]
     ids: list[int] = field(default_factory=list)
@@ -87,13 +87,13 @@ class Sampling:
 
 
 class TransformersEngine:
-    """The engine and its ASGI app."""
+    """An engine with its own copy of a model, and its ASGI app."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str = "policy", most_at_once: int = 64) -> None:
-        """It serves a model of its own, with the weights of `model`."""
+        """Copy `model`. At most `most_at_once` requests form a batch."""
         self.name = name
         self._tokenizer = tokenizer
-        # Made anew: trainers patch the models that they are given, and a copy of such a patch calls the original.
+        # A deep copy would not do: trainers patch their models, and a copied patch calls the original model.
         self.model = type(model)(copy.deepcopy(model.config)).to(model.device, model.dtype).eval()
         self.model.load_state_dict(model.state_dict())
         self._most_at_once = most_at_once
@@ -102,7 +102,7 @@ class TransformersEngine:
         self.app = self._new_app()
 
     def load(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over weights. Nothing may be in flight."""
+        """Replace the weights. No request may be in flight."""
         self.model.load_state_dict(state_dict)
 
     # --- Routes -------------------------------------------------------------------------------------------------
@@ -204,21 +204,21 @@ class TransformersEngine:
     # --- Sampling -----------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Sample what waits, until nothing does."""
+        """Sample waiting requests until there are none."""
         await asyncio.sleep(_WAIT_FOR_MORE_S)
         while self._waiting:
             batch, self._waiting = self._waiting[: self._most_at_once], self._waiting[self._most_at_once :]
             batch = [each for each in batch if not each.done.cancelled()]
             try:
                 await asyncio.to_thread(self._sample, batch)
-            except Exception as error:  # noqa: BLE001 - it is each caller's to raise
+            except Exception as error:  # noqa: BLE001 - every caller raises it
                 for each in batch:
                     each.fail(error)
             for each in batch:
                 each.succeed()
 
     def _sample(self, batch: list[Sampling]) -> None:
-        """Sample all answers, token by token. Prompts are padded on the left, so that all answers begin together."""
+        """Sample all answers, token by token. Prompts are padded on the left, so all answers start together."""
         width = max((len(each.prompt_ids) for each in batch), default=0)
         gaps = [width - len(each.prompt_ids) for each in batch]
         pad = self._tokenizer.pad_token_id
@@ -258,7 +258,7 @@ class TransformersEngine:
 
 
 def _message(text: str, has_tools: bool) -> dict[str, Any]:
-    """The text as an assistant's message; one whose calls can't all be read stays text."""
+    """Return the text as an assistant message. If any tool call is unreadable, everything stays text."""
     written = _CALL.findall(text) if has_tools else []
     calls = [_parsed(each) for each in written]
     if not calls or None in calls:

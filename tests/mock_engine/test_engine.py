@@ -5,7 +5,7 @@ import pytest
 
 from nemo_gym.mock_engine import Engine, EngineOptions, Policy, Reply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine._answers import answer_key
-from nemo_gym.mock_engine.engine import Choice, Generation
+from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
 from nemo_gym.mock_engine.policies import AnswerPolicy, Scene
 from nemo_gym.mock_engine.refusals import Refusal
 from nemo_gym.mock_engine.request import parse_chat, parse_completion
@@ -22,7 +22,7 @@ def generate(engine: Engine, **fields: Any) -> Generation:
     return engine.generate(parse_chat({"messages": [USER], **fields}))
 
 
-def choose(engine: Engine, **fields: Any) -> Choice:
+def choose(engine: Engine, **fields: Any) -> GeneratedChoice:
     return generate(engine, **fields).choices[0]
 
 

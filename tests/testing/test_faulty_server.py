@@ -127,5 +127,5 @@ async def test_rules_choose_by_route_and_body_and_delays_are_drawn() -> None:
 
 
 def test_a_plan_with_an_unknown_fault_is_refused_at_the_start() -> None:
-    with pytest.raises(ConfigError, match="'explode' is no fault"):
+    with pytest.raises(ConfigError, match="'explode' is not a fault"):
         FaultyServer.standalone(faults=[{"do": "explode"}]).setup_webserver()
