@@ -43,11 +43,9 @@ KINDS: Mapping[str, str] = {
     "HTTP server": r"uvicorn/",
     "framework (starlette, fastapi)": r"starlette/|fastapi/|anyio/",
     "client and transport": r"nemo_gym/transport/|multidict|yarl",
-    "middleware, routes, sessions": r"nemo_gym/servers/(middleware|routes|app|base|context|control|disconnects"
-    r"|error_responses|json_response|listening|loop_monitor|request_body|session\w*)\.py",
-    "conversion and engine calls": r"nemo_gym/responses/|nemo_gym/tokens/|nemo_gym/servers/(engine|model)\w*\.py"
-    r"|responses_api_models/|recorder\.py",
-    "episode and agent": r"nemo_gym/servers/|responses_api_agents/",
+    "middleware, routes, sessions": r"nemo_gym/serving/|nemo_gym/processes/loop_monitor",
+    "conversion and engine calls": r"nemo_gym/(responses|tokens|engines)/|responses_api_models/",
+    "episode and agent": r"nemo_gym/(episodes|agents|resources)/|responses_api_agents/",
     "environment": r"resources_servers/",
     "the benchmark's client": r"/perf/\w+\.py",
 }

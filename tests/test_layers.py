@@ -42,7 +42,7 @@ def test_the_layers_hold(checkout: Path) -> None:
             "def late() -> None:\n    from nemo_gym.cli import main",
             "nemo_gym.tokens.ids -> nemo_gym.cli",
         ),
-        ("sources", "import simulation.play", "nemo_gym is not allowed to import simulation"),
+        ("clock", "import simulation.play", "nemo_gym is not allowed to import simulation"),
     ],
 )
 def test_an_upward_import_is_refused(checkout: Path, module: str, line: str, broken: str) -> None:

@@ -55,7 +55,7 @@ class InMemoryTransport:
 def _scope_of(call: Call, base_url: str) -> dict[str, Any]:
     path, _, query = call.path.partition("?")
     host = base_url.partition("://")[2]
-    headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
     headers.append((b"host", host.encode()))
     return {
         **_SCOPE,
