@@ -1,119 +1,123 @@
-"""The process behind an `Inspector`: it reads one question, asks every implementation, answers, and ends.
+"""The child process of an `Inspector`: it inspects every implementation and sends one answer.
 
-Each `app.py` is imported in a fork of its own, as servers would import it: a module that two of them call by one
-name is not mixed up, and an implementation that ends its process takes no other along.
+Each `app.py` is imported in its own fork, in the environment in which a server would import it. Two implementations
+may therefore have modules of the same name, and one that ends its process does not end the others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import json
+import importlib
 import multiprocessing
 import os
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
+from nemo_gym.processes import messages
 
 IMPORT_TIMEOUT_S = 120.0
-"""An implementation that takes longer to import is not checked; its start has a limit of its own."""
+"""Seconds that all imports may take together. The start of a server has its own limit."""
 _OF_OTHER_VERSIONS = (ImportError, AttributeError, TypeError)
-"""What an import may fail with for the want of a package, or of another version of it."""
+"""Errors of an import that may be caused by a missing package or by another version of it."""
 
 _context = multiprocessing.get_context("fork")
 
 
-class _Asked(NamedTuple):
-    path: tuple[str, str, str]
-    script: Path
-
-
-def main() -> None:
-    """Answer the question on standard input on standard output; what implementations print goes elsewhere."""
+def main(channel: socket.socket) -> None:
+    """Receive the servers and the configuration, and send the inspections by server name."""
     gc.disable()  # the process ends before there is garbage worth collecting
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        with contextlib.suppress(ImportError):  # the implementation that needs it tells better what is wrong
-            pass
-        question = json.load(sys.stdin)
-        asked = [_Asked(tuple(each["path"]), Path(each["script"])) for each in question["servers"]]
-        inspections = inspect_all(asked, question["data"])
-        json.dump({name: asdict(inspection) for name, inspection in inspections.items()}, answers)
+    with Path(os.devnull).open("w") as discarded:  # the output of implementations
+        for descriptor in (1, 2):
+            os.dup2(discarded.fileno(), descriptor)
+    with contextlib.suppress(
+        ImportError
+    ):  # the inspection of an implementation reports the error with its place
+        importlib.import_module("nemo_gym.launch._preload")
+    with contextlib.suppress(EOFError):  # the command ended before it had servers to inspect
+        messages.send(channel, inspect_all(*messages.receive(channel)))
 
 
-def inspect_all(servers: Sequence[_Asked], data: Mapping[str, Any]) -> dict[str, Inspection]:
-    """What the implementations of `servers` say, by the servers' names; each is imported once."""
-    by_script = groupby(sorted(servers, key=lambda each: each.script), key=lambda each: each.script)
-    running = [_ForkedInspection(script, list(users), data) for script, users in by_script]
-    give_up_at = time.monotonic() + IMPORT_TIMEOUT_S
-    return {name: said for fork in running for name, said in fork.result(give_up_at)}
+def inspect_all(servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> dict[str, Inspection]:
+    """Return the inspections by server name. Each implementation is imported once."""
+    by_script = groupby(sorted(servers, key=_script_of), key=_script_of)
+    forks = [_ForkedInspection(script, list(users), data) for script, users in by_script]
+    deadline = time.monotonic() + IMPORT_TIMEOUT_S
+    return {name: inspection for fork in forks for name, inspection in fork.result(deadline)}
+
+
+def _script_of(server: ServerInstance) -> Path:
+    return server.directory / server.entrypoint
 
 
 class _ForkedInspection:
     """The inspection of one implementation, in a fork of this process."""
 
-    def __init__(self, script: Path, servers: Sequence[_Asked], data: Mapping[str, Any]) -> None:
+    def __init__(self, script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> None:
         self._script, self._servers = script, servers
         self._reader, writer = _context.Pipe(duplex=False)
         self._process = _context.Process(target=_send_inspections, args=(writer, script, servers, data))
         self._process.start()
         writer.close()
 
-    def result(self, give_up_at: float) -> Iterator[tuple[str, Inspection]]:
-        """What it says about each server; the same about all where it could not be asked."""
+    def result(self, deadline: float) -> Iterator[tuple[str, Inspection]]:
+        """Yield the inspection of each server; all are the same if the import fails or exceeds the deadline."""
         try:
-            if self._reader.poll(max(0.0, give_up_at - time.monotonic())):
+            if self._reader.poll(max(0.0, deadline - time.monotonic())):
                 yield from self._reader.recv()
                 return
-            said = Inspection(unchecked=f"it takes over {IMPORT_TIMEOUT_S:g} s to import")
+            inspection = Inspection(unchecked=f"it takes over {IMPORT_TIMEOUT_S:g} s to import")
             self._process.kill()
         except EOFError:
             self._process.join()
             message = (
                 f"The process ended with exit code {self._process.exitcode} while the file was imported."
             )
-            said = Inspection(code_fault=(str(self._script), None, message))
+            inspection = Inspection(code_fault=(str(self._script), None, message))
         for server in self._servers:
-            yield server.path[0], said
+            yield server.name, inspection
 
 
 def _send_inspections(
-    writer: Connection, script: Path, servers: Sequence[_Asked], data: Mapping[str, Any]
+    writer: Connection, script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]
 ) -> None:
     writer.send(list(_inspections(script, servers, data)))
 
 
 def _inspections(
-    script: Path, servers: Sequence[_Asked], data: Mapping[str, Any]
+    script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]
 ) -> Iterator[tuple[str, Inspection]]:
-    name, kind, implementation = servers[0].path
     try:
-        model = _config_class(script, name, data)
+        model = _config_class(script, servers[0].name, data)
         for server in servers:
-            name, kind, implementation = server.path
-            block = data[name][kind][implementation]
-            faults = list(option_faults(model, block, server.path, data["default_host"])) if model else []
-            unchecked = None if model else f"{script.name} does not end with `MyServer.run_webserver()`"
-            yield name, Inspection(faults, unchecked=unchecked)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever an author's code raises is what is asked for
-        said = _inspection_of_failure(error, script)
-        yield from ((server.path[0], said) for server in servers)
+            if model is None:
+                yield (
+                    server.name,
+                    Inspection(unchecked=f"{script.name} does not end with `MyServer.run_webserver()`"),
+                )
+                continue
+            faults = list(option_faults(model, server.config, server.path, data["default_host"]))
+            yield server.name, Inspection(faults)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # author code may raise anything
+        inspection = _inspection_of_failure(error, script)
+        yield from ((server.name, inspection) for server in servers)
 
 
 def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[BaseModel] | None:
-    """The config class of the server that `script` runs; None where that is not one of ours."""
+    """Return the config class of the server that `script` runs, or None if it runs no server of this gym."""
     from nemo_gym.config import bootstrap
     from nemo_gym.launch.inline import config_class_of, load_server_class
 
@@ -145,7 +149,7 @@ def _unmet_requirements(folder: Path) -> list[str]:
 
 
 def _place_of(error: BaseException, script: Path) -> tuple[str, int | None]:
-    """The line that is wrong: of a syntax error its own, or else the innermost one in the server's folder."""
+    """Return the line of a syntax error, or else the innermost line of the traceback in the server's folder."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]

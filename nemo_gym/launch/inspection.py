@@ -1,7 +1,7 @@
-"""Ask the implementations of servers about their options, in a process that is thrown away.
+"""Validation of server options by the servers' own config classes, in a child process.
 
-The process begins to import what all servers import as soon as it exists, on another core while the command reads
-its configuration. So a command opens the inspector first and hands it to `nemo_gym.config.load`:
+The child process starts to import the server stack as soon as it exists, while the command reads its configuration.
+A command therefore opens the inspector first and passes it to `nemo_gym.config.load`:
 
     with Inspector() as inspector:
         config = load(arguments, inspect=inspector.inspect)
@@ -9,49 +9,38 @@ its configuration. So a command opens the inspector first and hands it to `nemo_
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import contextlib
+import os
+import signal
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection
-from nemo_gym.config.pydantic_problems import Fault
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch.errors import LaunchError
-
-_PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from nemo_gym.launch._inspection_process import main; main()"
-)
+from nemo_gym.processes import messages
+from nemo_gym.processes.program import Program
 
 
 class Inspector:
-    """The process, and one question to it."""
+    """A child process that answers one request."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            # -P: the current folder must not shadow modules; the path of our own package comes last.
-            [sys.executable, "-P", "-c", _PROGRAM, str(PARENT_DIR)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        self._program = Program("nemo_gym.launch._inspection_process:main", grace_s=0)
 
     def inspect(self, servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> dict[str, Inspection]:
-        """What the implementation of each of `servers` says; raises `LaunchError` if the process is killed."""
-        asked = [
-            {"path": server.path, "script": str(server.directory / server.entrypoint)} for server in servers
-        ]
-        answer, _ = self._process.communicate(json.dumps({"servers": asked, "data": data}).encode())
-        if self._process.returncode:
+        """Return the inspection of each server by its name. Raises `LaunchError` if the child process is killed."""
+        try:
+            self._program.send((servers, data))
+            inspections: dict[str, Inspection] = messages.receive(self._program.channel)
+        except (OSError, EOFError) as error:
             raise LaunchError(
-                "the process that checks the options of servers is gone",
+                "the process that checks the options of servers has ended",
                 code="inspection_failed",
-                remedy="It was killed; where memory was short, the system did so.",
-            )
-        return {name: _inspection_of(**said) for name, said in json.loads(answer).items()}
+                remedy="It was killed, perhaps by the system because memory was short.",
+            ) from error
+        return inspections
 
     def __enter__(self) -> Inspector:
         return self
@@ -59,10 +48,8 @@ class Inspector:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
-def _inspection_of(faults: list[Any], code_fault: list[Any] | None, unchecked: str | None) -> Inspection:
-    read = [Fault(tuple(path), *rest) for path, *rest in faults]
-    return Inspection(read, (code_fault[0], code_fault[1], code_fault[2]) if code_fault else None, unchecked)
+        with contextlib.suppress(
+            ProcessLookupError, PermissionError
+        ):  # macOS answers EPERM for a group of zombies
+            os.killpg(self._program.process.pid, signal.SIGKILL)  # an import that hangs may run in a fork
+        self._program.close()
