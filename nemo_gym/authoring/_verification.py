@@ -1,7 +1,7 @@
-"""How an environment comes to its rewards, read from its source without running it.
+"""The verification patterns of an environment, read from its source without running it.
 
-A pattern is known by what the code uses: its verifier asks a judge model, runs code, looks at the state that tools
-left in the session, scores every step, gives a reward of several parts. What uses none of it compares the answer.
+A pattern is recognized by the names and modules in the code: a judge model, code execution, the session state, rewards
+for each step, rewards with several parts. Without any of them, the environment compares the answer.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 
 
 class VerificationPattern(StrEnum):
-    """What a reward rests on."""
+    """The basis of a reward."""
 
     ANSWER = "answer"
-    """What the policy said, compared, parsed or checked by rules."""
+    """The policy's answer, compared, parsed or checked by rules."""
     STATE = "state"
-    """What the policy did: the session's state when it is over."""
+    """The policy's actions: the final state of the session."""
     EXECUTION = "execution"
-    """What the policy's code does when it is run."""
+    """The result of running the policy's code."""
     JUDGE = "judge"
-    """What a judge model says."""
+    """The verdict of a judge model."""
     STEPS = "steps"
-    """What each step gave while it was played."""
+    """The sum of the rewards of each step."""
     MULTI_REWARD = "multi-reward"
-    """A reward of several parts."""
+    """A reward with several parts."""
 
 
 _NAMES = {
@@ -58,7 +58,7 @@ _NOT_THE_SERVER = frozenset({"tests", "scripts", "data", "configs"})
 
 
 def verification_patterns(folder: Path) -> list[VerificationPattern]:
-    """The patterns of the environment in `folder`, in the order of their definition; never none."""
+    """Return the patterns of the environment in `folder`, at least one, in the order of their definition."""
     found = {pattern for tree in _sources(folder) for pattern in _patterns_in(tree)}
     if not found - {VerificationPattern.MULTI_REWARD}:
         found.add(VerificationPattern.ANSWER)
@@ -66,7 +66,7 @@ def verification_patterns(folder: Path) -> list[VerificationPattern]:
 
 
 def _sources(folder: Path) -> Iterator[ast.Module]:
-    """The files that the server may import; those that don't parse tell nothing."""
+    """Yield the files that the server may import, except those with syntax errors."""
     for path in sorted(folder.rglob("*.py")):
         inside = path.relative_to(folder)
         if _NOT_THE_SERVER.isdisjoint(inside.parts) and not path.name.startswith("prepare"):
@@ -94,7 +94,7 @@ def _of_modules(node: ast.ImportFrom | ast.Import) -> Iterable[VerificationPatte
 
 
 def _reads_the_session(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether it is a `verify` that takes the request, which is what the session is reached by."""
+    """Return whether the function is a `verify` with the request, through which it reaches the session."""
     return function.name == "verify" and any(argument.arg == "request" for argument in function.args.args)
 
 

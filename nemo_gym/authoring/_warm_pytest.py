@@ -1,4 +1,4 @@
-"""Runs of pytest forked from one warm process: importing pytest and the server stack costs seconds, a fork does not."""
+"""pytest runs in forks of a preloaded process, because importing pytest and the server stack takes seconds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 from nemo_gym.processes.fork_server import ForkServer
 
-_ABOUT_WARM_MODULES = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-"""pytest would have liked to import its plugins' packages itself."""
+_PRELOAD_OPTIONS = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""pytest warns about packages of plugins that were imported before it."""
 
 
 def run_forked(
     arguments: Sequence[str], folder: Path, search_path: Sequence[str], output: Path | None
 ) -> int:
-    """The exit code of pytest with `arguments`, run in `folder`.
+    """Run pytest with `arguments` in `folder`, and return its exit code.
 
-    Imports look into `search_path` first. What is printed goes to the file `output`, or where ours does.
+    `search_path` precedes the import path. The output is appended to the file `output`, or printed.
     """
     with nullcontext() if output is None else output.open("ab") as file:
         descriptors = {1: 1} if file is None else {1: file.fileno(), 2: file.fileno()}
@@ -44,6 +44,6 @@ def be_pytest(arguments: Sequence[str], folder: Path, search_path: Sequence[str]
     sys.path[:] = [*search_path, *(path for path in sys.path if path not in ("", *search_path))]
     os.environ["PYTHONPATH"] = os.pathsep.join(search_path)
     os.chdir(folder)
-    code = pytest.main([*_ABOUT_WARM_MODULES, *arguments])
+    code = pytest.main([*_PRELOAD_OPTIONS, *arguments])
     sys.stdout.flush()
-    os._exit(int(code))  # what a suite left running must not keep it from ending
+    os._exit(int(code))  # threads that the suite left running must not delay the exit

@@ -1,4 +1,4 @@
-"""Every environment, agent and model that can be named in a configuration, and what it says about itself."""
+"""The catalogue of all environments, agents and models, from their configuration files and docstrings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ENVIRONMENTS: ServerKind = "resources_servers"
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What there is to know of an implementation before it is run."""
+    """The description of one implementation."""
 
     implementation: Implementation
     domain: str | None
     verification: tuple[str, ...]
-    """How it verifies; empty for agents and models."""
+    """Its verification patterns; empty for agents and models."""
     description: str
     is_verified: bool
-    """Whether its configuration says that training on it was shown to help."""
+    """True if its configuration states that training on it was shown to help."""
     example_tasks: int
 
     def to_json(self) -> dict[str, Any]:
@@ -50,13 +50,13 @@ class CatalogEntry:
 def read_catalog(
     working_folder: Path, kind: ServerKind | None = None, domain: str | None = None
 ) -> list[CatalogEntry]:
-    """The entries of one kind or all, of one domain or all."""
+    """Return the entries, optionally of one kind or one domain only."""
     entries = (read_entry(each) for each in find_implementations(working_folder, kind))
     return [entry for entry in entries if domain in (None, entry.domain)]
 
 
 def read_entry(implementation: Implementation) -> CatalogEntry:
-    """What the configuration files say, the first that says it; else what the code's docstring does."""
+    """Return the entry of one implementation. The first configuration file that sets a value wins."""
     blocks = list(_own_blocks(implementation))
 
     def stated(key: str) -> Any:
@@ -74,12 +74,12 @@ def read_entry(implementation: Implementation) -> CatalogEntry:
 
 
 def _own_blocks(implementation: Implementation) -> Iterator[Mapping[str, Any]]:
-    """The blocks of this implementation in its own configuration files, as they are written."""
+    """Yield the unresolved blocks of this implementation in its own configuration files."""
     for path in implementation.configs:
         try:
             config = yaml.safe_load(path.read_bytes())
         except yaml.YAMLError:
-            continue  # ng_validate says what is wrong with it
+            continue  # ng_validate reports the error
         for instance in config.values() if isinstance(config, Mapping) else ():
             kinds = instance.get(implementation.kind) if isinstance(instance, Mapping) else None
             block = kinds.get(implementation.name) if isinstance(kinds, Mapping) else None
@@ -88,7 +88,7 @@ def _own_blocks(implementation: Implementation) -> Iterator[Mapping[str, Any]]:
 
 
 def _docstring(implementation: Implementation) -> str:
-    """The first sentence of the code's own description."""
+    """Return the first sentence of the docstring of the module or of its last documented class."""
     try:
         tree = ast.parse((implementation.folder / ENTRYPOINT).read_bytes())
     except (SyntaxError, ValueError):

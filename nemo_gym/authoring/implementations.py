@@ -1,4 +1,4 @@
-"""Implementation folders: `resources_servers/<name>` and its like, in the working folder and beside the package."""
+"""Implementation folders (`resources_servers/<name>` etc.) in the working folder and beside the package."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ ENTRYPOINT = "app.py"
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """A folder that holds a server's code."""
+    """A folder with a server's code."""
 
     kind: ServerKind
     name: str
-    """The folder's name."""
+    """The name of the folder."""
     folder: Path
-    """Absolute."""
+    """The absolute path of the folder."""
 
     @property
     def root(self) -> Path:
-        """The folder that holds the kinds; what `import resources_servers.<name>` is looked up in."""
+        """The folder of all kinds, in which `import resources_servers.<name>` is looked up."""
         return self.folder.parent.parent
 
     @property
     def entrypoint(self) -> str:
-        """As commands are told of it."""
+        """`<kind>/<name>`, as in the arguments of commands."""
         return f"{self.kind}/{self.name}"
 
     @property
@@ -49,7 +49,7 @@ class Implementation:
 
 
 def find_implementations(working_folder: Path, kind: ServerKind | None = None) -> list[Implementation]:
-    """All that there are, by kind and name; one of the working folder stands before its namesake of ours."""
+    """Return all implementations by kind and name. Those of the working folder hide those of the package."""
     found: dict[str, Implementation] = {}
     for root in search_roots(working_folder.resolve()):
         for each in _implementations_in(root):
@@ -59,9 +59,9 @@ def find_implementations(working_folder: Path, kind: ServerKind | None = None) -
 
 
 def find_implementation(entrypoint: str, working_folder: Path) -> Implementation:
-    """The folder that `resources_servers/<name>` means; a path to it, with or without `app.py`, is one too.
+    """Return the implementation for `resources_servers/<name>`, or for a path to the folder or its `app.py`.
 
-    Raises `ConfigError` that says what is near.
+    Raises `ConfigError` with similar names.
     """
     given = Path(entrypoint)
     wanted = given.parent if given.name == ENTRYPOINT else given
@@ -73,7 +73,7 @@ def find_implementation(entrypoint: str, working_folder: Path) -> Implementation
         f"there is no implementation {entrypoint!r}",
         code="unknown_implementation",
         remedy=did_you_mean(wanted.name, [each.name for each in known.values()])
-        or "Name a folder as resources_servers/<name>; ng_list shows them.",
+        or "Write resources_servers/<name>. ng_list shows all names.",
         param="entrypoint",
     )
 

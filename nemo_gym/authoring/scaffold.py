@@ -1,4 +1,4 @@
-"""Makes the folder of a new environment: code, configuration, example tasks and their gold, tests, README."""
+"""Creation of a new environment: code, configuration, example tasks with gold answers, tests, README."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def scaffold(entrypoint: str, working_folder: Path) -> list[Path]:
-    """Write the environment that `resources_servers/<name>` names below `working_folder`; the files written.
+    """Write the environment `resources_servers/<name>` below `working_folder`, and return its files.
 
-    Raises `ConfigError` for a name that can't be, or one that is taken. Nothing is ever overwritten.
+    Raises `ConfigError` for an invalid name or an existing folder. No file is overwritten.
     """
     name = _name_in(entrypoint)
     folder = working_folder / KIND / name
     if folder.exists():
         raise ConfigError(
-            f"{folder} exists already",
+            f"{folder} already exists",
             code="name_taken",
             remedy="Choose another name, or move that folder away.",
             param="entrypoint",
@@ -55,7 +55,7 @@ def _files_of(name: str) -> Mapping[str, str]:
 
 
 def _name_in(entrypoint: str) -> str:
-    """The name of the environment; `<name>` alone means it too."""
+    """Return the name of the environment in `resources_servers/<name>` or `<name>`."""
     parts = [part for part in entrypoint.split("/") if part]
     kinds, name = parts[:-1], parts[-1] if parts else ""
     if kinds not in ([], [KIND]):
@@ -69,7 +69,7 @@ def _name_in(entrypoint: str) -> str:
         raise ConfigError(
             f"{name!r} cannot be the name of an environment",
             code="bad_name",
-            remedy="A name is a Python module's: lower-case letters, digits and underscores, a letter first.",
+            remedy="Use a Python module name: lower-case letters, digits and underscores, beginning with a letter.",
             param="entrypoint",
         )
     return name

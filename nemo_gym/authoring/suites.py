@@ -1,8 +1,8 @@
-"""The tests of an implementation, run as its servers are: in its folder, by an interpreter that has what it needs.
+"""Test runs of implementations, in the same folder and environment as their servers.
 
-Each suite is a pytest process of its own, because two environments may have modules of one name and requirements
-that exclude each other. Where the running interpreter lacks something, pytest itself included, an environment is
-built that has it (`nemo_gym.launch.environments`).
+Each suite is a separate pytest process, because two environments may have modules of the same name and conflicting
+requirements. If the running interpreter lacks a requirement, or pytest, a virtual environment is built
+(`nemo_gym.launch.environments`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 
 TEST_REQUIREMENTS = ("pytest>=8", "pytest-asyncio>=1.0")
-"""What suites are written with: coroutines are tests too."""
+"""The requirements of every suite. Tests may be coroutines."""
 _PYTEST_OPTIONS = (
     "--import-mode=importlib",
     "-p",
@@ -46,17 +46,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """How a suite ended."""
+    """The result of a suite."""
 
     implementation: Implementation
     verdict: Verdict
     seconds: float = 0.0
     passed: int = 0
     failed: int = 0
-    """Failures and errors."""
+    """Number of failures and errors."""
     skipped: int = 0
     output: str = ""
-    """What pytest printed, where it was not shown as it came."""
+    """The output of pytest, if it was captured."""
 
 
 def run_suite(
@@ -66,7 +66,7 @@ def run_suite(
     pytest_args: Sequence[str] = (),
     shows_output: bool = True,
 ) -> SuiteResult:
-    """Run the tests of `implementation`. Raises `LaunchError` when an environment for them cannot be built."""
+    """Run the tests of `implementation`. Raises `LaunchError` if their environment cannot be built."""
     if not implementation.has_tests:
         return SuiteResult(implementation, Verdict.NO_TESTS)
     requirements = implementation.folder / REQUIREMENTS_FILE
@@ -86,8 +86,8 @@ def run_suite(
 def _run_pytest(
     implementation: Implementation, python: str | None, arguments: Sequence[str], output: Path | None
 ) -> int:
-    """The exit code of pytest, run by `python`, or by the running interpreter."""
-    # Its folder for `import app`, its root for `import resources_servers.<name>.app`, then ours.
+    """Run pytest by `python` or by the running interpreter, and return its exit code."""
+    # The folder for `import app`, the root for `import resources_servers.<name>.app`, then the gym's own folder.
     search_path = list(dict.fromkeys([str(implementation.folder), str(implementation.root), str(PARENT_DIR)]))
     if python is None:
         return run_forked(arguments, implementation.folder, search_path, output)
@@ -114,7 +114,7 @@ def _verdict(code: int) -> Verdict:
 
 
 def _read_counts(report: Path) -> tuple[int, int, int]:
-    """Passed, failed and skipped tests; zeros where pytest did not come as far as to report."""
+    """Return the numbers of passed, failed and skipped tests; zeros if pytest wrote no report."""
     if not report.is_file():
         return 0, 0, 0
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))

@@ -1,7 +1,8 @@
-"""The umbrella command: `ng <verb>` is `ng_<verb>`, and a verb may be written with dashes.
+"""The commands, one module each. `ng <verb>` is `ng_<verb>`, and a verb may be written with dashes.
 
-The verbs are the modules of this package that have a `main`. Programs that embed a gym import `RunHelper` from
-here.
+A module with a `main` is a verb. `command` holds the base of all commands (keys, help, errors, exit codes), `usage` the
+text of `--help`, `document` the generated page of commands, `moved` the names of former commands. Commands import other
+rooms only when they run, so that `--help` is fast. Programs that embed a gym import `RunHelper` from here.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if verb not in verbs():
         from nemo_gym.config.problems import did_you_mean
 
-        print(f"ng: there is no command {arguments[0]!r}", file=sys.stderr)
+        print(f"ng: unknown command {arguments[0]!r}", file=sys.stderr)
         print(f"-> {did_you_mean(verb, verbs()) or 'See: ng help'}", file=sys.stderr)
         sys.exit(2)
     import_module(f"{__name__}.{verb}").main(arguments[1:])

@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 
 class AggregateKeys(Keys):
     input_jsonl_fpath: str | list[str] = Field(
-        description="The scored rows of the shards, or patterns of their names; their other files stand beside them."
+        description="The scored rows of the shards, as files or patterns; a shard's other files are in its folder."
     )
     output_jsonl_fpath: str = Field(
-        description="The file for the rows of all; compressed if it ends in .jsonl.gz or .jsonl.zst."
+        description="The file for all rows; compressed if it ends in .jsonl.gz or .jsonl.zst."
     )
     renumber: bool = Field(
-        False, description="Each shard numbers tasks of its own from 0: number them through all shards."
+        False,
+        description="Number tasks consecutively over all shards, for shards that each number theirs from 0.",
     )
-    overwrite: bool = Field(False, description="Replace an earlier run in the output.")
+    overwrite: bool = Field(False, description="Replace an existing output.")
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
 
 COMMAND = Command(
     name="ng_aggregate_rollouts",
-    summary="Merge the shards of a run into one, rows, failures and metrics, as if it had never been cut.",
+    summary="Merge rows, failures and metrics of the shards of a run into one run.",
     example="ng_aggregate_rollouts '+input_jsonl_fpath=results/shard_*.jsonl' "
     "+output_jsonl_fpath=results/rollouts.jsonl",
     keys=AggregateKeys,
 )
 _COMPANION = re.compile(r"(_failures(\.\d+)?|_materialized_inputs|_torn_\d+)\.jsonl")
-"""How the names of a run's other files go on after its stem."""
+"""The names, after the stem, of a run's other files."""
 
 
 def aggregate(keys: AggregateKeys) -> int:
@@ -59,9 +60,9 @@ def aggregate(keys: AggregateKeys) -> int:
 
 
 def _matching(name: str, output: Path) -> list[Path]:
-    """The files that a name or a pattern means; of a pattern, those that hold the rows of a run.
+    """Return the file of a name, or the scored rows among the files that match a pattern.
 
-    Raises `ConfigError` for a pattern that meets none.
+    Raises `ConfigError` if nothing matches.
     """
     if not glob.has_magic(name):
         return [Path(name)]
@@ -77,7 +78,7 @@ def _matching(name: str, output: Path) -> list[Path]:
     )
     if not found:
         raise ConfigError(
-            f"no file of rows is named like {name}", code="no_shards", remedy="Check +input_jsonl_fpath."
+            f"no file of rows matches {name}", code="no_shards", remedy="Check +input_jsonl_fpath."
         )
     return found
 
@@ -94,13 +95,13 @@ def _as_json(merged: Merged, shards: Sequence[Path]) -> dict[str, object]:
 
 
 def _print(merged: Merged, shards: Sequence[Path]) -> None:
-    print(f"{merged.rows:,} rows and {merged.failures:,} failed attempts of {len(shards)} shards")
+    print(f"{merged.rows:,} rows and {merged.failures:,} failed attempts from {len(shards)} shards")
     for agent, result in merged.results.items():
         metrics = result["agent_metrics"]
         reward = metrics.get("mean/reward")
-        told = "no reward" if reward is None else f"mean reward {reward:.4f}"
+        mean = "no reward" if reward is None else f"mean reward {reward:.4f}"
         print(
-            f"  {agent}: {metrics['count/scored']:,} of {metrics['count/rollouts']:,} rollouts scored, {told}"
+            f"  {agent}: {metrics['count/scored']:,} of {metrics['count/rollouts']:,} rollouts scored, {mean}"
         )
     for note in merged.notes:
         print(f"note: {note}")

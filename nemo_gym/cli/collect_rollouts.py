@@ -24,18 +24,18 @@ ResultT = TypeVar("ResultT")
 
 
 class CollectOptions(Keys):
-    """What any command that collects rollouts can be told about how to do it."""
+    """The keys of all commands that collect rollouts."""
 
     output_jsonl_fpath: str = Field(
-        description="The file for scored rows; the run's other files stand beside it. Compressed if it ends in "
+        description="The file for scored rows; the run's other files are written beside it. Compressed if it ends in "
         ".jsonl.gz or .jsonl.zst."
     )
     limit: int | None = Field(
-        None, ge=1, description="How many rows of each dataset to take; all unless given."
+        None, ge=1, description="The maximum number of rows of each dataset; by default all."
     )
     num_samples_in_parallel: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         64,
-        description="How many rollouts are in flight at once; `auto` finds out how many saturate the engine.",
+        description="Rollouts in flight at once; `auto` determines how many saturate the engine.",
     )
     collector_processes: Any = Field(
         None,
@@ -44,42 +44,42 @@ class CollectOptions(Keys):
     )
     responses_create_params: dict[str, Any] = Field(
         default_factory=dict,
-        description="Laid over the parameters of every row, as +responses_create_params.x=1.",
+        description="Parameters that override those of every row: +responses_create_params.x=1.",
     )
     num_repeats_add_seed: bool = Field(
-        False, description="Give each repeat its number as the seed, where the engine takes one."
+        False, description="Use the number of each repeat as its seed, if the engine supports seeds."
     )
-    resume_from_cache: bool = Field(
-        False, description="Go on with the run that is in the output, if there is one."
-    )
-    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start anew.")
+    resume_from_cache: bool = Field(False, description="Continue the run in the output, if there is one.")
+    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start a new run.")
     allow_identity_change: bool = Field(
-        False, description="Resume although rows, settings, configuration or code have changed."
+        False, description="Resume even if rows, settings, configuration or code have changed."
     )
-    skip_invalid_rows: bool = Field(False, description="Leave malformed rows out instead of refusing them.")
-    max_attempts: int = Field(
-        3, ge=1, description="How often a rollout is attempted while its failures may pass."
+    skip_invalid_rows: bool = Field(
+        False, description="Skip malformed rows instead of rejecting the dataset."
     )
+    max_attempts: int = Field(3, ge=1, description="Attempts at a rollout whose failures are temporary.")
     rollout_timeout_s: float | None = Field(
-        1800.0, gt=0, description="How many seconds an attempt may take; null for no bound."
+        1800.0, gt=0, description="Seconds that an attempt may take; null for no limit."
     )
     max_failed_fraction: float | None = Field(
-        None, ge=0, le=1, description="Stop when more than this share of the rollouts has failed."
+        None, ge=0, le=1, description="Stop if more than this fraction of the rollouts has failed."
     )
     max_masked_fraction: float = Field(
         0.05,
         ge=0,
         le=1,
-        description="Fail a run in which more than this share of the model calls has no tokens to train on.",
+        description="Fail the run if more than this fraction of model calls has no tokens for training.",
     )
     stop_after_identical_failures: int = Field(
-        20, ge=0, description="Stop when so many rollouts in a row have failed alike; 0 for never."
+        20, ge=0, description="Stop after this number of consecutive identical failures; 0 for never."
     )
-    write_materialized_inputs: bool = Field(True, description="Keep the rows as the agents are sent them.")
+    write_materialized_inputs: bool = Field(
+        True, description="Write the rows in the form in which agents receive them."
+    )
     environment_metrics_max_rows: int = Field(
         10_000,
         ge=0,
-        description="Ask agents for their environments' own metrics up to so many rows; 0 for never.",
+        description="Compute the environments' own metrics for runs of at most this many rows; 0 for never.",
     )
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
@@ -88,12 +88,12 @@ class CollectOptions(Keys):
     def _refuse_collector_processes(cls, _: object) -> None:
         raise ValueError(
             "the key was removed. Split a large run by datasets or commands, and merge the outputs with "
-            "ng_aggregate_rollouts. A collector, which writes over 10,000 rows a second and core, is one process"
+            "ng_aggregate_rollouts. One collector process writes over 10,000 rows a second"
         )
 
 
 class HeadServerAddress(BaseModel):
-    """Where a head server listens."""
+    """The address of a head server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -105,26 +105,28 @@ class CollectKeys(CollectOptions):
     input_jsonl_fpath: str | list[str] = Field(
         description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
-    agent_name: str | None = Field(None, description="The agent of rows that name none in `agent_ref`.")
-    num_repeats: int = Field(1, ge=1, description="How many rollouts each row gets.")
-    prompt_config: str | None = Field(None, description="The prompt template for rows that have no input.")
+    agent_name: str | None = Field(None, description="The agent of rows without `agent_ref`.")
+    num_repeats: int = Field(1, ge=1, description="Rollouts of each row.")
+    prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
     head_server: HeadServerAddress = Field(
         default_factory=lambda: HeadServerAddress(host=None, port=None),
-        description="`{host, port}` of the head server of a gym that was not started in this folder.",
+        description="`{host, port}` of the head server, for a gym that was started in another folder.",
     )
-    run_token: str | None = Field(None, description="The token of that gym, for its environments' metrics.")
+    run_token: str | None = Field(
+        None, description="The token of that gym, for the metrics of its environments."
+    )
 
 
 COMMAND = Command(
     name="ng_collect_rollouts",
-    summary="Attempt every row of a dataset with the agents of a running gym, and keep the scored rows.",
+    summary="Attempt every row of a dataset with the agents of a running gym, and write the scored rows.",
     example="ng_collect_rollouts +agent_name=my_agent +input_jsonl_fpath=tasks.jsonl "
     "+output_jsonl_fpath=results/rollouts.jsonl +num_repeats=4",
     keys=CollectKeys,
     exit_codes={
         ExitCode.COMPLETE: "complete",
-        ExitCode.FATAL: "stopped by a failure; what was finished is in the output",
-        ExitCode.BAD_INPUT: "wrong usage, rows or output; nothing was run",
+        ExitCode.FATAL: "stopped by a failure; finished rollouts are in the output",
+        ExitCode.BAD_INPUT: "wrong usage, rows or output; nothing was started",
         ExitCode.PARTIAL: "some rollouts have no row; +resume_from_cache=true attempts them again",
     },
 )
@@ -151,7 +153,7 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 async def run_collection(settings: CollectSettings, gym: RunningGym, *, as_json: bool = False) -> int:
-    """Collect from a running gym with progress, signals and summary as commands show them; the exit code."""
+    """Collect from a running gym with progress display, signal handling and summary. Returns the exit code."""
     from nemo_gym.rollouts.run.collect import collect
     from nemo_gym.rollouts.run.progress import display_for
     from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
@@ -168,7 +170,7 @@ async def run_collection(settings: CollectSettings, gym: RunningGym, *, as_json:
 
 
 def show(summary: CollectSummary, *, as_json: bool) -> None:
-    """Print the summary for a person, or for a machine."""
+    """Print the summary as a table or as JSON."""
     if as_json:
         import orjson
 
@@ -180,7 +182,7 @@ def show(summary: CollectSummary, *, as_json: bool) -> None:
 
 
 def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> CollectSettings:
-    """The settings that a command's keys ask for."""
+    """Return the settings for the keys of a command."""
     from nemo_gym.rollouts.run.collector import RunLimits
     from nemo_gym.rollouts.run.settings import CollectSettings
 
@@ -207,7 +209,7 @@ def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> Collec
 
 
 def datasets_of(keys: CollectKeys) -> list[DatasetFile]:
-    """The files named on the command line."""
+    """Return the files of the command line."""
     from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     named = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
@@ -216,14 +218,14 @@ def datasets_of(keys: CollectKeys) -> list[DatasetFile]:
 
 
 def existing_of(resume: bool, overwrite: bool) -> Existing:
-    """What to do about an earlier run in the output. Raises `ConfigError` for both at once."""
+    """Return the treatment of an earlier run in the output. Raises `ConfigError` if both flags are set."""
     from nemo_gym.rollouts.output.journal import Existing
 
     if resume and overwrite:
         raise ConfigError(
             "+resume_from_cache and +overwrite exclude each other",
             code="contradiction",
-            remedy="The first goes on with the run that is in the output, the second starts another.",
+            remedy="The first continues the run in the output, the second starts a new one.",
         )
     if resume:
         return Existing.RESUME

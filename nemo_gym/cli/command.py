@@ -1,4 +1,4 @@
-"""What every command is made of: its keys, its help, its errors and its exit codes.
+"""The base of every command: keys, help, errors and exit codes.
 
 A command is a module of `nemo_gym.cli` that declares its keys, names a handler, and has a `main`:
 
@@ -14,19 +14,19 @@ A command is a module of `nemo_gym.cli` that declares its keys, names a handler,
     )
 
     def show_status(keys: StatusKeys) -> int:
-        from nemo_gym.launch.status import ...   # heavy imports belong here: --help never pays for them
+        from nemo_gym.launch.status import ...   # heavy imports belong here, so that --help is fast
         return ExitCode.COMPLETE
 
     def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(COMMAND.run(argv, show_status))
 
-A command that works on a gym configuration is a `ConfigCommand`; it is declared alike, and its handler is
-`(keys, config: GlobalConfig) -> int`. Beside its own keys it takes every key of a configuration.
+A command that works on a gym configuration is a `ConfigCommand`. Its handler is `(keys, config: GlobalConfig) -> int`,
+and it accepts every key of a configuration beside its own.
 
-Keys are given as `+key=value`, `++key=value`, `key=value`, `--key value`, `--key=value` or `--flag`; a value
-below a key of type `dict` as `+key.field=value`; keys of the command may also stand in `env.yaml`. An unknown
-key, a value of the wrong type and a missing key are reported together, and the command exits with 2. A command
-that has a key `json` prints its errors as JSON too, on standard output, when that is asked for.
+Keys are written `+key=value`, `++key=value`, `key=value`, `--key value`, `--key=value` or `--flag`, and values below a
+key of type `dict` as `+key.field=value`. `env.yaml` may contain keys of commands. Unknown keys, missing keys and values
+of the wrong type are reported together, and the command exits with 2. A command with a key `json` prints errors as JSON
+on standard output if the key is true.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means."""
+    """The exit codes of commands."""
 
     COMPLETE = 0
     FATAL = 1
@@ -76,7 +76,7 @@ class Keys(BaseModel):
 
 
 class NoKeys(Keys):
-    """For a command that has no keys of its own."""
+    """The keys of a command without any."""
 
 
 KeysT = TypeVar("KeysT", bound=BaseModel)
@@ -84,24 +84,24 @@ KeysT = TypeVar("KeysT", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class Command(Generic[KeysT]):
-    """A command that has keys and needs no gym configuration."""
+    """A command that needs no gym configuration."""
 
     name: str
-    """As it is typed: `ng_status`."""
+    """The name as it is typed: `ng_status`."""
     summary: str
     """One sentence."""
     example: str
-    """A command line that works."""
+    """A valid command line."""
     keys: type[KeysT]
     exit_codes: Mapping[int, str] = field(default_factory=lambda: EXIT_CODES)
 
     def run(self, argv: Sequence[str] | None, handler: Callable[[KeysT], int]) -> int:
-        """The exit code of `handler`, called with the keys that `argv` (default: the process's) gives."""
+        """Call `handler` with the keys in `argv` (default: of the process), and return the exit code."""
         arguments = list(sys.argv[1:] if argv is None else argv)
         return self._guarded(arguments, lambda: handler(self.parse(arguments)))
 
     def parse(self, arguments: Sequence[str]) -> KeysT:
-        """The keys that `arguments` and `env.yaml` give. Raises `ConfigErrors`."""
+        """Return the keys in `arguments` and `env.yaml`. Raises `ConfigErrors`."""
         from nemo_gym.config import load_keys
 
         return load_keys(arguments, self.keys)
@@ -112,7 +112,7 @@ class Command(Generic[KeysT]):
         return render_help(self)
 
     def _guarded(self, arguments: Sequence[str], work: Callable[[], int]) -> int:
-        """Runs `work`, prints what a person has to know about its errors, and gives the exit code."""
+        """Run `work`, report its errors, and return the exit code."""
         if "-h" in arguments or asks_for(arguments, "help") or asks_for(arguments, "h"):
             print(self.help())
             return ExitCode.COMPLETE
@@ -163,7 +163,7 @@ class ConfigCommand(Command[KeysT]):
     """A command that works on a gym configuration: `config_paths`, `env.yaml` and overrides of any key."""
 
     accepts_keys_of: Sequence[str] = ()
-    """Other commands, by their modules in `nemo_gym.cli`, whose keys may stand on the line and are passed over."""
+    """Modules in `nemo_gym.cli` of other commands, whose keys are accepted and ignored."""
 
     def run(  # type: ignore[override]  # its handler takes the configuration too
         self, argv: Sequence[str] | None, handler: Callable[[KeysT, GlobalConfig], int]
@@ -179,10 +179,10 @@ class ConfigCommand(Command[KeysT]):
         return self._guarded(arguments, work)
 
     def load(self, arguments: Sequence[str]) -> tuple[KeysT, GlobalConfig]:
-        """The command's keys and the configuration. Raises `ConfigErrors`."""
+        """Return the command's keys and the configuration. Raises `ConfigErrors`."""
         from nemo_gym.launch.inspection import Inspector
 
-        with Inspector() as inspector:  # it warms up while the configuration is read
+        with Inspector() as inspector:  # it imports the server stack while the configuration is read
             return self._load(arguments, inspector)
 
     def _load(self, arguments: Sequence[str], inspector: Inspector) -> tuple[KeysT, GlobalConfig]:
@@ -201,7 +201,7 @@ class ConfigCommand(Command[KeysT]):
 
 
 def _is_output_unread() -> bool:
-    """Whether the reader of our standard output (`| head`) has gone; what is left to print is then dropped."""
+    """Return whether the reader of standard output (`| head`) has exited. If so, later output is discarded."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     is_unread = any(events & select.POLLERR for _, events in poll.poll(0))
@@ -211,6 +211,6 @@ def _is_output_unread() -> bool:
 
 
 def asks_for(arguments: Sequence[str], flag: str) -> bool:
-    """Whether `flag` is set on the command line, in any spelling; for what has to be known before parsing."""
+    """Return whether `flag` is set on the command line, in any spelling, before it is parsed."""
     spellings = {f"--{flag}", *(f"{prefix}{flag}=true" for prefix in ("", "+", "++", "--"))}
     return any(argument.lower() in spellings for argument in arguments)

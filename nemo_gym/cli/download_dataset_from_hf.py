@@ -1,4 +1,4 @@
-"""`ng_download_dataset_from_hf`: fetch a dataset from the Hugging Face hub."""
+"""`ng_download_dataset_from_hf`: download a dataset from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 class DownloadKeys(Keys):
     repo_id: str = Field(description="The repository: <owner>/<name>.")
     artifact_fpath: str | None = Field(
-        None, description="The file in the repository; its only JSONL file unless given."
+        None, description="The file in the repository; by default its only JSONL file."
     )
-    output_fpath: str = Field(description="Where to put it.")
-    revision: str | None = Field(None, description="A branch, tag or commit; the main branch unless given.")
+    output_fpath: str = Field(description="The file to write.")
+    revision: str | None = Field(None, description="A branch, tag or commit; by default the main branch.")
     hf_token: str | None = Field(
-        None, description="The token; HF_TOKEN or the hub's own login unless given.", repr=False
+        None, description="The token; by default HF_TOKEN or the login of the hub's client.", repr=False
     )
 
 
 COMMAND = Command(
     name="ng_download_dataset_from_hf",
-    summary="Fetch a dataset from the Hugging Face hub (extra `hub`).",
+    summary="Download a dataset from the Hugging Face hub (extra `hub`).",
     example="ng_download_dataset_from_hf +repo_id=me/my-tasks +artifact_fpath=train.jsonl "
     "+output_fpath=data/train.jsonl",
     keys=DownloadKeys,

@@ -1,4 +1,4 @@
-"""`ng_dump_config`: the configuration as servers get it, and where every value of it came from."""
+"""`ng_dump_config`: the resolved configuration, and the origin of every value."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 class DumpConfigKeys(Keys):
     explain: bool = Field(
-        False, description="Say of every value where it came from and which values it overrides."
+        False, description="Show the origin of every value and the values that it overrides."
     )
     as_json: bool = Field(False, alias="json", description="Print JSON instead of YAML.")
 
 
 COMMAND = ConfigCommand(
     name="ng_dump_config",
-    summary="Print the configuration that a command line gives, resolved, with its secrets hidden.",
+    summary="Print the resolved configuration of a command line, with secrets hidden.",
     example="ng_dump_config '+config_paths=[configs/math.yaml]' +policy_model_name=my-model +explain=true",
     keys=DumpConfigKeys,
     accepts_keys_of=("e2e_collect_rollouts",),
@@ -41,7 +41,7 @@ def dump_config(keys: DumpConfigKeys, config: GlobalConfig) -> int:
 
 
 def explanations(config: GlobalConfig) -> dict[str, Any]:
-    """Dotted path to `{value, from, written, beat: [{value, from}]}`; `beat` are the values that it overrides."""
+    """Return `{value, from, written, beat: [{value, from}]}` by dotted path. `beat` holds the overridden values."""
     return {
         each.path: {
             "value": each.value,
@@ -56,7 +56,7 @@ def explanations(config: GlobalConfig) -> dict[str, Any]:
 
 
 def yaml_lines(config: GlobalConfig, explain: bool) -> Iterator[str]:
-    """The hidden configuration as YAML, with a comment on every value when it is to be explained."""
+    """Yield the configuration as YAML with secrets hidden, optionally with a comment on every value."""
     comments = {each.path: f"  # {each}" for each in config.provenance.explanations()} if explain else {}
     return _lines_of(config.hidden(), "", "", comments)
 
@@ -75,7 +75,7 @@ def _lines_of(value: Any, path: str, indent: str, comments: Mapping[str, str]) -
 
 
 def _scalar(value: Any) -> str:
-    """`value` on one line of YAML."""
+    """Return `value` as one line of YAML."""
     import yaml
 
     text: str = yaml.safe_dump(value, width=sys.maxsize, allow_unicode=True, default_flow_style=True)

@@ -1,6 +1,6 @@
 """`ng_e2e_collect_rollouts`: start the servers of a configuration, collect rollouts from them, stop them.
 
-As in `ng_run`, the process that servers are forked from comes before every other import.
+As in `ng_run`, the fork server starts before other modules are imported.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def command() -> ConfigCommand[Any]:
 
     class EndToEndKeys(CollectOptions):
         input_jsonl_fpath: str | list[str] | None = Field(
-            None, description="The task rows; the datasets that the configuration declares unless given."
+            None, description="The task rows; by default the datasets of the configuration."
         )
-        split: DatasetType = Field("example", description="The type of the declared datasets to take.")
+        split: DatasetType = Field("example", description="The type of the declared datasets to use.")
         agent_name: str | None = Field(
             None,
-            description="The agent of rows that name none; of the declared datasets, only this agent's are taken.",
+            description="The agent of rows without `agent_ref`. Only this agent's declared datasets are used.",
         )
         num_repeats: int | None = Field(
-            None, ge=1, description="How many rollouts each row gets; what its dataset declares unless given."
+            None, ge=1, description="Rollouts of each row; by default as its dataset declares."
         )
-        prompt_config: str | None = Field(None, description="The prompt template for rows without an input.")
+        prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
         placement: Literal["process", "inline"] = Field(
             "process",
-            description="Where servers run: each in a process of its own, or all inside this one (quick to start, for "
-            "small runs). Their addresses are the same.",
+            description="Run each server in its own process, or all of them in this one (starts faster, for small "
+            "runs). Their addresses are the same.",
         )
 
     return ConfigCommand(
@@ -72,7 +72,7 @@ def command() -> ConfigCommand[Any]:
 def collect_end_to_end(
     keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServer | None
 ) -> int:
-    """The exit code of the collection. Raises `ConfigError` before anything starts, `LaunchError` after."""
+    """Return the exit code of the collection. Raises `ConfigError` before servers start, `LaunchError` afterwards."""
     from nemo_gym.cli.collect_rollouts import run_in_loop, settings_of
     from nemo_gym.cli.command import ExitCode
     from nemo_gym.launch.reporting import LineReporter
@@ -98,7 +98,7 @@ def collect_end_to_end(
 
 
 async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: bool) -> int:
-    """Collect; raises the `LaunchError` of a server that cannot be kept alive meanwhile."""
+    """Collect while the servers run. Raises the `LaunchError` of a server that cannot be kept running."""
     import asyncio
 
     from nemo_gym.cli.collect_rollouts import run_collection
@@ -118,7 +118,7 @@ async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: boo
 
 
 def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
-    """The files named on the command line, or those that the configuration declares of the wanted type."""
+    """Return the files of the command line, or the declared datasets of the requested type."""
     from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     if keys.input_jsonl_fpath is not None:
@@ -143,14 +143,14 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
         raise ConfigError(
             f"no dataset of type {keys.split}{whose} is declared",
             code="no_dataset",
-            remedy=f"Give +split={' or '.join(types)}, or name files by +input_jsonl_fpath."
+            remedy=f"Write +split={' or '.join(types)}, or give files by +input_jsonl_fpath."
             if types
-            else "Name files by +input_jsonl_fpath.",
+            else "Give files by +input_jsonl_fpath.",
         )
     for each, agent in wanted:
         if each.file is None:
             raise ConfigError(
-                f"{each.where}: the file of dataset {each.dataset.name} is not there yet",
+                f"{each.where}: the file of dataset {each.dataset.name} does not exist",
                 code="dataset_missing",
                 remedy=f"Fetch or prepare {each.dataset.jsonl_fpath}.",
             )

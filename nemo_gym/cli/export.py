@@ -1,4 +1,4 @@
-"""`ng_export`: scored rollouts in the format that a trainer reads."""
+"""`ng_export`: convert scored rollouts to the format of a trainer."""
 
 from __future__ import annotations
 
@@ -22,43 +22,48 @@ class ExportKeys(Keys):
     format: str = Field(
         description="sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt or openai: docs/export.md."
     )
-    input: str | list[str] = Field(description="Files of scored rows (.gz and .zst are read too).")
+    input: str | list[str] = Field(description="Files of scored rows, optionally .gz or .zst.")
     output: str = Field(description="The file to write: .jsonl, .jsonl.gz, .jsonl.zst or .parquet.")
     options: dict[str, Any] = Field(
         default_factory=dict, description="The format's own options: +options.margin=0.2."
     )
     outcomes: list[Outcome] | None = Field(
-        None, description="completed, truncated or both; what the format takes by itself unless given."
+        None, description="completed, truncated or both; the default depends on the format."
     )
     environments: list[str] = Field(
-        default_factory=list, description="Agents whose rollouts to take; * and ? stand for any characters."
+        default_factory=list, description="Agents whose rollouts to export; * and ? are wildcards."
     )
-    min_reward: float | None = Field(None, description="The least reward to take.")
-    max_reward: float | None = Field(None, description="The highest reward to take.")
-    min_output_tokens: int | None = Field(None, ge=0, description="The fewest tokens that the policy wrote.")
-    max_output_tokens: int | None = Field(None, ge=0, description="The most tokens that the policy wrote.")
+    min_reward: float | None = Field(None, description="The lowest reward to export.")
+    max_reward: float | None = Field(None, description="The highest reward to export.")
+    min_output_tokens: int | None = Field(
+        None, ge=0, description="The lowest number of tokens that the policy generated."
+    )
+    max_output_tokens: int | None = Field(
+        None, ge=0, description="The highest number of tokens that the policy generated."
+    )
     deduplicate: bool | None = Field(
-        None, description="Write equal rows once; what the format does by itself unless given."
+        None, description="Write equal rows once; the default depends on the format."
     )
     splits: dict[str, float] = Field(
         default_factory=dict,
-        description="Shares by name, each written to a file of its own: +splits={train:0.9,validation:0.1}.",
+        description="Fractions by name, each in its own file: +splits={train:0.9,validation:0.1}.",
     )
     split_by: Literal["prompt", "task"] = Field(
-        "prompt", description="What tells a task's split: its prompt, or its number where all ask the same."
+        "prompt",
+        description="The key of a task's split: its prompt, or its number if all tasks share one prompt.",
     )
-    overwrite: bool = Field(False, description="Replace files that are there.")
+    overwrite: bool = Field(False, description="Replace existing files.")
     as_json: bool = Field(False, alias="json", description="Print the report as JSON.")
 
 
 COMMAND = Command(
     name="ng_export",
-    summary="Write scored rollouts in the format that a trainer reads.",
+    summary="Convert scored rollouts to the format of a trainer.",
     example="ng_export +format=sft +input=results/rollouts.jsonl +output=data/sft.jsonl +min_reward=1",
     keys=ExportKeys,
     exit_codes={
         ExitCode.COMPLETE: "complete",
-        ExitCode.BAD_INPUT: "wrong usage, or a file that can't be used",
+        ExitCode.BAD_INPUT: "wrong usage, or an unusable file",
         ExitCode.PARTIAL: "no rollout was exported",
     },
 )

@@ -1,4 +1,4 @@
-"""`ng_help`: every command and what it does."""
+"""`ng_help`: the list of all commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemo_gym.cli.command import Command, ExitCode, NoKeys
 
 COMMAND = Command(
     name="ng_help",
-    summary="List every command and what it does.",
+    summary="List all commands.",
     example="ng_help",
     keys=NoKeys,
 )
@@ -22,7 +22,7 @@ def list_commands(keys: NoKeys) -> int:
     width = max(len(command.name) for command in commands)
     for command in commands:
         print(f"{command.name.ljust(width)}  {command.summary}")
-    print("\n<command> --help shows the keys of a command; `ng <verb>` is another way to write `ng_<verb>`.")
+    print("\n<command> --help shows the keys of a command. `ng <verb>` is another form of `ng_<verb>`.")
     return ExitCode.COMPLETE
 
 

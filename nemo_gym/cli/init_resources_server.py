@@ -1,4 +1,4 @@
-"""`ng_init_resources_server`: make the folder of a new environment."""
+"""`ng_init_resources_server`: create a new environment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 
 
 class InitKeys(Keys):
-    entrypoint: str = Field(description="The folder to make: resources_servers/<name>.")
+    entrypoint: str = Field(description="The folder to create: resources_servers/<name>.")
 
 
 COMMAND = Command(
     name="ng_init_resources_server",
-    summary="Make the folder of a new environment that works: code, configuration, examples, tests, README.",
+    summary="Create a working environment: code, configuration, examples, tests, README.",
     example="ng_init_resources_server +entrypoint=resources_servers/my_environment",
     keys=InitKeys,
 )

@@ -1,4 +1,4 @@
-"""`ng_list`: show every environment, agent and model."""
+"""`ng_list`: list all environments, agents and models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ListKeys(Keys):
 
 COMMAND = Command(
     name="ng_list",
-    summary="Show every environment, agent and model: its domain, how it verifies, what it is.",
+    summary="List all environments, agents and models with domain, verification and description.",
     example="ng_list +domain=math",
     keys=ListKeys,
 )

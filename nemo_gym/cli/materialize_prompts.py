@@ -1,4 +1,4 @@
-"""`ng_materialize_prompts`: fill the rows of a dataset into a prompt template, as a file."""
+"""`ng_materialize_prompts`: fill a prompt template with the rows of a dataset."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 
 
 class MaterializeKeys(Keys):
-    input_jsonl_fpath: str = Field(description="Rows without an input of their own.")
+    input_jsonl_fpath: str = Field(description="Rows without an input.")
     prompt_config: str = Field(
-        description="The prompt template: a YAML file with `user` and perhaps `system`."
+        description="The prompt template: a YAML file with `user` and optionally `system`."
     )
     output_jsonl_fpath: str = Field(description="The file for the rows with their input.")
 
 
 COMMAND = Command(
     name="ng_materialize_prompts",
-    summary="Fill the rows of a dataset into a prompt template and write them as task rows.",
+    summary="Fill a prompt template with the rows of a dataset, and write task rows.",
     example="ng_materialize_prompts +input_jsonl_fpath=questions.jsonl +prompt_config=prompts/cot.yaml "
     "+output_jsonl_fpath=tasks.jsonl",
     keys=MaterializeKeys,

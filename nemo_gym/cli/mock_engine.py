@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class MockEngineKeys(EngineOptions):
-    """The engine's options, and where it listens."""
+    """The options of the engine, and its address."""
 
-    host: str = Field("127.0.0.1", description="The address to listen at; loopback unless given.")
-    port: int = Field(0, ge=0, le=65_535, description="The port; 0 for any free one, which is printed.")
+    host: str = Field("127.0.0.1", description="The address to listen on; by default loopback.")
+    port: int = Field(0, ge=0, le=65_535, description="The port; 0 for any free port, which is printed.")
     as_json: bool = Field(
         False, alias="json", description="Print `base_url`, `model` and `pid` as JSON when ready."
     )
@@ -28,13 +28,13 @@ class MockEngineKeys(EngineOptions):
 
 COMMAND = Command(
     name="ng_mock_engine",
-    summary="Serve a scripted model over vLLM's HTTP interface, with latency and faults as wished.",
+    summary="Serve a scripted model over vLLM's HTTP interface, with configurable latency and faults.",
     example="ng_mock_engine +port=8000 +policy=tools +latency_s=uniform:1:3 '+faults=[{do: http_503, every: 20}]'",
     keys=MockEngineKeys,
     exit_codes={
         ExitCode.COMPLETE: "stopped by SIGTERM or SIGINT",
         ExitCode.FATAL: "failed",
-        ExitCode.BAD_INPUT: "wrong usage, or a file or an address that can't be used",
+        ExitCode.BAD_INPUT: "wrong usage, or an unusable file or address",
     },
 )
 
@@ -50,9 +50,9 @@ def serve_engine(keys: MockEngineKeys) -> int:
         serve(keys, announce, host=keys.host, port=keys.port)
     except OSError as error:
         raise ConfigError(
-            f"Can't listen at {keys.host}:{keys.port}: {error.strerror or error}.",
+            f"Cannot listen on {keys.host}:{keys.port}: {error.strerror or error}.",
             code="address_unusable",
-            remedy="Choose another port, or 0 for any free one.",
+            remedy="Choose another port, or 0 for any free port.",
         ) from error
     return ExitCode.COMPLETE
 

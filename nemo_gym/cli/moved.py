@@ -1,6 +1,6 @@
-"""Commands that have left the package. Their names say where they are now, and exit with 2.
+"""Commands that were moved out of the package. Their old names print the new command, and exit with 2.
 
-It imports nothing heavy: every command imports it, through the package.
+This module has no heavy imports, because every command imports it through the package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 MOVED: Mapping[str, str] = {"bench": "python -m perf", "simulate": "python -m simulation"}
-"""Verb → the command that took its place, to be run in a checkout of the repository."""
+"""The new command of each verb, for a checkout of the repository."""
 
 
 def say_where(verb: str) -> NoReturn:

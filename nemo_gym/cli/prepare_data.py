@@ -1,4 +1,4 @@
-"""`ng_prepare_data`: check, count and put together the datasets of a configuration, or loose files."""
+"""`ng_prepare_data`: validate, count and merge the datasets of a configuration, or other files."""
 
 from __future__ import annotations
 
@@ -28,26 +28,28 @@ _SHOWN_REPETITIONS = 10
 class PrepareKeys(Keys):
     output_dirpath: str | None = Field(
         None,
-        description="The folder for <split>.jsonl and <split>_metrics.json; nothing is written without it.",
+        description="The folder for <split>.jsonl and <split>_metrics.json; without it, nothing is written.",
     )
     mode: Literal["example_validation", "train_preparation"] | None = Field(
         None,
-        description="Which declared datasets: `example_validation` takes the examples, `train_preparation` train and "
-        "validation; all that there are unless given.",
+        description="The declared datasets to use: `example_validation` for examples, `train_preparation` for "
+        "train and validation; by default all.",
     )
     should_download: bool = Field(
-        False, description="Fetch files that are not there from where the dataset says they come from."
+        False, description="Download missing files from the sources of the datasets."
     )
     input_jsonl_fpath: str | list[str] | None = Field(
-        None, description="Files to take in place of the declared datasets."
+        None, description="Files to use instead of the declared datasets."
     )
-    split: DatasetType = Field("example", description="What those files are.")
-    agent_name: str | None = Field(None, description="The agent of their rows that name none.")
+    split: DatasetType = Field("example", description="The split of those files.")
+    agent_name: str | None = Field(None, description="The agent of their rows without `agent_ref`.")
     prompt_config: str | None = Field(None, description="The prompt template of their rows without an input.")
-    skip_invalid_rows: bool = Field(False, description="Leave malformed rows out instead of refusing them.")
+    skip_invalid_rows: bool = Field(
+        False, description="Skip malformed rows instead of rejecting the dataset."
+    )
     remove_duplicates: bool = Field(
         False,
-        description="Leave out rows that stand earlier in their split, and rows of train that give validation away.",
+        description="Skip duplicate rows of a split, and train rows that leak validation rows.",
     )
     hf_token: str | None = Field(None, description="The token for the Hugging Face hub.", repr=False)
     as_json: bool = Field(False, alias="json", description="Print the report as JSON.")
@@ -55,15 +57,15 @@ class PrepareKeys(Keys):
 
 COMMAND = ConfigCommand(
     name="ng_prepare_data",
-    summary="Check datasets row by row, count them, find duplicates and leaks, and put them together by split.",
+    summary="Validate and count the rows of datasets, find duplicates and leaks, and merge the rows by split.",
     example="ng_prepare_data '+config_paths=[configs/math.yaml]' +mode=train_preparation "
     "+output_dirpath=data/math +should_download=true",
     keys=PrepareKeys,
     exit_codes={
-        ExitCode.COMPLETE: "every row is in order",
+        ExitCode.COMPLETE: "every row is valid",
         ExitCode.FATAL: "failed",
         ExitCode.BAD_INPUT: "wrong usage, or malformed rows; nothing was written",
-        ExitCode.PARTIAL: "written, with duplicates or leaks in it",
+        ExitCode.PARTIAL: "written, with duplicates or leaks",
         ExitCode.INTERRUPTED: "interrupted",
     },
     accepts_keys_of=("e2e_collect_rollouts",),
@@ -114,7 +116,7 @@ def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[Sourc
             if types
             else "the configuration declares no dataset",
             code="no_dataset",
-            remedy="Declare some under `datasets` of an agent, or name files by +input_jsonl_fpath.",
+            remedy="Declare one under `datasets` of an agent, or give files by +input_jsonl_fpath.",
         )
     hub = HuggingFaceHub(keys.hf_token or config.data.get("hf_token")) if keys.should_download else None
     for declared, agent in wanted:
@@ -128,13 +130,13 @@ def _text(report: PreparationReport) -> Iterator[str]:
     for file in report.files:
         statistics = file.statistics
         invalid = f", {file.invalid} malformed" if file.invalid else ""
-        agents = ", ".join(sorted(statistics.agents)) or "nobody"
+        agents = ", ".join(sorted(statistics.agents)) or "no agent"
         yield f"{file.source.split}: {file.source.file.path}: {statistics.rows:,} rows{invalid}, for {agents}"
     for fault in report.faults:
         yield f"malformed: {fault}"
     for what, found in (("duplicate", report.duplicates), ("leak", report.leaks)):
         for one in found[:_SHOWN_REPETITIONS]:
-            verb = "stands already at" if what == "duplicate" else "gives away"
+            verb = "repeats" if what == "duplicate" else "leaks"
             yield f"{what}: {report.where(one.place)} {verb} {report.where(one.first)}"
         if len(found) > _SHOWN_REPETITIONS:
             yield f"… and {len(found) - _SHOWN_REPETITIONS:,} more of this kind"

@@ -23,39 +23,37 @@ if TYPE_CHECKING:
 
 
 class ReverifyKeys(Keys):
-    input_jsonl_fpath: str = Field(description="The scored rows of a run; its other files stand beside it.")
+    input_jsonl_fpath: str = Field(description="The scored rows of a run, beside its other files.")
     output_jsonl_fpath: str = Field(description="The file for the rows with their new rewards.")
     judge_failed_only: bool = Field(
-        False, description="Keep the rewards that there are; ask again only where the judge had failed."
+        False, description="Keep existing rewards, and verify only rollouts whose judge failed."
     )
     force: bool = Field(
         False,
-        description="Verify also at environments that don't say they can without the session of the rollout.",
+        description="Verify also with environments that do not declare that they need no session.",
     )
-    num_samples_in_parallel: int = Field(64, ge=1, description="How many rollouts are verified at once.")
-    max_attempts: int = Field(3, ge=1, description="How often verifying is attempted while it may succeed.")
+    num_samples_in_parallel: int = Field(64, ge=1, description="Rollouts verified at once.")
+    max_attempts: int = Field(3, ge=1, description="Attempts at a verification whose failures are temporary.")
     rollout_timeout_s: float | None = Field(
-        1800.0, gt=0, description="How many seconds verifying a rollout may take; null for no bound."
+        1800.0, gt=0, description="Seconds that a verification may take; null for no limit."
     )
     stop_after_identical_failures: int = Field(
-        20, ge=0, description="Stop when so many rollouts in a row have failed alike; 0 for never."
+        20, ge=0, description="Stop after this number of consecutive identical failures; 0 for never."
     )
-    resume_from_cache: bool = Field(
-        False, description="Go on with the run that is in the output, if there is one."
-    )
-    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start anew.")
+    resume_from_cache: bool = Field(False, description="Continue the run in the output, if there is one.")
+    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start a new run.")
     allow_identity_change: bool = Field(
-        False, description="Resume although rows, configuration or code have changed."
+        False, description="Resume even if rows, configuration or code have changed."
     )
     placement: Literal["process", "inline"] = Field(
-        "process", description="Where servers run: each in a process of its own, or all inside this one."
+        "process", description="Run each server in its own process, or all of them in this one."
     )
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
 
 COMMAND = ConfigCommand(
     name="ng_reverify",
-    summary="Score stored rollouts again by their environments as these verify now, without a policy model.",
+    summary="Score stored rollouts again by their current environments, without a policy model.",
     example="ng_reverify '+config_paths=[configs/math.yaml]' +input_jsonl_fpath=results/rollouts.jsonl "
     "+output_jsonl_fpath=results/reverified.jsonl",
     keys=ReverifyKeys,
@@ -64,7 +62,7 @@ COMMAND = ConfigCommand(
 
 
 @dataclass(frozen=True, slots=True)
-class PartOfConfig:
+class PartialConfig:
     """A configuration of which only some servers are started."""
 
     whole: GlobalConfig
@@ -106,7 +104,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     survey = Survey.of(stored)
     agents = set(survey.verifiable.values())
     require_agents(agents, config.data)
-    part = PartOfConfig(config, servers_for(agents, config.data))
+    part = PartialConfig(config, servers_for(agents, config.data))
     summary = run_in_loop(_reverify(settings, stored, survey, part, inline=keys.placement == "inline"))
     stored.close()
     show(summary, as_json=keys.as_json)
@@ -114,9 +112,9 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
 
 
 async def _reverify(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, part: PartOfConfig, *, inline: bool
+    settings: ReverifySettings, stored: StoredRun, survey: Survey, part: PartialConfig, *, inline: bool
 ) -> CollectSummary:
-    """Start the servers, verify, stop them."""
+    """Start the servers, verify, and stop them."""
     from nemo_gym.launch.reporting import LineReporter
     from nemo_gym.launch.serving import running
     from nemo_gym.rollouts.run import discovery

@@ -1,4 +1,4 @@
-"""`ng_reward_profile`: write how each task of a run fared, for curricula."""
+"""`ng_reward_profile`: write the pass rate and rewards of each task of a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,17 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 
 
 class ProfileKeys(Keys):
-    input_jsonl_fpath: str = Field(description="The scored rows of a run; its other files stand beside it.")
-    output_jsonl_fpath: str = Field(description="The file for one row per task.")
-    pass_threshold: float = Field(1.0, description="The least reward that counts as passed.")
-    min_pass_rate: float = Field(
-        0.0, ge=0, le=1, description="Keep only tasks that are passed at least so often."
-    )
-    max_pass_rate: float = Field(
-        1.0, ge=0, le=1, description="Keep only tasks that are passed at most so often."
-    )
+    input_jsonl_fpath: str = Field(description="The scored rows of a run, beside its other files.")
+    output_jsonl_fpath: str = Field(description="The file to write, with one row per task.")
+    pass_threshold: float = Field(1.0, description="The lowest reward that counts as passed.")
+    min_pass_rate: float = Field(0.0, ge=0, le=1, description="The lowest pass rate of the tasks to write.")
+    max_pass_rate: float = Field(1.0, ge=0, le=1, description="The highest pass rate of the tasks to write.")
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON.")
 
 
 COMMAND = Command(
     name="ng_reward_profile",
-    summary="Write how each task of a run fared over its rollouts: a dataset to choose a curriculum from.",
+    summary="Write the pass rate and rewards of each task of a run, for a curriculum.",
     example="ng_reward_profile +input_jsonl_fpath=results/rollouts.jsonl "
     "+output_jsonl_fpath=results/profile.jsonl +min_pass_rate=0.1 +max_pass_rate=0.9",
     keys=ProfileKeys,

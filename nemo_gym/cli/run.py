@@ -1,7 +1,7 @@
-"""`ng_run`: start the servers of a configuration and keep them up.
+"""`ng_run`: start the servers of a configuration and keep them running.
 
-The process that servers are forked from is started before anything else, and warms up on another core while the
-configuration is read. So this module imports next to nothing, and what declares the command is made on first use.
+The fork server starts first, and imports the server stack while the configuration is read. This module therefore has
+few imports, and creates the command on first use.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def command() -> ConfigCommand[Any]:
-    """The command's keys and help."""
+    """Return the command."""
     from pydantic import Field
 
     from nemo_gym.cli.command import ConfigCommand, Keys
 
     class RunKeys(Keys):
-        as_json: bool = Field(False, alias="json", description="Print events as JSON, one a line.")
+        as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
         placement: Literal["process", "inline"] = Field(
             "process",
-            description="Where servers run: each in a process of its own, or all inside this one (quick to start, for "
-            "small runs). Their addresses are the same.",
+            description="Run each server in its own process, or all of them in this one (starts faster, for small "
+            "runs). Their addresses are the same.",
         )
 
     return ConfigCommand(
         name="ng_run",
-        summary="Start the servers of a configuration and keep them up until Ctrl-C.",
+        summary="Start the servers of a configuration and keep them running until Ctrl-C.",
         example="ng_run '+config_paths=[configs/math.yaml]'",
         keys=RunKeys,
         accepts_keys_of=("e2e_collect_rollouts",),
@@ -55,14 +55,14 @@ def command() -> ConfigCommand[Any]:
 def run(
     config: GlobalConfig, *, as_json: bool, is_inline: bool, began: float, fork_server: ForkServer | None
 ) -> int:
-    """Serve until a signal comes; the exit code."""
+    """Serve until a signal arrives, and return the exit code."""
     import asyncio
 
     from nemo_gym.cli.command import ExitCode
     from nemo_gym.launch.reporting import JsonReporter, LineReporter, Reporter
     from nemo_gym.launch.serving import prepare, serve, stop_signals
 
-    # Looked up at every line: the live table puts a stream of its own in the place of `sys.stdout`.
+    # A function, because the live table replaces `sys.stdout`.
     reporter: Reporter = JsonReporter(lambda: sys.stdout) if as_json else LineReporter(lambda: sys.stdout)
     if config.data.get("dry_run"):
         prepare(config, reporter)
@@ -81,7 +81,7 @@ def run(
                 is_inline=is_inline,
             )
 
-    if is_inline:  # what runs in the loop are the servers
+    if is_inline:  # the servers run in this event loop
         from nemo_gym.cli.collect_rollouts import run_in_loop
 
         was_ready = run_in_loop(serve_until_signalled())
@@ -91,7 +91,7 @@ def run(
 
 
 async def _draw(gym: Gym) -> None:
-    # Imported when the servers are up: nobody waits for it.
+    # Imported after the servers have started, so that it does not delay them.
     from rich.console import Console
 
     from nemo_gym.launch.live_table import draw_until_cancelled

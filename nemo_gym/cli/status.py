@@ -1,4 +1,4 @@
-"""`ng_status`: which of this user's gyms run, and how their servers are."""
+"""`ng_status`: the running gyms of this user, and the state of their servers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from nemo_gym.launch.records import GymRecord
 
 PIPE_WIDTH = 200
-"""Columns of the table where no terminal says how wide it is."""
+"""Width of the table, in columns, if the output is not a terminal."""
 
 
 class StatusKeys(Keys):
     as_json: bool = Field(False, alias="json", description="Print JSON instead of tables.")
-    timeout_s: float = Field(3.0, gt=0, description="How many seconds a server may take to answer.")
+    timeout_s: float = Field(3.0, gt=0, description="Seconds that a server may take to respond.")
 
 
 COMMAND = Command(
     name="ng_status",
-    summary="Show this user's running gyms: every server, whether it answers, its requests and memory.",
+    summary="Show this user's running gyms: state, requests and memory of every server.",
     example="ng_status +json=true",
     keys=StatusKeys,
     exit_codes={
-        ExitCode.COMPLETE: "every server answers",
-        ExitCode.FATAL: "a server does not answer, or no gym runs",
+        ExitCode.COMPLETE: "every server responds",
+        ExitCode.FATAL: "a server does not respond, or no gym is running",
         ExitCode.BAD_INPUT: "wrong usage",
     },
 )
@@ -47,7 +47,7 @@ def show_status(keys: StatusKeys) -> int:
     elif gyms:
         _print_tables(gyms)
     else:
-        print("no gym runs; start one with ng_run")
+        print("no gym is running; start one with ng_run")
     all_answer = all(each.answers for _, observations in gyms for each in observations)
     return ExitCode.COMPLETE if gyms and all_answer else ExitCode.FATAL
 
@@ -61,7 +61,7 @@ async def _observe_all(
 
 
 def _to_json(gym: GymRecord, observations: Iterable[Observation]) -> dict[str, object]:
-    """The gym without its token: what is printed ends up in logs."""
+    """Return the gym without its token, because output ends up in logs."""
     return {
         "pid": gym.run.pid,
         "started_at": gym.run.started_at,

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 class TestKeys(Keys):
     __test__ = False
 
-    entrypoint: str | list[str] = Field(description="What to test: resources_servers/<name>, or several.")
-    pytest_args: list[str] = Field(default_factory=list, description="Further arguments for pytest.")
+    entrypoint: str | list[str] = Field(description="One or more implementations: resources_servers/<name>.")
+    pytest_args: list[str] = Field(default_factory=list, description="Additional arguments for pytest.")
 
 
 COMMAND = Command(
     name="ng_test",
-    summary="Run the tests of an environment, an agent or a model, with what its requirements.txt asks for.",
+    summary="Run the tests of an environment, an agent or a model, with its requirements.txt installed.",
     example="ng_test +entrypoint=resources_servers/mcqa",
     keys=TestKeys,
     exit_codes={
         ExitCode.COMPLETE: "every test passed",
-        ExitCode.FATAL: "a test failed, or there is none, or their environment could not be built",
+        ExitCode.FATAL: "a test failed, there are no tests, or their environment could not be built",
         ExitCode.BAD_INPUT: "wrong usage",
         ExitCode.INTERRUPTED: "interrupted",
     },
@@ -52,11 +52,11 @@ def run_tests(keys: TestKeys) -> int:
 
 
 def describe(result: SuiteResult) -> str:
-    """A suite's end in a line."""
+    """Return the result of a suite as one line."""
     counts = {"passed": result.passed, "failed": result.failed, "skipped": result.skipped}
     counted = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    told = f"{result.verdict} ({counted})" if counted else str(result.verdict)
-    return f"{result.implementation.entrypoint}: {told} in {result.seconds:.1f} s"
+    verdict = f"{result.verdict} ({counted})" if counted else str(result.verdict)
+    return f"{result.implementation.entrypoint}: {verdict} in {result.seconds:.1f} s"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

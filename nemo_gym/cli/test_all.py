@@ -25,14 +25,14 @@ class TestAllKeys(Keys):
     __test__ = False
 
     kind: ServerKind | None = Field(None, description="Only implementations of this kind.")
-    jobs: int = Field(1, ge=1, description="How many suites run at once.")
-    pytest_args: list[str] = Field(default_factory=list, description="Further arguments for pytest.")
+    jobs: int = Field(1, ge=1, description="Suites run at once.")
+    pytest_args: list[str] = Field(default_factory=list, description="Additional arguments for pytest.")
     as_json: bool = Field(False, alias="json", description="Print the results as JSON.")
 
 
 COMMAND = Command(
     name="ng_test_all",
-    summary="Run the tests of every environment, agent and model, each with what it requires.",
+    summary="Run the tests of every environment, agent and model, each with its requirements.",
     example="ng_test_all +jobs=2",
     keys=TestAllKeys,
     exit_codes={**TEST.exit_codes, ExitCode.FATAL: "a test failed, or an environment could not be built"},
@@ -60,7 +60,7 @@ def run_all_tests(keys: TestAllKeys) -> int:
 
 
 def _run(implementations: Sequence[Implementation], keys: TestAllKeys) -> Iterator[SuiteResult]:
-    """The results in the order of the implementations."""
+    """Yield the results in the order of the implementations."""
     from nemo_gym.authoring.suites import SuiteResult, Verdict, run_suite
     from nemo_gym.launch.environments import Environments
     from nemo_gym.launch.errors import LaunchError
@@ -70,7 +70,7 @@ def _run(implementations: Sequence[Implementation], keys: TestAllKeys) -> Iterat
     def run(implementation: Implementation) -> SuiteResult:
         try:
             return run_suite(implementation, environments, pytest_args=keys.pytest_args, shows_output=False)
-        except LaunchError as error:  # one that cannot be built must not hide the others
+        except LaunchError as error:  # one failed installation must not hide other results
             return SuiteResult(implementation, Verdict.FAILED, output=str(error))
 
     with ThreadPoolExecutor(keys.jobs) as pool:

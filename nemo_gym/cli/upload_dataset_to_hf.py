@@ -1,4 +1,4 @@
-"""`ng_upload_dataset_to_hf`: put a dataset into a repository of the Hugging Face hub."""
+"""`ng_upload_dataset_to_hf`: upload a dataset to a repository of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 
 
 class UploadKeys(Keys):
-    input_jsonl_fpath: str = Field(description="The dataset's file.")
-    repo_id: str = Field(description="The repository: <owner>/<name>; made where there is none.")
+    input_jsonl_fpath: str = Field(description="The file of the dataset.")
+    repo_id: str = Field(description="The repository: <owner>/<name>; created if it does not exist.")
     artifact_fpath: str | None = Field(
-        None, description="The file's name in the repository; its own unless given."
+        None, description="The name of the file in the repository; by default its own name."
     )
-    private: bool = Field(False, description="Make a new repository a private one.")
-    message: str = Field("", description="What the commit says.")
+    private: bool = Field(False, description="Make a new repository private.")
+    message: str = Field("", description="The commit message.")
     hf_token: str | None = Field(
-        None, description="The token; HF_TOKEN or the hub's own login unless given.", repr=False
+        None, description="The token; by default HF_TOKEN or the login of the hub's client.", repr=False
     )
 
 
 COMMAND = Command(
     name="ng_upload_dataset_to_hf",
-    summary="Put a dataset into a repository of the Hugging Face hub (extra `hub`), if each line is a JSON object.",
+    summary="Upload a dataset, each line of which is a JSON object, to the Hugging Face hub (extra `hub`).",
     example="ng_upload_dataset_to_hf +input_jsonl_fpath=data/train.jsonl +repo_id=me/my-tasks +private=true",
     keys=UploadKeys,
 )
@@ -40,7 +40,7 @@ def upload(keys: UploadKeys) -> int:
     path = locate(Path(keys.input_jsonl_fpath))
     rows = sum(1 for _ in read_rows(path))
     name = keys.artifact_fpath or path.name
-    url = HuggingFaceHub(keys.hf_token).hand_on(
+    url = HuggingFaceHub(keys.hf_token).upload(
         path, keys.repo_id, name, private=keys.private, message=keys.message
     )
     print(f"{rows:,} rows: {url}")

@@ -1,4 +1,4 @@
-"""The text of `--help`: what a command does, every key with its type, default and meaning, and an example."""
+"""The text of `--help`: purpose, keys with type, default and meaning, an example, exit codes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nemo_gym.config.keys import GlobalKeys, is_pointless
 
 WIDTH = 100
 GRAMMAR = """\
-A key is given as +key=value, key=value, --key value or --key=value, a true one as --key; `+` adds a key, `++` adds
-or replaces it, `~key` deletes it. Lists are [a,b], mappings {a: 1}; quote an argument for the shell, and text with
-special characters once more: '+key="a=b"'."""
+Write keys as +key=value, key=value, --key value or --key=value, and --key alone for true. `+` adds a key, `++` adds or
+replaces it, `~key` deletes it. Lists are [a,b], mappings {a: 1}. Quote arguments for the shell, and quote text with
+special characters again: '+key="a=b"'."""
 
 
 def render_help(command: Command[Any]) -> str:
-    """What `<command> --help` prints."""
+    """Return the output of `<command> --help`."""
     sections = [
         f"{command.name}: {command.summary}",
         f"usage: {command.name} [+key=value ...]",

@@ -1,4 +1,4 @@
-"""`ng_validate`: everything that can be checked of a configuration without starting it."""
+"""`ng_validate`: check a configuration without starting its servers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 class ValidateKeys(Keys):
     as_json: bool = Field(False, alias="json", description="Print JSON instead of text.")
-    input_jsonl_fpath: str | None = Field(None, description="Task rows; checked to be readable.")
+    input_jsonl_fpath: str | None = Field(None, description="Task rows, which must be readable.")
     output_jsonl_fpath: str | None = Field(
-        None, description="The file for scored rows; checked to be writable."
+        None, description="The file for scored rows, which must be writable."
     )
 
 
@@ -52,16 +52,16 @@ def validate(keys: ValidateKeys, config: GlobalConfig) -> int:
 
 
 def check_datasets(datasets: Iterable[ServerDataset], problems: Problems) -> None:
-    """Every dataset whose file is there can be read."""
+    """Check that the existing files of datasets can be read."""
     for server, dataset, file, where in datasets:
         if file is None:
-            problems.warn(f"{where}: the file of dataset {dataset.name} of {server.name} has yet to be made")
+            problems.warn(f"{where}: the file of dataset {dataset.name} of {server.name} does not exist yet")
         else:
             _check_rows(file, f"dataset {dataset.name} of {server.name}", problems)
 
 
 def _check_rows(file: Path, what: str, problems: Problems) -> None:
-    """The first row tells a dataset from an unfetched pointer or a wrong file."""
+    """Check the first row, which reveals Git LFS pointers and files of other formats."""
     try:
         with file.open("rb") as lines:
             first = next((line for line in lines if line.strip()), None)
@@ -71,10 +71,10 @@ def _check_rows(file: Path, what: str, problems: Problems) -> None:
         )
         return
     if first is None:
-        problems.add(None, f"{what}: {file} holds no rows.")
+        problems.add(None, f"{what}: {file} has no rows.")
     elif not file.name.endswith((".gz", ".zst")) and not _is_json_object(first):
         problems.add(
-            None, f"{what}: the first line of {file} is not a JSON object.", "Each line is one task row."
+            None, f"{what}: the first line of {file} is not a JSON object.", "Each line must be one task row."
         )
 
 
@@ -86,7 +86,7 @@ def _is_json_object(line: bytes) -> bool:
 
 
 def check_ports(config: GlobalConfig, problems: Problems) -> None:
-    """Every fixed port is free; the head server's own default gives way to another when it is not."""
+    """Check that every fixed port is free. A used default port of the head server is only a warning."""
     from nemo_gym.config.addresses import fixed_addresses
     from nemo_gym.config.nodes import nearest_location
     from nemo_gym.failures import ConfigError
@@ -105,7 +105,7 @@ def check_ports(config: GlobalConfig, problems: Problems) -> None:
 
 
 def check_output(file: Path, problems: Problems) -> None:
-    """`file`, or else the nearest folder above it that exists, can be written."""
+    """Check that `file`, or its nearest existing ancestor, is writable."""
     target = file if file.exists() else next(folder for folder in file.absolute().parents if folder.exists())
     if file.is_dir():
         problems.add(None, f"output_jsonl_fpath: {file} is a folder.", "Give a file.")
@@ -114,7 +114,7 @@ def check_output(file: Path, problems: Problems) -> None:
 
 
 def summary(config: GlobalConfig) -> dict[str, Any]:
-    """What the configuration would start."""
+    """Return the servers and datasets of the configuration."""
     servers = [
         {
             "name": server.name,

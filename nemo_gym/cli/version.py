@@ -1,4 +1,4 @@
-"""`ng_version`: the version of the gym and of what it runs on."""
+"""`ng_version`: the versions of the gym, Python and the platform."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VersionKeys(Keys):
 
 COMMAND = Command(
     name="ng_version",
-    summary="Print the version of the gym, its Python and where it is installed.",
+    summary="Print the versions of the gym and Python, the platform and the installation folder.",
     example="ng_version +json=true",
     keys=VersionKeys,
 )

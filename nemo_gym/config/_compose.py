@@ -1,7 +1,7 @@
-"""From files, `env.yaml`, an initial configuration and a command line to one tree.
+"""Composition of files, `env.yaml`, an initial configuration and a command line into one tree.
 
-Low to high: the files of `config_paths` (a file overrides those that it includes; of files listed
-together the later overrides the earlier), `env.yaml`, the initial configuration, the command line.
+Precedence, lowest first: the files of `config_paths`, `env.yaml`, the initial configuration, the command line. A file
+overrides the files that it includes, and a later file of a list overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ INITIAL = Location("initial configuration")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """What a configuration is composed of."""
+class ConfigSources:
+    """The inputs of a configuration, beside the files that they include."""
 
     overrides: Sequence[Override]
     env: DictNode
@@ -47,19 +47,19 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The tree before directives and interpolation."""
+    """The tree before directives and interpolations are resolved."""
 
     root: DictNode
     named: frozenset[str]
-    """The dotted paths that the `${...}` of `config_paths` name."""
+    """The dotted paths in the interpolations of `config_paths`."""
 
 
 def compose(
-    sources: Sources, problems: Problems, known_keys: Collection[str], *, read_files: bool = True
+    sources: ConfigSources, problems: Problems, known_keys: Collection[str], *, read_files: bool = True
 ) -> Composed:
-    """The tree of all sources. `known_keys` are those that `key=value` may set at the top though no file does.
+    """Return the merged tree. `key=value` may set the `known_keys` at the top level even if no file has them.
 
-    With `read_files` false, `config_paths` is a key like any other.
+    If `read_files` is false, `config_paths` is an ordinary key.
     """
     top = merge(sources.env, sources.initial)
     typed_keys = {str(split_path(override.key, top)[0]) for override in sources.overrides}
@@ -89,11 +89,11 @@ def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictN
 
 @dataclass
 class _Files:
-    """Reads configuration files and what they include, each once, included before including."""
+    """Reads every configuration file once, and included files before the file that includes them."""
 
     working_directory: Path
     scope: dict[str, Any]
-    """What `${...}` in a list of paths may refer to, beside the keys of the file that holds the list."""
+    """Values for interpolations in a list of paths, beside the keys of the file that contains the list."""
     problems: Problems
     loaded: dict[Path, DictNode] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
@@ -136,7 +136,7 @@ class _Files:
         ]
         if not isinstance(paths, ListNode) or len(texts) != len(items):
             self.problems.add_gap(
-                paths.where, f"`{CONFIG_PATHS}` is a list of files.", "Write [a.yaml,b.yaml]."
+                paths.where, f"`{CONFIG_PATHS}` must be a list of files.", "Write [a.yaml,b.yaml]."
             )
         self.named |= {name for text, _ in texts for name in paths_in(text)}
         return resolve_texts(texts, {**own_keys, **self.scope}, self.problems)
@@ -155,7 +155,7 @@ class _Files:
 def _apply(
     overrides: Sequence[Override], root: Node, problems: Problems, known_keys: Collection[str]
 ) -> DictNode:
-    """`root` with the command line's changes, in the order in which they were typed."""
+    """Apply the overrides of the command line in their order."""
     for override in overrides:
         assert isinstance(root, DictNode)
         path = split_path(override.key, root)
@@ -170,7 +170,7 @@ def _apply(
             root = set_at(root, path, override.value)
         except IndexError:
             problems.add(
-                override.where, f"The list in {override.key} has no such item.", "Items count from 0."
+                override.where, f"The list in {override.key} has no such item.", "Items are counted from 0."
             )
     assert isinstance(root, DictNode)
     return root
@@ -182,8 +182,8 @@ def _delete(override: Override, root: DictNode, problems: Problems, known_keys: 
     if found is None:
         if Directives(root, Problems()).has(path):
             parent, _, name = override.key.rpartition(".")
-            remedy = f"It is inherited: write ++{parent}._delete_key={name}."
-            problems.add_absence(override.where, f"{override.key} stands in no file.", remedy)
+            remedy = f"It is inherited. Write ++{parent}._delete_key={name}."
+            problems.add_absence(override.where, f"{override.key} is not set in any file.", remedy)
         else:
             _check_exists(override, root, problems, known_keys)
         return root
@@ -196,7 +196,7 @@ def _delete(override: Override, root: DictNode, problems: Problems, known_keys: 
 def _check_exists(
     override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]
 ) -> bool:
-    """Whether there is something at the key, inherited or not; it is a problem when there is not."""
+    """Return whether the key exists, inherited or not. A missing key is added to `problems`."""
     directives = Directives(root, Problems())
     path = split_path(override.key, root)
     if directives.has(path):
@@ -206,7 +206,7 @@ def _check_exists(
         known -= 1
     beside = directives.keys_at(path[:known]) | (set() if known else set(known_keys))
     near = did_you_mean(str(path[known]), beside)
-    to_add = "" if override.action is Action.DELETE else f"To add it write +{override.key}=..."
+    to_add = "" if override.action is Action.DELETE else f"To add it, write +{override.key}=..."
     remedy = " ".join(part for part in (near, to_add) if part)
     problems.add_absence(override.where, f"There is no key {override.key!r}.", remedy or None)
     return False

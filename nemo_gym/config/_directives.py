@@ -1,9 +1,9 @@
-"""`_inherit_from`, `_copy` and `_delete_key`: mappings merged into others of the same configuration.
+"""Resolution of `_inherit_from`, `_copy` and `_delete_key` within one configuration.
 
-A mapping with a directive is a stack of layers: what its source is made of, then itself. The layers of a path are
-found on demand from the layers of the path above it, so a chain of directives resolves in the order in which it
-depends on itself, wherever its parts stand; a path that needs itself is a cycle. Sources of `_inherit_from` are
-dropped after everything is resolved; sources of `_copy` stay.
+A mapping with a directive is a stack of layers: the layers of its source, then the mapping itself. The layers of a
+path are computed on demand from the layers of its parent, so directives resolve in the order of their dependencies. A
+path that depends on itself is a cycle. Sources of `_inherit_from` are removed after everything is resolved, sources of
+`_copy` stay.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from nemo_gym.config.nodes import (
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 
 Layers = tuple[Node, ...]
-"""What a path is made of, the lowest first. Only mappings stand below the top."""
+"""The nodes that are merged at a path, the lowest first. All but the last are mappings."""
 
 
 class _CycleError(Exception):
-    """A path needs its own layers; carries the paths from it to itself."""
+    """A path depends on its own layers. The arguments are the paths of the cycle."""
 
 
 class Directives:
@@ -48,34 +48,34 @@ class Directives:
         self._layers: dict[Path, Layers] = {}
         self._pending: list[Path] = []
         self._endless: frozenset[int] = frozenset()
-        """The directives, by the identity of their nodes, that would be followed for ever."""
+        """The directives, by the identity of their nodes, that contain themselves."""
         self.dropped: dict[Path, Location] = {}
-        """The sources of `_inherit_from`, and where each was taken over."""
+        """The sources of `_inherit_from`, with the location of the directive that uses each."""
 
     def resolve(self) -> DictNode:
-        """The tree without directives. What cannot be resolved is a problem, and empty in the tree."""
+        """Return the tree without directives. A directive that cannot be resolved is a problem, and left out."""
         self._endless = _endless_directives(self._root)
         built = self._build(())
         assert isinstance(built, DictNode)
-        # Deepest first, so that a source inside another source is found before that one is gone.
+        # Deepest first: a source inside another source must be removed before the outer one.
         for path in sorted(self.dropped, key=len, reverse=True):
             if node_at(built, path) is not None:
                 built = remove_at(built, path)
         return built
 
     def has(self, path: Path) -> bool:
-        """Whether there is anything at `path`."""
+        """Return whether `path` exists."""
         return bool(self._layers_at(path))
 
     def layers_of(self, directive: Node) -> Layers:
-        """What a directive's source is made of."""
+        """Return the layers of the source of a directive."""
         names = [
             split_path(text, self._root) for _, text, _ in _sources_of(directive) if isinstance(text, str)
         ]
         return tuple(layer for name in names for layer in self._layers_at(name))
 
     def keys_at(self, path: Path) -> set[str]:
-        """The keys of the mapping at `path`."""
+        """Return the keys of the mapping at `path`."""
         return {
             key for layer in self._layers_at(path) if isinstance(layer, DictNode) for key in layer.entries
         }
@@ -119,7 +119,7 @@ class Directives:
                     )
             below |= set(layer.entries)
             if DELETE_KEY in layer.entries:
-                self._problems.add(layer.entries[DELETE_KEY].where, f'`{DELETE_KEY}` takes names: "x, y".')
+                self._problems.add(layer.entries[DELETE_KEY].where, f'`{DELETE_KEY}` must be names: "x, y".')
 
     def _layers_at(self, path: Path) -> Layers:
         known = self._layers.get(path)
@@ -149,20 +149,20 @@ class Directives:
         return found
 
     def _expand(self, node: Node, path: Path) -> Layers:
-        """The layers of a node: those of its source, then the node itself."""
+        """Return the layers of the source of `node`, then `node` itself."""
         sources = list(_sources_of(node))
         if not sources:
             return (node,)
         if len(sources) > 1:
             self._problems.add(
-                node.where, f"{render_path(path)} has two sources.", "Keep one of _inherit_from, _copy."
+                node.where, f"{render_path(path)} has two sources.", "Keep either _inherit_from or _copy."
             )
         directive, text, where = sources[0]
         if id(node) in self._endless:
             self._problems.add(where, f"{render_path(path)} contains itself.", "Take a part of it instead.")
             return _without_directive(node)
         if not isinstance(text, str):
-            self._problems.add(where, f"`{directive}` takes the dotted path of another key.")
+            self._problems.add(where, f"`{directive}` must be the dotted path of another key.")
             return _without_directive(node)
         source = split_path(text, self._root)
         if directive == INHERIT_FROM_KEY:
@@ -172,7 +172,7 @@ class Directives:
         except _CycleError as cycle:
             chain = " -> ".join(render_path(path) for path in cycle.args)
             self._problems.add(
-                where, f"`{directive}` goes round in a circle: {chain}.", "Break it at one of these."
+                where, f"`{directive}` is circular: {chain}.", "Remove one of these references."
             )
             return _without_directive(node)
         if not below:
@@ -201,7 +201,7 @@ class Directives:
 
 
 def _endless_directives(root: DictNode) -> frozenset[int]:
-    """The directives whose source holds them again, itself or through the sources of others."""
+    """Return the directives whose source contains them, directly or through other directives."""
     directives = Directives(root, Problems())
     inside = {
         id(node): {id(each) for layer in directives.layers_of(node) for each in _directives_in(layer)}
@@ -228,7 +228,7 @@ def _reachable(start: int, edges: Mapping[int, set[int]]) -> set[int]:
 
 
 def _sources_of(node: Node) -> Iterator[tuple[str, object, Location]]:
-    """Each directive of `node`, what it names, and where."""
+    """Yield the directives of `node`: the key, the value and its location."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
         match = DIRECTIVE_TEXT.fullmatch(node.value)
         if match is not None:
@@ -237,7 +237,7 @@ def _sources_of(node: Node) -> Iterator[tuple[str, object, Location]]:
         for directive in (INHERIT_FROM_KEY, COPY_KEY):
             source = node.entries.get(directive)
             value = source.value if isinstance(source, Scalar) else source
-            if source is not None and value is not None:  # null takes the directive of an included file back
+            if source is not None and value is not None:  # null cancels the directive of an included file
                 yield directive, value, source.where
 
 
@@ -248,7 +248,7 @@ def _without_directive(node: Node) -> Layers:
 
 
 def _stack(below: Layers, above: Layers) -> Layers:
-    """`above` on top of `below`: a mapping at the bottom of `above` lets `below` show through."""
+    """Stack `above` on `below`. If the lowest layer of `above` is no mapping, it replaces `below`."""
     if not below or not above:
         return above or below
     lowest = above[0]

@@ -1,6 +1,6 @@
-"""`${...}` and `???`, with OmegaConf's meaning; every value that fails is a problem of its own.
+"""Interpolations (`${...}`) and mandatory values (`???`), as OmegaConf defines them, with one problem per failed value.
 
-OmegaConf is imported only when more is interpolated than a scalar that a whole value names, as `${policy_base_url}`.
+OmegaConf is imported only if an interpolation is more than a whole value that names a scalar (`${policy_base_url}`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
 def report_missing(root: DictNode, problems: Problems) -> set[Path]:
-    """Adds every `???` to the problems and gives their paths."""
+    """Add every `???` to the problems, and return their paths."""
     missing = {
         path: node for path, node in leaves(root) if isinstance(node, Scalar) and node.value == MISSING
     }
@@ -32,16 +32,16 @@ def report_missing(root: DictNode, problems: Problems) -> set[Path]:
         typed = ".".join(map(str, path))
         problems.add_absence(
             node.where,
-            f"{render_path(path)} must be given: it is {MISSING}.",
+            f"{render_path(path)} is required: its value is {MISSING}.",
             f"Write +{typed}=<value>, or set it in env.yaml or in a file that includes this one.",
         )
     return set(missing)
 
 
 def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None) -> dict[str, Any]:
-    """The plain data of `root` with every `${...}` replaced. What fails is a problem, and None in the data.
+    """Return the plain data of `root` with all interpolations replaced. A failed one is a problem, and its value None.
 
-    With `only`, values below other top-level keys stay as they are written.
+    With `only`, interpolations below other top-level keys are kept as text.
     """
     data: dict[str, Any] = to_plain(root)
     interpolated = [
@@ -68,7 +68,7 @@ def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None)
 def resolve_texts(
     texts: Iterable[tuple[str, Location]], scope: Mapping[str, Any], problems: Problems
 ) -> list[tuple[str, Location]]:
-    """The `texts` with `${...}` replaced by keys of `scope`; those that fail are problems and left out."""
+    """Replace interpolations in `texts` by keys of `scope`. A failed one is a problem, and its text is left out."""
     resolved = []
     for text, where in texts:
         if _MARK not in text:
@@ -81,7 +81,7 @@ def resolve_texts(
             value = OmegaConf.create({**scope, "_ng_text": text})["_ng_text"]
         except OmegaConfBaseException as error:
             problems.add_gap(
-                where, f"{text!r} cannot be resolved: {_reason(error)}.", "Give the key it names."
+                where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."
             )
             continue
         resolved.append((str(value), where))
@@ -90,7 +90,7 @@ def resolve_texts(
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """A key that an interpolation names and that nobody defines."""
+    """A key that interpolations refer to and that is not defined."""
 
     key: str
     places: list[tuple[Path, Location]]
@@ -106,7 +106,7 @@ class _Resolver:
         self._config: Any = None
 
     def check_grammar(self, path: Path, node: Node) -> None:
-        """OmegaConf refuses a whole configuration for one malformed `${`, so malformed ones are taken out first."""
+        """Record a malformed interpolation. OmegaConf would reject the whole configuration for it."""
         from omegaconf import OmegaConf
         from omegaconf.errors import GrammarParseError
 
@@ -118,8 +118,8 @@ class _Resolver:
             is_secret = any(is_secret_name(str(part)) for part in path)
             self._problems.add(
                 node.where,
-                f"{render_path(path)} holds a malformed `${{...}}`{'' if is_secret else f': {_reason(error)}'}.",
-                r"To write `${` as text put a backslash before it: `\${`.",
+                f"{render_path(path)} contains a malformed `${{...}}`{'' if is_secret else f': {_reason(error)}'}.",
+                r"To write `${` as text, put a backslash before it: `\${`.",
             )
 
     def value_at(self, path: Path, where: Location) -> Any:
@@ -139,7 +139,7 @@ class _Resolver:
                 value = value[part]
             return OmegaConf.to_container(value, resolve=True) if isinstance(value, Container) else value
         except (InterpolationToMissingValueError, MissingMandatoryValue):
-            return None  # the value it names is ???, and reported where that stands
+            return None  # it refers to a ???, which is reported at its own location
         except InterpolationKeyError as error:
             self._note_unknown(error, path, where)
         except OmegaConfBaseException as error:
@@ -153,12 +153,12 @@ class _Resolver:
             return
         self._problems.add(
             where,
-            f"{render_path(path)} needs the environment variable {variable[1]}, and it is not set.",
-            f"Set it, or give a default: ${{oc.env:{variable[1]},default}}.",
+            f"{render_path(path)} needs the environment variable {variable[1]}, which is not set.",
+            f"Set it, or write a default: ${{oc.env:{variable[1]},default}}.",
         )
 
     def report_unknown(self) -> None:
-        """One problem for each unknown key, at the first place that names it."""
+        """Add one problem for each unknown key, at the first interpolation that refers to it."""
         known = {
             render_path(path[: depth + 1]) for path, _ in leaves(self._root) for depth in range(len(path))
         }
@@ -169,7 +169,7 @@ class _Resolver:
             give = f"Write +{unknown.key}=<value> on the command line, or set it in env.yaml or in a file."
             self._problems.add_absence(
                 where,
-                f"{render_path(path)} refers to `${{{unknown.key}}}`{more}, and there is no such key.",
+                f"{render_path(path)} refers to `${{{unknown.key}}}`{more}, which does not exist.",
                 f"{near} {give}" if near else give,
             )
 
@@ -192,7 +192,7 @@ class _Resolver:
 
 
 def references(root: DictNode) -> dict[Path, set[str]]:
-    """For every interpolated leaf the dotted paths that it names, relative ones made absolute."""
+    """Return the absolute dotted paths that each interpolated leaf refers to."""
     return {
         path: set(paths_in(str(to_plain(node)), path))
         for path, node in leaves(root)
@@ -201,7 +201,7 @@ def references(root: DictNode) -> dict[Path, set[str]]:
 
 
 def secret_paths(root: DictNode) -> set[Path]:
-    """The leaves that are secrets by their key, or that are interpolated from one, however indirectly."""
+    """Return the leaves that are secrets by their key, or that are interpolated from such a leaf, also indirectly."""
     found: set[Path] = {leaf.path for leaf in leaves_of(to_plain(root)) if leaf.is_secret}
     named = references(root)
     found |= {path for path in named if _names_secret_variable(node_at(root, path))}
@@ -214,7 +214,7 @@ def secret_paths(root: DictNode) -> set[Path]:
 
 
 def paths_in(text: str, path: Path = ()) -> Iterator[str]:
-    """The dotted paths that the `${...}` of a text at `path` name."""
+    """Yield the dotted paths in the interpolations of a text at `path`."""
     for match in _REFERENCE.finditer(text):
         named = match["path"].lstrip(".")
         levels = len(match["path"]) - len(named)
@@ -230,7 +230,7 @@ def _names_secret_variable(node: Node | None) -> bool:
 
 
 def _scalar_named_by(node: Node, root: DictNode) -> Scalar | None:
-    """The scalar, itself not interpolated, that the text of `node` as a whole refers to, if it is as simple as that."""
+    """Return the scalar that the whole text of `node` refers to, unless that is interpolated too."""
     assert isinstance(node, Scalar)
     reference = _SCALAR_REFERENCE.fullmatch(str(node.value))
     named = node_at(root, tuple(reference["path"].split("."))) if reference else None

@@ -1,10 +1,10 @@
-"""The command line as overrides, in Hydra's grammar.
+"""Command-line overrides, in Hydra's grammar.
 
 `+key=value` adds, `++key=value` adds or replaces, `key=value` replaces, `~key` deletes. `--key=value`, `--key value`
 and `--flag` are other spellings of `++key=value` and `++flag=true`. Dots reach into mappings and lists; values are
 scalars, `[lists]` or `{key: value}` mappings.
 
-Hydra is imported only when there is something to parse.
+Hydra is imported only if there are arguments.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Action(StrEnum):
 class Override:
     action: Action
     key: str
-    """Dotted, as it was typed."""
+    """The dotted path as it was typed."""
     value: Node | None
-    """What to set; for a deletion what must be there, or None for whatever is."""
+    """The value to set. A deletion requires this current value, or accepts any if it is None."""
     where: Location
 
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """One override in Hydra's spelling, and how it was typed."""
+    """One override in Hydra's grammar, and the text as it was typed."""
 
     text: str
     typed: str
@@ -54,9 +54,9 @@ _QUOTED_OR_NEWLINE = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\s*\n\
 def parse_overrides(
     arguments: Sequence[str], problems: Problems, names: Collection[str] = (), flags: Collection[str] = ()
 ) -> list[Override]:
-    """The overrides in `arguments`; what cannot be parsed is a problem.
+    """Parse `arguments`. An argument that cannot be parsed is a problem.
 
-    `names` are known keys, which may be written with dashes after `--`; `flags` those of them that hold a bool.
+    `names` are the keys that may be written with dashes after `--`. `flags` are the Boolean ones among them.
     """
     if not arguments:
         return []
@@ -91,7 +91,7 @@ def _in_hydra_spelling(
 
 
 def _is_value(argument: str, is_of_flag: bool) -> bool:
-    """Whether `argument` is the value of the `--key` before it, rather than the next override."""
+    """Return whether `argument` is the value of the preceding `--key`, rather than the next override."""
     if is_of_flag:
         return argument.lower() in ("true", "false")
     return not _LOOKS_LIKE_OVERRIDE.match(argument)
@@ -115,7 +115,7 @@ def _parse_by_hydra(
     from hydra.errors import HydraException
 
     action, key, value = Action(parts["action"] or ""), parts["key"], parts["value"].strip()
-    # Hydra's lexer knows no newlines outside quotes, yet people write long lists over several lines.
+    # Hydra's lexer rejects newlines outside quotes, but users write long lists over several lines.
     text = _QUOTED_OR_NEWLINE.sub(
         lambda match: match[1] or " ", argument.text[: parts.start("value")] + value
     )
@@ -131,13 +131,13 @@ def _parse_by_hydra(
     if is_sweep:
         problems.add_gap(
             where,
-            "This is a sweep over several values; a gym runs one configuration.",
-            f"For a list write {key}=[...]; for text with a comma quote it twice: '{key}=\"...\"'.",
+            "This is a sweep over several values, but a gym runs one configuration.",
+            f"For a list, write {key}=[...]. For text with a comma, quote it twice: '{key}=\"...\"'.",
         )
         return None
     if parsed.package is not None:
         problems.add_gap(
-            where, "`@` selects a package of Hydra; a gym has none.", "Write the whole key with dots."
+            where, "`@` selects a Hydra package, which a gym does not have.", "Write the whole key with dots."
         )
         return None
     is_bare = action is Action.DELETE and not parts["equals"]
@@ -145,7 +145,7 @@ def _parse_by_hydra(
 
 
 def _location(argument: _Argument, key: str, value: str) -> Location:
-    """Where an override is, its value hidden when it holds a secret."""
+    """Return the location of an override, with a secret value hidden."""
     typed = argument.typed
     if _is_secret(key, value):
         typed = f"{typed.rpartition(value)[0]}{HIDDEN}"
@@ -153,7 +153,7 @@ def _location(argument: _Argument, key: str, value: str) -> Location:
 
 
 def _is_secret(key: str, value: str) -> bool:
-    """Whether a value must not be shown: for its key, for a key within it, or for a URL within it."""
+    """Return whether a value is secret by its key, by a key inside it or by a URL inside it."""
     keys = [key.rsplit(".", 1)[-1], *re.findall(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:", value)]
     return bool(value) and (any(map(is_secret_name, keys)) or hide_secrets(value) != value)
 
@@ -166,26 +166,28 @@ def _syntax_message(error: Exception, is_secret: bool) -> str:
 
 def _syntax_remedy(action: str, key: str, value: str, is_secret: bool) -> str:
     if value.startswith(("[", "{")):
-        return "Check brackets and commas; quote text that holds any of = , # & ( ) or quotes, inside the brackets too."
+        return (
+            "Check brackets and commas. Quote text that contains = , # & ( ) or quotes, also inside brackets."
+        )
     shown = "..." if is_secret or '"' in value else value
     return f"Quote the value twice: '{action}{key}=\"{shown}\"'."
 
 
 def _remedy_for_word(word: str) -> str:
     if word.endswith((".yaml", ".yml")):
-        return f"For a configuration file write '+config_paths=[{word}]'."
+        return f"For a configuration file, write '+config_paths=[{word}]'."
     key = word.lstrip("+-")
     return f"Write +{key}=<value>, or ~{key} to delete the key."
 
 
 def _report_repeated(overrides: Sequence[Override], problems: Problems) -> None:
-    """Only `++` may be repeated: it says by itself that the last one counts."""
+    """Add a problem for every repeated key, except those with `++`, where the last one counts."""
     seen: dict[str, Override] = {}
     for override in overrides:
         first = seen.setdefault(override.key, override)
         if first is not override and override.action is not Action.ADD_OR_REPLACE:
             problems.add(
                 override.where,
-                f"The key {override.key!r} was given before, as {first.where.text!r}.",
-                "Give it once; a list takes several values: key=[a,b].",
+                f"The key {override.key!r} is given twice, first as {first.where.text!r}.",
+                "Give it once. For several values, write a list: key=[a,b].",
             )

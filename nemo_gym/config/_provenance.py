@@ -1,4 +1,4 @@
-"""Where every value of a configuration came from, and which values it overrides."""
+"""The origin of every value of a configuration, and the values that it overrides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = Location("default")
 
 @dataclass(frozen=True, slots=True)
 class Overridden:
-    """A value that another one replaced."""
+    """A value that was replaced by another one."""
 
     value: Any
     where: Location
@@ -24,17 +24,17 @@ class Overridden:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One value, with its history. Secrets are hidden."""
+    """One value with its origin. Secrets are hidden."""
 
     path: str
     value: Any
-    """As servers see it."""
+    """The resolved value."""
     where: Location
-    """Where it was written; `default` when nobody wrote it."""
+    """The location of the value; `default` if it is not set anywhere."""
     written: str | None = None
-    """The text with `${...}` that it was resolved from."""
+    """The text with interpolations from which it was resolved."""
     overridden: tuple[Overridden, ...] = ()
-    """What it replaced, the nearest first."""
+    """The values that it replaced, the nearest first."""
 
     def __str__(self) -> str:
         written = f", as {self.written}" if self.written else ""
@@ -44,12 +44,12 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The resolved data of a configuration beside the tree it was made from."""
+    """The resolved data of a configuration, and the tree from which it was made."""
 
     root: DictNode
     data: Mapping[str, Any]
     secret_paths: frozenset[Path]
-    """Leaves of `root` that are secrets by name or by what they are interpolated from."""
+    """Leaves of `root` that are secrets by name or are interpolated from a secret."""
     secrets: frozenset[str]
     """The secrets themselves."""
 
@@ -60,18 +60,18 @@ class Provenance:
         return cls(root, data, paths, frozenset(secret_values(data) | secret_values(resolved)))
 
     def hidden(self) -> dict[str, Any]:
-        """The data with every secret replaced by `****`."""
+        """Return the data with every secret replaced by `****`."""
         data: dict[str, Any] = hide_secrets(self.data, self.secrets)
         for path in self.secret_paths:
             _hide_at(data, path)
         return data
 
     def explain(self, path: Path) -> Explanation:
-        """The history of the value at `path`; raises `KeyError` when there is none."""
+        """Return the origin of the value at `path`. Raises `KeyError` if there is none."""
         return self._explanation(path, value_at(self.hidden(), path))
 
     def explanations(self) -> Iterator[Explanation]:
-        """The history of every leaf of the data, in its order."""
+        """Yield the origin of every leaf of the data, in order."""
         for path, value in _leaves_of(self.hidden(), ()):
             yield self._explanation(path, value)
 
@@ -91,7 +91,7 @@ class Provenance:
         return Explanation(render_path(path), value, node.where, written, overridden)
 
     def _node_of(self, path: Path) -> tuple[Node | None, bool]:
-        """The node at `path`, or the interpolation above it that brought it in."""
+        """Return the node at `path`, or the interpolation above it, and whether it is the latter."""
         node = node_at(self.root, path)
         if node is not None:
             return node, False

@@ -15,9 +15,9 @@ from nemo_gym.config.types import SERVER_KINDS
 def check_references(
     servers: Iterable[ServerInstance], root: DictNode, taken_over: Mapping[str, Location], problems: Problems
 ) -> None:
-    """Every reference names a server of the configuration, of the type that it says.
+    """Check that every reference names an existing server of the given type.
 
-    `taken_over` are the top-level blocks that an `_inherit_from` dropped.
+    `taken_over` are the top-level blocks that `_inherit_from` removed.
     """
     checker = _Checker(root, taken_over, problems)
     for server in servers:
@@ -52,14 +52,14 @@ class _Checker:
         name = block.get("name")
         if not isinstance(name, str) or not name:
             self._problems.add_absence(
-                where, f"{render_path(path)} refers to a server and does not name it.", None
+                where, f"{render_path(path)} refers to a server without its name.", None
             )
         elif name not in self._kinds:
             self._report_unknown(path, where, kind, name)
         elif self._kinds[name] != kind:
             self._problems.add(
                 where,
-                f"{render_path(path)}: {name} is one of {self._kinds[name]}, not of {kind}.",
+                f"{render_path(path)}: {name} belongs to {self._kinds[name]}, not to {kind}.",
                 self._names(kind),
             )
 
@@ -67,11 +67,11 @@ class _Checker:
         taken = self._taken_over.get(name)
         node = self._root.entries.get(name)
         if node is not None and is_server_block(node):
-            return  # almost a server, and reported as such
+            return  # an incomplete server, which is reported as such
         if taken is not None:
-            remedy = f"`_inherit_from` at {taken} took it over; write `_copy` there to keep it."
+            remedy = f"`_inherit_from` at {taken} removed it. Write `_copy` there to keep it."
         elif node is not None:
-            remedy = f"{name} is in the configuration, but it is no server."
+            remedy = f"The configuration has a key {name}, but it is not a server."
         else:
             remedy = did_you_mean(name, self._of_kind(kind)) or self._names(kind)
         self._problems.add_absence(where, f"{render_path(path)}: there is no server {name!r}.", remedy)
@@ -81,7 +81,7 @@ class _Checker:
 
     def _names(self, kind: str) -> str:
         names = self._of_kind(kind)
-        return f"There is {', '.join(names)}." if names else f"The configuration has no {kind}; add one."
+        return f"Known names: {', '.join(names)}." if names else f"The configuration has no {kind}. Add one."
 
 
 def _kind_of(node: object) -> str | None:
@@ -90,7 +90,7 @@ def _kind_of(node: object) -> str | None:
 
 
 def _mappings(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Every mapping in `value`, however deep."""
+    """Yield every mapping in `value`, at any depth."""
     if isinstance(value, Mapping):
         yield path, value
         for key, below in value.items():

@@ -1,4 +1,4 @@
-"""The keys beside the servers: their types, their defaults, and the ones that mean nothing to anybody."""
+"""The top-level keys that are not servers: types, defaults, and unknown keys."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nemo_gym.config.servers import is_server_block
 
 
 def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> GlobalKeys:
-    """Checks the global keys in `data`, and adds the defaults of those that servers and the launcher rely on."""
+    """Check the global keys in `data`, and add the defaults on which servers and the launcher rely."""
     given = {key: data[key] for key in GlobalKeys.model_fields if data.get(key) is not None}
     keys = validate(GlobalKeys, given, root, problems)
-    if keys is None:  # go on with those that are right, so that what follows from them is checked too
+    if keys is None:  # continue with the valid keys, so that later checks can use them
         keys = GlobalKeys.model_validate({key: given[key] for key in given if _is_right(key, given[key])})
     for key in given:
         field = GlobalKeys.model_fields[key]
@@ -42,7 +42,7 @@ def _is_right(key: str, value: Any) -> bool:
 
 
 def give_agents_their_defaults(data: dict[str, Any], keys: GlobalKeys) -> None:
-    """`skip_verification` at the top is the default of every agent that does not set it."""
+    """Copy `skip_verification` from the top level to every agent that does not set it."""
     defaults = {
         key: value
         for key in ("skip_verification", "skip_verification_reward")
@@ -58,17 +58,16 @@ def give_agents_their_defaults(data: dict[str, Any], keys: GlobalKeys) -> None:
 def report_unknown_keys(
     root: DictNode, unresolved: DictNode, data: Mapping[str, Any], known: Collection[str], problems: Problems
 ) -> None:
-    """A top-level key that nothing reads is most often a typo.
+    """Report top-level keys that are not used, which are most often typos.
 
-    Read are the `known` keys, what `${...}`, `_inherit_from` or `_copy` names, and whatever a server names in a
-    string. An unread list or mapping is a warning only, because configurations keep shared parts (YAML anchors) in
-    such keys.
+    Used keys are the `known` ones, those that interpolations or directives refer to, and those that any string names.
+    An unused list or mapping is only a warning, because configurations keep YAML anchors in such keys.
     """
     read = set(known) | _named_keys(unresolved)
     for key, node in root.entries.items():
         if key in read or is_server_block(node) or (_is_null(node) and node.overridden):
             continue
-        message = f"Nothing reads the key {key!r}."
+        message = f"The key {key!r} is not used."
         remedy = did_you_mean(key, {*known, *_servers_of(root)})
         if isinstance(data.get(key), dict | list) or node.where == INITIAL:
             problems.warn(f"{node.where}: {message}{f' {remedy}' if remedy else ''}")
@@ -76,12 +75,12 @@ def report_unknown_keys(
             problems.add_absence(
                 node.where,
                 message,
-                remedy or "Remove it, or refer to it as `${...}` where it is meant to be used.",
+                remedy or "Remove it, or refer to it by `${...}`.",
             )
 
 
 def _named_keys(root: DictNode) -> set[str]:
-    """The top-level keys that any string of the configuration names."""
+    """Return the dotted paths, and their top-level keys, that any string of the configuration names."""
     dotted = {name for names in references(root).values() for name in names}
     for _, node in leaves(root):
         if isinstance(node, Scalar) and isinstance(node.value, str):

@@ -1,8 +1,7 @@
-"""YAML files as trees of nodes, every value with its line and column.
+"""YAML files as trees of nodes, with the line and column of every value.
 
-Scalars mean what they mean to OmegaConf (`1e-6` is a number, a date is a string), and keys are the text that was
-written (`yes: 1` has the key `yes`). Twice the same key in one mapping, a tag of another type, a file that is
-not a mapping and everything YAML itself refuses are problems.
+Scalars are read as OmegaConf reads them (`1e-6` is a number, a date is a string). Keys are plain text (`yes: 1` has the
+key `yes`). Duplicate keys, unknown tags, a root that is not a mapping, and syntax errors are problems.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NARROWED = {f"{_TAG}float", f"{_TAG}int", f"{_TAG}timestamp"}
 
 
 class _Loader(_SafeLoader):
-    """Resolves floats with an exponent and no dot; knows no dates and no sexagesimal numbers."""
+    """Resolves floats with an exponent and no dot, but no dates and no sexagesimal numbers."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML reads it from the class
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NARROWED]
@@ -43,7 +42,7 @@ _Loader.add_implicit_resolver(f"{_TAG}int", re.compile(rf"^(?:{_INT.pattern})$")
 
 
 def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
-    """The mapping in the file at `path`, called `display` in messages; None, and a problem, when there is none."""
+    """Return the mapping in the file at `path`, or None and a problem. `display` is the name for messages."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -61,7 +60,7 @@ def read_yaml(path: Path, display: str, problems: Problems) -> DictNode | None:
         return DictNode({}, start)
     if not isinstance(root, yaml.MappingNode):
         problems.add_gap(
-            start, "A configuration file is a mapping of keys to values.", "Start with `key: value`."
+            start, "A configuration file must be a mapping of keys to values.", "Start with `key: value`."
         )
         return None
     node = _Builder(loader, display, problems).build(root, start)
@@ -81,7 +80,7 @@ def _syntax_problem(error: yaml.YAMLError, display: str) -> tuple[Location, str,
 
 
 class _Builder:
-    """Turns PyYAML's nodes into ours."""
+    """Converts PyYAML's nodes to configuration nodes."""
 
     def __init__(self, loader: _Loader, display: str, problems: Problems) -> None:
         self._loader = loader
@@ -112,22 +111,24 @@ class _Builder:
         for key_node, value_node in node.value:
             key_where = self._where(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problems.add(key_where, "A key is a single word or number, not a list or a mapping.")
+                self._problems.add(
+                    key_where, "A key must be a single word or number, not a list or a mapping."
+                )
             elif key_node.tag == f"{_TAG}merge":
                 merged = {**merged, **self._merged(value_node)}
             elif key_node.value in written:
                 first = written[key_node.value].where
                 self._problems.add(
                     key_where,
-                    f"The key {key_node.value!r} stands here twice; first on line {first.line}.",
-                    "Keep one.",
+                    f"The key {key_node.value!r} is given twice, first on line {first.line}.",
+                    "Keep one of them.",
                 )
             else:
                 written[key_node.value] = self.build(value_node, key_where)
         return dict_node({**merged, **written}, where)
 
     def _merged(self, node: yaml.Node) -> dict[str, Node]:
-        """The entries that `<<` brings in; of several mappings the first wins, as YAML has it."""
+        """Return the entries that `<<` merges in. The first of several mappings wins, as YAML defines."""
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         entries: dict[str, Node] = {}
         for source in sources:
@@ -135,7 +136,7 @@ class _Builder:
             if isinstance(built, DictNode):
                 entries = {**built.entries, **entries}
             else:
-                self._problems.add(self._where(source), "`<<` takes a mapping or a list of mappings.")
+                self._problems.add(self._where(source), "`<<` must be a mapping or a list of mappings.")
         return entries
 
     def _scalar(self, node: yaml.ScalarNode) -> Value:
@@ -151,13 +152,13 @@ class _Builder:
         where = self._where(node)
         if construct is None:
             self._problems.add(
-                where, f"The tag {node.tag.replace(_TAG, '!!')} is not known here.", "Remove the tag."
+                where, f"The tag {node.tag.replace(_TAG, '!!')} is not supported.", "Remove the tag."
             )
             return None
         try:
             value: Value = construct(node)
         except (ValueError, KeyError, IndexError):
-            self._problems.add(where, f"{node.value!r} is not of the type {kind} that its tag names.")
+            self._problems.add(where, f"{node.value!r} does not have the type {kind} of its tag.")
             return None
         return value
 

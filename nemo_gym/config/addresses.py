@@ -1,4 +1,4 @@
-"""Where servers listen: nobody but this machine without a token, and every fixed port once."""
+"""Checks of listening addresses: loopback only unless there is a token, and no fixed port twice."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from nemo_gym.config.servers import ServerInstance
 from nemo_gym.names import HEAD_SERVER
 
 
-class Address(NamedTuple):
+class FixedAddress(NamedTuple):
     """A host and a port that the configuration fixes for a server."""
 
     server: str
     host: str
     port: int
     path: Path
-    """The block that holds them."""
+    """The key that sets the port."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`."""
+    """Return whether `host` is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
 def check_addresses(
     servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
 ) -> None:
-    """Adds a problem for every open address without a `run_token`, and every port given twice."""
+    """Add a problem for every reachable address without a `run_token`, and for every duplicate port."""
     servers = tuple(servers)
     _check_ports(servers, data, root, problems)
     if data.get("run_token"):
@@ -50,20 +50,20 @@ def check_addresses(
                 path = ("use_absolute_ip",)
             problems.add(
                 nearest_location(root, path),
-                f"{render_path(path)}: a server at {host} can be reached from other machines, and there is no token.",
+                f"{render_path(path)}: a server at {host} can be reached from other machines, but there is no token.",
                 "Set run_token to a long random text, or listen on 127.0.0.1.",
             )
 
 
-def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterator[Address]:
-    """The addresses that are given rather than left to the launcher."""
+def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterator[FixedAddress]:
+    """Yield the addresses whose port is set in the configuration."""
     head = data[HEAD_SERVER]
     if head["port"]:
-        yield Address(HEAD_SERVER, head["host"], head["port"], (HEAD_SERVER, "port"))
+        yield FixedAddress(HEAD_SERVER, head["host"], head["port"], (HEAD_SERVER, "port"))
     for server in servers:
         port = server.config.get("port")
         if isinstance(port, int) and port > 0:
-            yield Address(
+            yield FixedAddress(
                 server.name, server.config.get("host") or data["default_host"], port, (*server.path, "port")
             )
 
@@ -84,15 +84,15 @@ def _check_ports(
     if isinstance(low, int) and isinstance(high, int) and low > high:
         problems.add(
             nearest_location(root, ("port_range_low",)),
-            f"port_range_low, {low}, is above port_range_high, {high}.",
-            "Exchange them.",
+            f"port_range_low ({low}) is above port_range_high ({high}).",
+            "Swap them.",
         )
-    taken: dict[int, Address] = {}
+    taken: dict[int, FixedAddress] = {}
     for address in fixed_addresses(servers, data):
         first = taken.setdefault(address.port, address)
         if first is not address:
             problems.add(
                 nearest_location(root, address.path),
                 f"{address.server} and {first.server} have the same port, {address.port}.",
-                "Give one of them another port, or none: it is then given a free one.",
+                "Give one of them another port, or omit the port to get a free one.",
             )

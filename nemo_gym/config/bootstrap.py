@@ -1,10 +1,10 @@
-"""What a server process is told at its birth: who it is, the resolved configuration, and its listening sockets.
+"""The document that a server process starts with: its name, the resolved configuration and its listening sockets.
 
-The launcher writes a `Bootstrap` as JSON into an anonymous file and leaves the descriptor open in the child,
-named by the environment variable `NEMO_GYM_BOOTSTRAP_FD`. So nothing secret stands on a command line, in the
-environment or on disk, and a process that the server starts later inherits neither the descriptor nor the name.
+The launcher writes a `Bootstrap` as JSON into an anonymous file. The child inherits the descriptor, and the environment
+variable `NEMO_GYM_BOOTSTRAP_FD` holds its number. No secret therefore appears on a command line, in the environment or
+on disk, and processes that the server starts later inherit neither the descriptor nor the variable.
 
-This module is imported by the launcher too and stays free of heavy imports.
+The launcher imports this module too, so it has no heavy imports.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 BOOTSTRAP_FD_VARIABLE = "NEMO_GYM_BOOTSTRAP_FD"
-"""The environment variable that names the descriptor to read the `Bootstrap` from."""
+"""The environment variable with the number of the descriptor that the `Bootstrap` is read from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Everything one server process needs to begin."""
+    """The input of one server process."""
 
     server_name: str
     """The instance name; `head_server` for the head server."""
     global_config: dict[str, Any]
     """The resolved configuration, with `host` and `port` of every instance, secrets included."""
     run_token: str
-    """The token that control routes ask for (`x-ng-token`)."""
+    """The token that control routes require (`x-ng-token`)."""
     cookie_key: str
-    """Signs the session cookies; the same for every server of a run, random per run."""
+    """The key that signs session cookies: random per run, the same for all servers of a run."""
     listen_fds: list[int]
-    """Descriptors of the bound and listening sockets that this process serves, in this process's numbering."""
+    """Descriptors, in this process, of its bound and listening sockets."""
     replica: int = 0
-    """Which of the instance's `num_workers` processes this is, counted from 0."""
+    """The index of this process among the instance's `num_workers`, from 0."""
 
     def write_to_fd(self) -> int:
-        """A descriptor from which this bootstrap can be read once, by `read_from_fd`; the caller closes it."""
+        """Return a descriptor for one `read_from_fd`. The caller closes it."""
         payload = json.dumps(asdict(self)).encode()
         if sys.platform == "linux":
             fd = os.memfd_create("nemo_gym_bootstrap", os.MFD_CLOEXEC)
@@ -46,22 +46,22 @@ class Bootstrap:
             os.lseek(fd, 0, os.SEEK_SET)
             return fd
         reader, writer = os.pipe()
-        # A pipe holds 64 KiB and a configuration may be longer, so the writer waits for the reader elsewhere.
+        # A configuration may exceed the 64 KiB of a pipe, so a thread waits for the reader.
         threading.Thread(target=_write_and_close, args=(writer, payload), daemon=True).start()
         return reader
 
     @classmethod
     def read_from_fd(cls, fd: int) -> Bootstrap:
-        """The bootstrap written to `fd`, which is closed."""
+        """Read a bootstrap from `fd`, and close it."""
         with os.fdopen(fd, "rb") as file:
             return cls(**json.loads(file.read()))
 
 
 def current() -> Bootstrap | None:
-    """The bootstrap of this process, or None where no launcher started it.
+    """Return the bootstrap of this process, or None if no launcher started it.
 
-    The first call takes it from the inherited descriptor, closes that and removes the environment variable;
-    later calls return the same object.
+    The first call reads and closes the inherited descriptor and removes the environment variable. Later calls return
+    the same object.
     """
     global _current
     name = os.environ.pop(BOOTSTRAP_FD_VARIABLE, None)
@@ -71,7 +71,7 @@ def current() -> Bootstrap | None:
 
 
 def set_current(bootstrap: Bootstrap | None) -> None:
-    """Stand `bootstrap` in for the inherited one: inline placement and tests. None forgets it."""
+    """Replace the inherited bootstrap, for inline placement and tests. None removes it."""
     global _current
     _current = bootstrap
 

@@ -1,7 +1,7 @@
-"""The global configuration of this process, at the import path that environments and trainers use.
+"""The global configuration of this process.
 
-In a server it is what the launcher handed over; in a command what its command line gave; in any other program it is
-read from the program's own command line when it is first asked for. OmegaConf is imported only then.
+In a server it comes from the launcher, in a command from the command line. Any other program reads it from its own
+command line on first use. OmegaConf is imported only then. `nemo_gym.global_config` re-exports this module.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _given: Mapping[str, Any] | None = None
 
 
 class _NoModel:
-    """A configuration for what needs no model: a policy that is named and never started. Made when it is read."""
+    """Creates, on access, a configuration with a policy model that is never started, for callers that need none."""
 
     def __get__(self, instance: object, owner: type) -> DictConfig:
         placeholder = {"responses_api_models": {"dummy_model": {"entrypoint": "app.py"}}}
@@ -66,20 +66,20 @@ class _NoModel:
 
 
 class GlobalConfigDictParserConfig(BaseModel):
-    """Where a configuration is read from, for programs that embed a gym."""
+    """The sources of a configuration, for programs that embed a gym."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     dotenv_path: Path | None = None
-    """The file to read in place of `env.yaml`; it need not exist."""
+    """The file to read instead of `env.yaml`. It need not exist."""
     initial_global_config_dict: Any = None
-    """A mapping or `DictConfig` between `env.yaml` and the command line."""
+    """A mapping or `DictConfig` that overrides `env.yaml` and is overridden by the command line."""
     skip_load_from_cli: bool = False
     skip_load_from_dotenv: bool = False
     hide_secrets: bool = False
-    """Give a configuration to be shown, with its secrets replaced."""
+    """Return a configuration for display, with its secrets replaced."""
     offline: bool = False
-    """Accepted and without effect: reading a configuration starts nothing."""
+    """Accepted without effect: reading a configuration starts nothing."""
 
     NO_MODEL_GLOBAL_CONFIG_DICT: ClassVar[_NoModel] = _NoModel()
 
@@ -88,13 +88,13 @@ class GlobalConfigDictParser:
     """Reads a configuration."""
 
     def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
-        """The configuration as a `DictConfig`. Raises `ConfigErrors` with everything that is wrong."""
+        """Return the configuration as a `DictConfig`. Raises `ConfigErrors` with all problems."""
         config = self.load(parse_config)
         is_hidden = parse_config is not None and parse_config.hide_secrets
         return to_dict_config(config.hidden() if is_hidden else config.data)
 
     def parse_no_environment(self, initial_global_config_dict: Any = None) -> DictConfig:
-        """The configuration that `initial_global_config_dict` alone gives."""
+        """Return the configuration of `initial_global_config_dict` alone."""
         return self.parse(
             GlobalConfigDictParserConfig(
                 initial_global_config_dict=initial_global_config_dict,
@@ -106,7 +106,7 @@ class GlobalConfigDictParser:
     def load(
         self, parse_config: GlobalConfigDictParserConfig | None = None, *, inspect: Inspect | None = None
     ) -> GlobalConfig:
-        """The configuration with its servers and their histories; `inspect` as in `nemo_gym.config.load`.
+        """Return the configuration with its servers and origins. `inspect` is as in `nemo_gym.config.load`.
 
         Raises `ConfigErrors`.
         """
@@ -131,7 +131,7 @@ def get_global_config_dict(
     global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None,
     global_config_dict_parser_cls: type[GlobalConfigDictParser] = GlobalConfigDictParser,
 ) -> DictConfig:
-    """This process's configuration, resolved; read with the given parser where there is none yet."""
+    """Return this process's resolved configuration. The first call reads it with the given parser."""
     global _current
     found = maybe_get_global_config_dict()
     if found is None:
@@ -140,7 +140,7 @@ def get_global_config_dict(
 
 
 def maybe_get_global_config_dict() -> DictConfig | None:
-    """This process's configuration, or None where there is none yet; never reads one."""
+    """Return this process's configuration, or None if it was not read yet."""
     global _current
     if _current is None:
         plain = _given if _given is not None else _of_server()
@@ -149,13 +149,13 @@ def maybe_get_global_config_dict() -> DictConfig | None:
 
 
 def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
-    """Make `config` this process's configuration; None forgets it."""
+    """Set this process's configuration. None removes it."""
     global _current, _given
     _current, _given = None, config
 
 
 def get_first_server_config_dict(global_config_dict: Any, top_level_path: str) -> Any:
-    """The innermost block of the server instance `top_level_path`."""
+    """Return the innermost block of the server instance `top_level_path`."""
     if top_level_path not in global_config_dict:
         names = [str(key) for key in global_config_dict]
         raise ConfigError(
@@ -170,20 +170,20 @@ def get_first_server_config_dict(global_config_dict: Any, top_level_path: str) -
 
 
 def get_hf_token() -> str | None:
-    """The configured Hugging Face token."""
+    """Return the configured Hugging Face token."""
     token = get_global_config_dict().get(HF_TOKEN_KEY_NAME)
     return str(token) if token else None
 
 
 def to_dict_config(plain: Mapping[str, Any]) -> DictConfig:
-    """Resolved plain data as a `DictConfig`; a `${` in it is text."""
+    """Return resolved plain data as a `DictConfig`. A `${` in the data is kept as text."""
     from omegaconf import DictConfig
 
     return DictConfig(_escaped(plain))
 
 
 def plain_dict(config: Any) -> dict[str, Any]:
-    """A mapping or `DictConfig` as plain dicts and lists, interpolations as they are written."""
+    """Return a mapping or `DictConfig` as plain dicts and lists, with interpolations as text."""
     from omegaconf import DictConfig, OmegaConf
 
     if isinstance(config, DictConfig):

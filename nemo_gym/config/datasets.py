@@ -21,14 +21,14 @@ class ServerDataset(NamedTuple):
     server: ServerInstance
     dataset: DatasetConfig
     file: Path | None
-    """Its rows; None while they have to be fetched or prepared."""
+    """The file with its rows, or None until it is fetched or prepared."""
     where: Location
 
 
 def read_datasets(
     servers: Iterable[ServerInstance], root: DictNode, working_directory: Path, problems: Problems
 ) -> tuple[ServerDataset, ...]:
-    """The datasets of all servers. A malformed one, and an `example` without its file, are problems."""
+    """Return the datasets of all servers. A malformed dataset, and an `example` without its file, are problems."""
     return tuple(
         found for server in servers for found in _datasets_of(server, root, working_directory, problems)
     )
@@ -66,7 +66,7 @@ def _check_files(
     working_directory: Path,
     problems: Problems,
 ) -> None:
-    """The files that the dataset names are there, or its rows can be had."""
+    """Check that the files of the dataset exist, or that its rows can be fetched or prepared."""
     missing = {
         key: name
         for key in ("prompt_config", "prepare_script")
@@ -75,9 +75,9 @@ def _check_files(
     remedy = None
     if rows is None and not _may_be_absent(dataset):
         missing["jsonl_fpath"] = dataset.jsonl_fpath
-        remedy = "Give the dataset a `prepare_script`, a `source` or an identifier, or put the file there."
+        remedy = "Give the dataset a `prepare_script`, a `source` or an identifier, or create the file."
     if dataset.type == "example":
-        remedy = "An example dataset is a file of the repository."
+        remedy = "An example dataset must be a file of the repository."
     for key, name in missing.items():
         where = nearest_location(root, (*at, key))
         advice = remedy if key == "jsonl_fpath" else None

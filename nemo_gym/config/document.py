@@ -1,4 +1,4 @@
-"""The keys of a configuration as text: for `--help`, and for `docs/configuration.md`.
+"""The documentation of configuration keys, for `--help` and `docs/configuration.md`.
 
 `python -m nemo_gym.config.document docs/configuration.md` brings the table in that file up to date.
 """
@@ -22,7 +22,7 @@ END = "<!-- end of keys -->"
 
 
 def describe_type(annotation: Any) -> str:
-    """A type as a user would say it (`int`: a whole number); None is left out, for the default tells of it."""
+    """Return a type in plain words (`int`: whole number), without None, which the default implies."""
     arguments = [each for each in typing.get_args(annotation) if each is not types.NoneType]
     origin = typing.get_origin(annotation)
     if origin in (typing.Union, types.UnionType):
@@ -38,7 +38,7 @@ def describe_type(annotation: Any) -> str:
 
 
 def describe_default(field: FieldInfo) -> str:
-    """`required`, or what the key is when it is not given."""
+    """Return `required`, `optional` or the default value."""
     if field.is_required():
         return "required"
     default = field.default
@@ -48,14 +48,14 @@ def describe_default(field: FieldInfo) -> str:
 
 
 def table_row(*cells: str) -> str:
-    """A row of a Markdown table."""
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def key_tables() -> str:
-    """The global keys as Markdown: those that do something, then those that are merely accepted."""
+    """Return two Markdown tables: the global keys, and the keys that are accepted without effect."""
     used = ["| key | value | meaning |", "|---|---|---|"]
-    accepted = ["| key | why it changes nothing |", "|---|---|"]
+    accepted = ["| key | reason |", "|---|---|"]
     for name, field in GlobalKeys.model_fields.items():
         description = field.description or ""
         if is_pointless(field):
@@ -63,12 +63,12 @@ def key_tables() -> str:
         else:
             value = f"{describe_type(field.annotation)}, {describe_default(field)}"
             used.append(table_row(f"`{name}`", value, description))
-    introduction = "Accepted, because configurations of other gyms have them; a warning says so:"
+    introduction = "Accepted without effect, with a warning, because configurations of other gyms have them:"
     return "\n".join([*used, "", introduction, "", *accepted])
 
 
 def with_current_tables(text: str) -> str:
-    """`text` with what stands between the two marks replaced by the tables."""
+    """Replace the text between the two marks by the tables."""
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     return f"{before}{BEGIN}\n{key_tables()}\n{END}{after}"

@@ -1,4 +1,4 @@
-"""`load`: from a command line to a checked configuration, or to everything that is wrong with it."""
+"""`load` turns a command line into a validated configuration, or raises all of its problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from nemo_gym.config._compose import Sources, compose, initial_node
+from nemo_gym.config._compose import ConfigSources, compose, initial_node
 from nemo_gym.config._directives import Directives
 from nemo_gym.config._interpolation import report_missing, resolve
 from nemo_gym.config._overrides import Override, parse_overrides
@@ -35,35 +35,35 @@ KeysT = TypeVar("KeysT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class GlobalConfig:
-    """A configuration that is complete and consistent."""
+    """A complete and valid configuration."""
 
     data: dict[str, Any] = field(repr=False)
-    """Servers and global keys, resolved; plain dicts, lists and scalars. `host` and `port` of a server are only
-    there where they were given."""
+    """The resolved servers and global keys as plain dicts, lists and scalars. Servers have `host` and `port` only if
+    these were given."""
     servers: tuple[ServerInstance, ...]
     datasets: tuple[ServerDataset, ...]
-    """What the servers declare under `datasets`."""
+    """The datasets that servers declare."""
     warnings: list[str]
-    """What the user should know and need not change."""
+    """Messages for the user that require no change."""
     command_keys: BaseModel | None = field(repr=False)
-    """The keys of the command that the configuration was loaded for."""
+    """The keys of the command for which the configuration was loaded."""
     provenance: Provenance = field(repr=False)
 
     def explain(self, path: str) -> Explanation:
-        """Where the value at the dotted `path` came from and what it overrides; raises `KeyError` without one."""
+        """Return the origin of the value at the dotted `path`. Raises `KeyError` if there is none."""
         return self.provenance.explain(split_path(path, self.provenance.root))
 
     def is_given(self, path: str) -> bool:
-        """Whether somebody wrote the value at the dotted `path`, rather than it being a default."""
+        """Return whether the value at the dotted `path` was set, rather than being a default."""
         root = self.provenance.root
         return node_at(root, split_path(path, root)) is not None
 
     def hidden(self) -> dict[str, Any]:
-        """`data` with every secret replaced by `****`, to be shown."""
+        """Return `data` for display, with every secret replaced by `****`."""
         return self.provenance.hidden()
 
     def secret_values(self) -> set[str]:
-        """The secrets that have to be kept out of logs and messages."""
+        """Return the secrets, which must not appear in logs and messages."""
         return set(self.provenance.secrets)
 
 
@@ -78,15 +78,17 @@ def load(
     makes_token: bool = False,
     inspect: Inspect | None = None,
 ) -> GlobalConfig:
-    """The configuration of a command line.
+    """Load the configuration of a command line.
 
-    `env_path` is looked up in the working directory; the default need not exist, and None reads none. `initial`
-    stands between `env.yaml` and the command line. `command_keys` are top-level keys that a command takes for
-    itself: they are validated with everything else and left out of `data`; `other_keys`, which other commands take,
-    are left out unseen. With `makes_token` a configuration without a `run_token` gets a random one, for programs that
-    hold the gym in their own process. `inspect` asks the implementations of servers about their options (an
-    `Inspector`'s); without it, only the keys that the gym itself reads are checked there. Raises `ConfigErrors` with
-    everything that is wrong.
+    - `env_path` is relative to the working directory. The default need not exist; None reads no file.
+    - `initial` overrides `env.yaml` and is overridden by the command line.
+    - `command_keys` are the top-level keys of a command. They are validated, and left out of `data`.
+    - `other_keys` are those of other commands. They are left out without validation.
+    - `makes_token` adds a random `run_token` if there is none, for programs that run servers in their own process.
+    - `inspect` (of an `Inspector`) validates the options of servers. Without it, only the keys that the gym itself
+      reads are validated.
+
+    Raises `ConfigErrors` with all problems.
     """
     loader = _Loader((working_directory or Path.cwd()).resolve(), command_keys, other_keys, makes_token)
     config = loader.load(overrides or (), env_path, initial, inspect)
@@ -98,9 +100,9 @@ def load(
 def load_keys(
     arguments: Sequence[str], model: type[KeysT], *, working_directory: Path | None = None
 ) -> KeysT:
-    """The keys of a command that needs no gym configuration. Raises `ConfigErrors` with everything that is wrong.
+    """Load the keys of a command that needs no gym configuration. Raises `ConfigErrors` with all problems.
 
-    Keys that the command knows are taken from `env.yaml` too; others there are for other commands.
+    `env.yaml` may contain keys of the command. Its other keys are ignored.
     """
     loader = _Loader((working_directory or Path.cwd()).resolve(), model)
     keys = loader.load_keys(arguments, model)
@@ -110,7 +112,7 @@ def load_keys(
 
 
 class _Loader:
-    """One load: the steps, and the problems that they find."""
+    """The steps of one load, and the problems that they find."""
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class _Loader:
         inspect: Inspect | None,
     ) -> GlobalConfig | None:
         env = self._read_env(env_path)
-        sources = Sources(
+        sources = ConfigSources(
             self._parse(arguments), env, initial_node(initial, self.problems), self._working_directory
         )
         known = {*GlobalKeys.model_fields, *self._command_names, *self._other_names}
@@ -166,7 +168,7 @@ class _Loader:
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
         env = self._read_env(ENV_FILE)
         overrides = self._parse(arguments)
-        sources = Sources(overrides, env, initial_node(None, self.problems), self._working_directory)
+        sources = ConfigSources(overrides, env, initial_node(None, self.problems), self._working_directory)
         composed = compose(sources, self.problems, set(self._command_names), read_files=False)
         root = Directives(composed.root, self.problems).resolve()
         typed = {override.key.split(".")[0] for override in overrides}
@@ -201,7 +203,7 @@ class _Loader:
         )
 
     def _take_command_keys(self, root: DictNode, data: dict[str, Any]) -> BaseModel | None:
-        """The command's keys. They, and those of other commands, leave `data` unless they are global keys too."""
+        """Return the command's keys. Keys of commands are removed from `data`, except global keys."""
         given = {key: data[key] for key in self._command_names if key in data}
         for key in ({*self._command_names, *self._other_names} & set(data)) - set(GlobalKeys.model_fields):
             del data[key]
@@ -209,7 +211,7 @@ class _Loader:
 
 
 def _flags(model: type[BaseModel] | None) -> set[str]:
-    """The keys of `model` that are true or false, so that `--key` needs no value."""
+    """Return the Boolean keys of `model`, for which `--key` needs no value."""
     if model is None:
         return set()
     names = keys_of(model)

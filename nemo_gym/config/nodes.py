@@ -1,7 +1,7 @@
-"""A configuration as a tree whose every node knows where it was written and which values it overrides.
+"""A configuration as a tree of nodes, each with its location and the values that it overrides.
 
-Sources are merged with `merge`: mappings key by key, while everything else replaces the value below it. A mapping's
-`_delete_key: "x, y"` removes those keys from every mapping that it is merged into.
+`merge` merges mappings key by key; every other node replaces the lower one. `_delete_key: "x, y"` in a mapping removes
+those keys from every mapping that it is merged into.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nemo_gym.config.problems import Location, Problems
 
 Value: TypeAlias = str | int | float | bool | None
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys and list indices from the root down."""
+"""Keys and list indices, starting at the root."""
 
 DELETE_KEY = "_delete_key"
 INHERIT_FROM_KEY = "_inherit_from"
@@ -31,7 +31,7 @@ class Scalar:
     value: Value
     where: Location
     overridden: tuple[Node, ...] = ()
-    """What stood here before, the nearest first."""
+    """The values that it replaced, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A key that a mapping removes from those that it is merged into."""
+    """A key that a mapping removes from the mappings that it is merged into."""
 
     where: Location
     satisfied: bool = False
-    """Whether the key was found somewhere below."""
+    """True if a lower mapping has the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ Node: TypeAlias = Scalar | ListNode | DictNode
 
 
 def dict_node(entries: Mapping[str, Node], where: Location) -> DictNode:
-    """The mapping with `entries`, its `_delete_key` (a string of names or a list of them) understood."""
+    """Return the mapping with `entries`, with its `_delete_key` (names in a string or a list) as deletions."""
     deleted = entries.get(DELETE_KEY)
     items = deleted.items if isinstance(deleted, ListNode) else (deleted,)
     if not all(isinstance(item, Scalar) and isinstance(item.value, str) for item in items):
@@ -78,7 +78,7 @@ def dict_node(entries: Mapping[str, Node], where: Location) -> DictNode:
 
 
 def from_plain(value: Any, where: Location, problems: Problems) -> Node:
-    """The node of a plain Python value. A value that no configuration can hold is a problem."""
+    """Return the node of a plain Python value. A value of an unsupported type is a problem."""
     if isinstance(value, Mapping):
         return dict_node({str(key): from_plain(item, where, problems) for key, item in value.items()}, where)
     if isinstance(value, list | tuple):
@@ -87,12 +87,12 @@ def from_plain(value: Any, where: Location, problems: Problems) -> Node:
         return Scalar(str(value), where)
     if value is None or isinstance(value, str | int | float | bool):
         return Scalar(value, where)
-    problems.add(where, f"A {type(value).__name__} cannot stand in a configuration.", "Give a plain value.")
+    problems.add(where, f"A configuration cannot contain a {type(value).__name__}.", "Use a plain value.")
     return Scalar(None, where)
 
 
 def to_plain(node: Node) -> Any:
-    """The dicts, lists and scalars of `node`."""
+    """Return `node` as dicts, lists and scalars."""
     if isinstance(node, DictNode):
         return {key: to_plain(entry) for key, entry in node.entries.items()}
     if isinstance(node, ListNode):
@@ -101,7 +101,7 @@ def to_plain(node: Node) -> Any:
 
 
 def merge(lower: Node, upper: Node) -> Node:
-    """`lower` with `upper` merged into it; of two values, that of `upper` stays."""
+    """Return `lower` with `upper` merged into it. Values of `upper` take precedence."""
     if not isinstance(upper, DictNode):
         return replace(upper, overridden=(*upper.overridden, *overridden_by_another(lower)))
     if isinstance(lower, Scalar):
@@ -118,12 +118,12 @@ def merge(lower: Node, upper: Node) -> Node:
 
 
 def overridden_by_another(node: Node) -> tuple[Node, ...]:
-    """The values that a node overrides by replacing `node`: `node` itself, then those that it overrode."""
+    """Return the values that a replacement of `node` overrides: `node`, then the values that it overrode."""
     return (replace(node, overridden=()), *node.overridden)
 
 
 def _directive_mapping(node: Scalar) -> DictNode | None:
-    """`${inherit_from:a}` as `{_inherit_from: a}`, so that keys merged into it do not lose the inheritance."""
+    """Return `${inherit_from:a}` as `{_inherit_from: a}`, so that keys can be merged into it."""
     match = DIRECTIVE_TEXT.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
         return None
@@ -140,14 +140,14 @@ def child(node: Node, part: str | int) -> Node | None:
 
 
 def children_of(node: Node) -> list[tuple[str | int, Node]]:
-    """What is directly below `node`, with its keys or indices."""
+    """Return the children of `node` with their keys or indices."""
     if isinstance(node, DictNode):
         return list(node.entries.items())
     return list(enumerate(node.items)) if isinstance(node, ListNode) else []
 
 
 def node_at(node: Node, path: Path) -> Node | None:
-    """The node at `path` below `node`, or None when there is none."""
+    """Return the node at `path` below `node`, or None if there is none."""
     found: Node | None = node
     for part in path:
         found = child(found, part) if found is not None else None
@@ -155,7 +155,7 @@ def node_at(node: Node, path: Path) -> Node | None:
 
 
 def nearest_location(node: Node, path: Path) -> Location:
-    """Where the node at `path` was written, or else the nearest one above it."""
+    """Return the location of the node at `path`, or of its nearest existing ancestor."""
     where = node.where
     for part in path:
         below = child(node, part)
@@ -166,7 +166,7 @@ def nearest_location(node: Node, path: Path) -> Location:
 
 
 def set_at(node: Node | None, path: Path, value: Node) -> Node:
-    """`node` with `value` merged into what is at `path`; mappings on the way are made, list items must exist."""
+    """Return `node` with `value` merged in at `path`. Missing mappings are created, list items must exist."""
     if not path:
         return merge(node, value) if node is not None else value
     head, rest = path[0], path[1:]
@@ -186,7 +186,7 @@ def set_at(node: Node | None, path: Path, value: Node) -> Node:
 
 
 def remove_at(root: DictNode, path: Path) -> DictNode:
-    """`root` without what is at `path`; raises `KeyError` when there is nothing."""
+    """Return `root` without the node at `path`. Raises `KeyError` if there is none."""
     removed = _without(root, path)
     assert isinstance(removed, DictNode)
     return removed
@@ -208,7 +208,7 @@ def _without(node: Node, path: Path) -> Node:
 
 
 def value_at(data: Any, path: Path) -> Any:
-    """The value at `path` in plain data; raises `KeyError` when there is none."""
+    """Return the value at `path` in plain data. Raises `KeyError` if there is none."""
     for part in path:
         if isinstance(data, Mapping) and part in data:
             data = data[part]
@@ -220,7 +220,7 @@ def value_at(data: Any, path: Path) -> Any:
 
 
 def leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """Every scalar, and every list or mapping that holds nothing, with its path."""
+    """Yield every scalar and every empty list or mapping, with its path."""
     children = children_of(node)
     if not children:
         yield path, node
@@ -229,7 +229,7 @@ def leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def render_path(path: Path) -> str:
-    """`a.b[0].c`"""
+    """Return a path as text: `a.b[0].c`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -237,7 +237,7 @@ def render_path(path: Path) -> str:
 
 
 def split_path(text: str, root: Node) -> Path:
-    """The keys of a dotted path. A key of the root that itself holds dots is kept whole."""
+    """Return the keys of a dotted path. A root key that contains dots is one key."""
     whole = [key for key in (root.entries if isinstance(root, DictNode) else ()) if "." in key]
     for key in sorted(whole, key=len, reverse=True):
         if text == key or text.startswith(f"{key}."):

@@ -1,8 +1,8 @@
-"""The options in a server's block: every key and every type, checked by the config class of its implementation.
+"""Validation of every key in a server's block by the config class of its implementation.
 
-That class is an author's code, and no command imports it into its own process: an `Inspect` asks it in another one
-(`nemo_gym.launch.inspection`), which answers with an `Inspection` for each server. The keys that the gym reads
-itself are checked here, whatever the implementation.
+Implementations are not imported into the process of a command. An `Inspect` function runs `option_faults` in a child
+process (`nemo_gym.launch.inspection`) and returns an `Inspection` for each server. The keys that the gym itself reads
+are validated in this process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nemo_gym.paths import display_path
 
 
 class ServerKeys(BaseModel):
-    """The keys that every server's block may hold, whatever its implementation."""
+    """The keys that the block of any server may have."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -43,22 +43,22 @@ class ServerKeys(BaseModel):
 
 
 _OF_THE_LAUNCHER = frozenset({"host", "port", "num_workers"})
-"""A server gets them from the launcher, which knows them only when it starts the server."""
+"""The launcher sets these keys when it starts the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What an implementation says about one server's block."""
+    """The result of validating one server's block."""
 
     faults: Sequence[Fault] = ()
     code_fault: tuple[str, int | None, str] | None = None
-    """Where the code fails before it can be asked: file, line and message."""
+    """File, line and message of an error in the implementation's code."""
     unchecked: str | None = None
-    """Why it could not be asked, where that is no fault of its code."""
+    """The reason if the block could not be validated and the code is not at fault."""
 
 
 Inspect = Callable[[Sequence[ServerInstance], Mapping[str, Any]], Mapping[str, Inspection]]
-"""Asks the implementations of servers; answers by the servers' names. The second argument is the whole data."""
+"""Maps servers, and the data of the whole configuration, to inspections by server name."""
 
 
 def check_options(
@@ -69,9 +69,9 @@ def check_options(
     working_directory: FilePath,
     inspect: Inspect | None,
 ) -> None:
-    """Adds a problem for every option that is unknown, missing or of the wrong type, and for code that fails.
+    """Add a problem for every option that is unknown, missing or of the wrong type, and for code that fails.
 
-    Servers whose implementation could not be asked are named in one warning.
+    One warning names the servers whose options could not be validated.
     """
     for server in servers:
         validate(ServerKeys, server.config, root, problems, server.path)
@@ -96,7 +96,7 @@ def check_options(
 def option_faults(
     model: type[BaseModel], block: Mapping[str, Any], path: Path, default_host: str
 ) -> Iterator[Fault]:
-    """The faults of a server's `block`, which stands at `path`, as a `model`: its implementation's config class."""
+    """Yield the faults of the server's `block` at `path` by `model`, its implementation's config class."""
     name, _, implementation = path
     given = {key: value for key, value in block.items() if key not in _OF_THE_LAUNCHER}
     given |= {"name": name, "host": block.get("host") or default_host, "port": 0}
@@ -104,7 +104,7 @@ def option_faults(
         given["num_workers"] = block["num_workers"]
     known = _accepted_keys(model)
     if known is not None:
-        # `name` is the instance's own, which is given to the server.
+        # `name` is not an option: it is set to the name of the instance.
         own = (known - {"name"}) | set(ServerKeys.model_fields)
         yield from _unknown(block, own, path, str(implementation))
     try:
@@ -120,13 +120,13 @@ def _add(
     fault: Fault, data: Mapping[str, Any], root: DictNode, problems: Problems, secrets: Iterable[str]
 ) -> None:
     if problems.found and _is_unresolved(fault.path, data, root):
-        return  # what it refers to is missing, and reported already
+        return  # the key that it refers to is missing, which was reported
     add = problems.add_absence if fault.is_missing else problems.add
     add(nearest_location(root, fault.path), hide_in_text(fault.message, secrets), fault.remedy)
 
 
 def _is_unresolved(path: Path, data: Mapping[str, Any], root: DictNode) -> bool:
-    """Whether the value at `path` is one that could not be found, such as `${missing}` or `???`."""
+    """Return whether the value at `path` could not be resolved, such as `${missing}` or `???`."""
     node = node_at(root, path)
     try:
         return value_at(data, path) is None and isinstance(node, Scalar) and node.value is not None
@@ -143,7 +143,7 @@ def _unknown(block: Mapping[str, Any], known: set[str], path: Path, implementati
 
 
 def _nested_faults(value: Any, data: Any, path: Path, implementation: str) -> Iterator[Fault]:
-    """Unknown keys of the models inside a config that is valid otherwise: pydantic passes over them."""
+    """Yield the unknown keys of nested models, which pydantic ignores."""
     if isinstance(value, BaseModel) and isinstance(data, Mapping):
         known = _accepted_keys(type(value))
         if known is not None:
@@ -159,13 +159,13 @@ def _nested_faults(value: Any, data: Any, path: Path, implementation: str) -> It
 
 
 def _field_value(model: BaseModel, key: str) -> Any:
-    """The value that `key` became in `model`; None where it became no field."""
+    """Return the value of the field for `key`, or None if there is no such field."""
     names = (name for name, field in type(model).model_fields.items() if key in (name, field.alias))
     return getattr(model, next(names, ""), None)
 
 
 def _accepted_keys(model: type[BaseModel]) -> set[str] | None:
-    """The keys that `model` reads; None where it may read any, or a validator sees the keys first."""
+    """Return the keys that `model` accepts, or None if pydantic or a validator of the model decides."""
     decorators = model.__pydantic_decorators__.model_validators.values()
     if model.model_config.get("extra") in ("allow", "forbid") or issubclass(model, RootModel):
         return None  # pydantic itself reports what is forbidden

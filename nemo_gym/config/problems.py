@@ -1,7 +1,7 @@
-"""What is wrong in a configuration, where, and what to do: collected, then raised together.
+"""Problems in user input, each with its location and a remedy, which are collected and then raised together.
 
-A check never raises. It adds a `Problem` to the `Problems` it was given and goes on, so that a user sees
-everything that is wrong at once.
+A check does not raise. It adds a `Problem` to its `Problems` argument and continues, so that a user sees all problems
+at once.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from nemo_gym.failures import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a value was written."""
+    """The place where a value is set."""
 
     source: str
-    """The file as the user would write it, or `command line`, `initial configuration`, `default`."""
+    """A file as the user would write it, or `command line`, `initial configuration`, `default`."""
     line: int | None = None
-    """Counted from 1; None where there are no lines."""
+    """Counted from 1; None if there are no lines."""
     column: int | None = None
     """Counted from 1."""
     text: str | None = None
-    """The override as it was typed, its secrets hidden."""
+    """The override as it was typed, with secrets hidden."""
 
     def __str__(self) -> str:
         if self.text is not None:
@@ -34,7 +34,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong."""
+    """One error in user input."""
 
     where: Location | None
     message: str
@@ -48,12 +48,12 @@ class Problem:
 
 @dataclass(slots=True)
 class Problems:
-    """Collects problems and warnings while a configuration is loaded."""
+    """The problems and warnings of one check or load."""
 
     found: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     has_gaps: bool = False
-    """Whether a part of the configuration could not be read, so that what is absent may merely be unread."""
+    """True if a part of the configuration could not be read, so that missing keys may be in that part."""
 
     def add(self, where: Location | None, message: str, remedy: str | None = None) -> None:
         problem = Problem(where, message, remedy)
@@ -61,12 +61,12 @@ class Problems:
             self.found.append(problem)
 
     def add_gap(self, where: Location | None, message: str, remedy: str | None = None) -> None:
-        """A problem that leaves a part of the configuration unread."""
+        """Add a problem because of which a part of the configuration is not read."""
         self.has_gaps = True
         self.add(where, message, remedy)
 
     def add_absence(self, where: Location | None, message: str, remedy: str | None = None) -> None:
-        """A problem about something absent: it is one only when everything could be read."""
+        """Add a problem about something missing, unless an unread part might contain it."""
         if not self.has_gaps:
             self.add(where, message, remedy)
 
@@ -75,7 +75,7 @@ class Problems:
             self.warnings.append(warning)
 
     def raise_if_any(self) -> None:
-        """Raises `ConfigErrors` with everything found so far."""
+        """Raise `ConfigErrors` with the problems found so far, if any."""
         if self.found:
             raise ConfigErrors(self.found)
 
@@ -84,14 +84,14 @@ class Problems:
 
 
 class ConfigErrors(ConfigError):
-    """Everything that is wrong in what the user gave."""
+    """All problems of the user's input."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
         super().__init__("\n".join(str(problem) for problem in problems), code="invalid_config")
 
     def report(self) -> str:
-        """The problems for a person to read: numbered, each with its place and its remedy on lines of their own."""
+        """Return the problems as text for users: numbered, with location and remedy on separate lines."""
         blocks = []
         for number, problem in enumerate(self.problems, 1):
             lines = [str(problem.where)] if problem.where else []
@@ -104,7 +104,7 @@ class ConfigErrors(ConfigError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """`Did you mean 'x'?` for the known words nearest to `word`, or None when none is near."""
+    """Return `Did you mean 'x'?` for the known words that resemble `word`, or None."""
     near = difflib.get_close_matches(word, sorted(set(known)), n=3, cutoff=0.7)
     if not near:
         return None

@@ -1,8 +1,7 @@
-"""Prompt templates: YAML files that make a row's input out of its other fields, when a run starts.
+"""Prompt templates: YAML files from which a run makes the input of a row and its other fields.
 
-A dataset that holds questions only can so be asked in many ways without being written again. A template is one
-of Python's format strings: `{question}` stands for the row's field of that name, `{{` and `}}` for braces.
-A row has either an input or a template; having both is an error, because one of them would go unread.
+A dataset of questions can therefore be used with several prompts. A template is a Python format string: `{question}` is
+replaced by that field of the row, `{{` and `}}` are braces. A row with an input must not have a template.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from nemo_gym import PARENT_DIR, WORKING_DIR
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 
-_BRACES = "Write {{ and }} for braces that are meant as such."
+_BRACES = "Write {{ and }} for literal braces."
 
 
 class PromptConfig(BaseModel):
@@ -35,16 +34,16 @@ class PromptConfig(BaseModel):
 
     @property
     def source(self) -> str:
-        """The file it was read from, for messages."""
+        """The file from which it was read, for messages."""
         return self._source
 
 
 @lru_cache(maxsize=64)
 def load_prompt_config(path: str) -> PromptConfig:
-    """The templates in the YAML file at `path`, which may be relative: to the current folder, to the one that the
-    command was started in, or to the gym's.
+    """Return the templates in a YAML file. Each file is read once per process.
 
-    Each file is read once per process. Raises `ConfigError` where it can't be read or holds something else.
+    A relative path is looked up in the current folder, the working directory of the command and the gym's folder.
+    Raises `ConfigError` for a file that cannot be read or is not a template.
     """
     located = _locate(path)
     try:
@@ -52,22 +51,22 @@ def load_prompt_config(path: str) -> PromptConfig:
         prompt_config = PromptConfig.model_validate(content)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(
-            f"the prompt template {path} can't be read: {error}", code="prompt_unreadable"
+            f"the prompt template {path} cannot be read: {error}", code="prompt_unreadable"
         ) from error
     except ValidationError as error:
         raise ConfigError(
             f"the prompt template {path} is not valid: {_describe(error)}",
             code="prompt_invalid",
-            remedy="It has the key `user` and may have the key `system`; both are texts.",
+            remedy="The key `user` is required and `system` is optional; both are text.",
         ) from error
     prompt_config._source = path
     return prompt_config
 
 
 def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The messages that the templates make of `row`, the system message first.
+    """Return the messages of `row`, the system message first.
 
-    Raises `ConfigError` naming every field that the row lacks and the file that asks for it.
+    Raises `ConfigError` with the file and every field that the row lacks.
     """
     templates = {"system": prompt_config.system, "user": prompt_config.user}
     given = {role: template for role, template in templates.items() if template is not None}
@@ -75,7 +74,7 @@ def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dic
     missing = [name for name in dict.fromkeys(asked) if name not in row]
     if missing:
         raise ConfigError(
-            f"{prompt_config.source} asks for {_quoted(missing)}, which the row lacks; it has {_quoted(row)}",
+            f"{prompt_config.source} uses {_quoted(missing)}, which the row lacks; it has {_quoted(row)}",
             code="prompt_field_missing",
             remedy=_BRACES,
             param=missing[0],
@@ -87,9 +86,9 @@ def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dic
 
 
 def apply_prompt_to_row(row: Mapping[str, Any], prompt_config: PromptConfig) -> dict[str, Any]:
-    """A copy of `row` whose `responses_create_params.input` is the filled prompt; other parameters are kept.
+    """Return a copy of `row` with the filled prompt as `responses_create_params.input`; other parameters are kept.
 
-    Raises `ConfigError` when the row has an input already.
+    Raises `ConfigError` if the row already has an input.
     """
     validate_prompt_compatibility([row], prompt_config)
     params = {**(row.get("responses_create_params") or {}), "input": fill_prompt(prompt_config, row)}
@@ -97,7 +96,7 @@ def apply_prompt_to_row(row: Mapping[str, Any], prompt_config: PromptConfig) -> 
 
 
 def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], prompt_config: PromptConfig) -> None:
-    """Raises `ConfigError` naming the rows, counted from 0, that have an input of their own."""
+    """Raise `ConfigError` with the indices of the rows, from 0, that already have an input."""
     having = [
         index for index, row in enumerate(rows) if (row.get("responses_create_params") or {}).get("input")
     ]
@@ -122,7 +121,7 @@ def _locate(path: str) -> Path:
 
 
 def _fields_of(template: str, role: str, prompt_config: PromptConfig) -> list[str]:
-    """The names of the row's fields in `template`, those inside format specifications included."""
+    """Return the field names in `template`, also those inside format specifications."""
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:
@@ -133,7 +132,7 @@ def _fields_of(template: str, role: str, prompt_config: PromptConfig) -> list[st
             continue
         name = field.partition(".")[0].partition("[")[0]
         if not name or name.isdecimal():
-            raise _malformed(prompt_config, role, f"{{{field}}} names no field")
+            raise _malformed(prompt_config, role, f"{{{field}}} is not a field name")
         names += [name, *_fields_of(specification or "", role, prompt_config)]
     return names
 
@@ -147,7 +146,7 @@ def _fill(template: str, role: str, row: Mapping[str, Any], prompt_config: Promp
 
 def _malformed(prompt_config: PromptConfig, role: str, problem: str) -> ConfigError:
     return ConfigError(
-        f"{prompt_config.source} has a faulty template for `{role}`: {problem}",
+        f"{prompt_config.source} has an invalid template for `{role}`: {problem}",
         code="prompt_malformed",
         remedy=_BRACES,
     )

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, as problems that name the place and the nearest known key."""
+"""Validation errors of pydantic as problems with a location and the nearest known key."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with data, before anybody looks up where that was written."""
+    """One error in data, without its location."""
 
     path: Path
     """Keys and list indices from the root of the configuration."""
     message: str
     remedy: str | None = None
     is_missing: bool = False
-    """Whether a key that must be given is not."""
+    """True if a required key is missing."""
 
 
 def validate(
     model: type[ModelT], data: Mapping[str, Any], root: DictNode, problems: Problems, at: Path = ()
 ) -> ModelT | None:
-    """`data`, which stands at path `at` of `root`, as a `model`; None, and problems, when it is not one."""
+    """Validate `data`, which is at path `at` of `root`. Returns None, and adds problems, if it is invalid."""
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
@@ -45,19 +45,19 @@ def validate(
 def faults_of(
     error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], at: Path
 ) -> Iterator[Fault]:
-    """The faults of `data`, which stands at path `at`; one for each value, whatever the branches of its union."""
+    """Yield the faults of `data`, which is at path `at`: one for each value, also for unions."""
     for path, details in _by_path(data, error).items():
         message, remedy = _describe(details, (*at, *path), _known_beside(model, path))
         yield Fault((*at, *path), message, remedy, details[0]["type"] == "missing")
 
 
 def keys_of(model: type[BaseModel]) -> dict[str, str]:
-    """The keys of `model` as a user writes them, to the names of their fields."""
+    """Return the field name for each key of `model` as a user writes it."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
 
 
 def _by_path(data: Mapping[str, Any], error: ValidationError) -> dict[Path, list[Any]]:
-    """Pydantic's errors by the value that they are about: a union gives one for each of its branches."""
+    """Group pydantic's errors by value, because a union reports one for each of its branches."""
     found: dict[Path, list[Any]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_path_in(data, detail["loc"], detail["type"] == "missing"), []).append(detail)
@@ -65,13 +65,13 @@ def _by_path(data: Mapping[str, Any], error: ValidationError) -> dict[Path, list
 
 
 def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str | None]:
-    """The message and the remedy for what is wrong at `path`."""
+    """Return the message and the remedy for the errors at `path`."""
     key = render_path(path)
     kind, given = details[0]["type"], details[0]["input"]
     if kind == "extra_forbidden":
         return f"There is no key {key!r}.", did_you_mean(str(path[-1]), known)
     if kind == "missing":
-        return f"{key} must be given.", f"Write +{key}=<value>." if "[" not in key else None
+        return f"{key} is required.", f"Write +{key}=<value>." if "[" not in key else None
     is_shown = isinstance(given, str | int | float) and not any(is_secret_name(str(part)) for part in path)
     got = f", not {hide_secrets(given)!r}" if is_shown else ""
     wanted = [
@@ -85,24 +85,24 @@ def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str
 
 def _remedy_for(kind: str, given: str | int | float, wanted: str) -> str | None:
     if kind == "string_type" and not isinstance(given, str):
-        return f"Quote it, so that it is text: '\"{given}\"'."
+        return f"Quote it to make it text: '\"{given}\"'."
     return did_you_mean(str(given), _QUOTED.findall(wanted)) if kind == "literal_error" else None
 
 
 def _path_in(data: Any, location: tuple[str | int, ...], is_missing: bool) -> Path:
-    """Pydantic's location without the names of union branches that it puts between the keys of the data."""
+    """Return pydantic's location without the names of union branches."""
     path: Path = ()
     for part in location[: len(location) - is_missing]:
         try:
             value_at(data, (*path, part))
         except KeyError:
-            continue  # the name of a branch
+            continue  # the name of a union branch
         path = (*path, part)
     return (*path, location[-1]) if is_missing else path
 
 
 def _known_beside(model: type[BaseModel], path: Path) -> set[str]:
-    """The keys that may stand where the last key of `path` does."""
+    """Return the keys that are valid in place of the last key of `path`."""
     models = [model]
     for part in path[:-1]:
         if isinstance(part, str):

@@ -1,7 +1,8 @@
-"""Which values are secrets, and how to hide them.
+"""Detection and hiding of secrets.
 
-A value is a secret by the name of its key (`policy_api_key`, `password`, `X-Api-Key`; not `max_output_tokens` or
-`eos_token`), by standing in a URL (`https://user:password@host`, `?api_key=...`), or by being a copy of such a value.
+A value is a secret if the name of its key says so (`policy_api_key`, `password`, `X-Api-Key`, but not
+`max_output_tokens` or `eos_token`), if it is a credential in a URL (`https://user:password@host`, `?api_key=...`), or
+if it is a copy of such a value.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ _KEYS_OF = frozenset(
         "subscription",
     }
 )
-"""What makes a `key` a secret: `api_key`, but not `sort_key`."""
+"""Words before `key` that make it a secret: `api_key`, but not `sort_key`."""
 _TOKENS_OF = frozenset({"access", "api", "auth", "bearer", "refresh", "session"})
-"""What makes `tokens`, in the plural, secrets."""
+"""Words before `tokens` that make them secrets."""
 _VOCABULARY = frozenset(
     {
         "audio",
@@ -75,18 +76,18 @@ _VOCABULARY = frozenset(
         "video",
     }
 )
-"""What makes a `token` a piece of text: `eos_token`, `cost_per_token`."""
+"""Words before `token` that make it a piece of text: `eos_token`, `cost_per_token`."""
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _QUERY_SECRET = re.compile(r"[?&](?P<name>[\w.-]+)=(?P<value>[^&#\s]+)")
 
 _SERVER_KEYS = frozenset({*SERVER_KINDS, "entrypoint"})
 
 SHORTEST_SCRUBBED = 6
-"""Shorter secrets (`EMPTY`, `dummy`) are hidden where they stand, but not searched for in other text."""
+"""Length in characters. Shorter secrets (`EMPTY`, `dummy`) are hidden as values, but not searched for in other text."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a key of this name holds a secret."""
+    """Return whether a key of this name contains a secret."""
     words = [word.lower() for word in _WORDS.findall(name.rstrip("0123456789"))]
     if not words:
         return False
@@ -99,21 +100,21 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_hidden_kind(value: object) -> bool:
-    """Whether a value under a secret name is worth hiding: there is something in it."""
+    """Return whether a value of a secret key must be hidden: it is not empty, missing or Boolean."""
     return not isinstance(value, bool) and value is not None and value not in ("", "???")
 
 
 def hide_secrets(data: Any, known: Iterable[str] = ()) -> Any:
-    """A copy of `data` (dicts, lists, scalars) with every secret replaced by `****`.
+    """Return a copy of `data` (dicts, lists, scalars) with every secret replaced by `****`.
 
-    `known` are secrets from elsewhere, to be hidden too wherever they stand.
+    `known` are further secrets that are hidden wherever they occur.
     """
     found = {secret for secret in (*known, *_secrets_in(data)) if len(secret) >= SHORTEST_SCRUBBED}
     return _hidden(data, False, sorted(found, key=len, reverse=True))
 
 
 def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with the secrets of its URLs, and the `secrets` given, hidden."""
+    """Return `text` with `secrets`, and the credentials of its URLs, hidden."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     for secret in _secrets_of_urls(text):
@@ -122,12 +123,12 @@ def hide_in_text(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def secret_values(config: Any) -> set[str]:
-    """The secrets in `config` that are long enough to be searched for in logs and messages."""
+    """Return the secrets in `config` that are long enough to be searched for in logs and messages."""
     return {secret for secret in _secrets_in(config) if len(secret) >= SHORTEST_SCRUBBED}
 
 
 class Leaf(NamedTuple):
-    """A scalar of a configuration, and whether the names above it make it a secret."""
+    """A scalar of a configuration; secret if a key above it is."""
 
     path: tuple[str | int, ...]
     value: Any
@@ -135,7 +136,7 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = False) -> Iterator[Leaf]:
-    """Every scalar in `data`."""
+    """Yield every scalar in `data`."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, value))
@@ -147,7 +148,7 @@ def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = 
 
 
 def _names_secret(key: object, value: Any) -> bool:
-    """A server may be called `fortune_cookie`: its whole block is no secret for that."""
+    """Return whether `key` is secret. A server block is not, even if the server is called `fortune_cookie`."""
     is_server = isinstance(value, Mapping) and not _SERVER_KEYS.isdisjoint(value)
     return is_secret_name(str(key)) and not is_server
 

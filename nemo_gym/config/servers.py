@@ -1,8 +1,8 @@
-"""The servers of a configuration, and the blocks that are almost one.
+"""The servers of a configuration, and incomplete server blocks.
 
-A server is a top-level key whose value is a mapping of one kind (`resources_servers`, `responses_api_models`,
-`responses_api_agents`), holding one implementation folder, holding an `entrypoint`. A block with a part of that and
-not the whole is an error that names what is missing: a server that silently does not start costs a day.
+A server is a top-level mapping with one kind (`resources_servers`, `responses_api_models` or `responses_api_agents`).
+The kind has one implementation folder, which has an `entrypoint`. An incomplete block is an error that names the
+missing part, because a server that silently does not start is hard to find.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.types import SERVER_KINDS, ServerKind
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"
-"""Stands for a model in configurations that are read without one (`NO_MODEL_GLOBAL_CONFIG_DICT`); never started."""
+"""The placeholder for a model in configurations without one (`NO_MODEL_GLOBAL_CONFIG_DICT`); it is never started."""
 _KIND_CUTOFF = 0.75
 
 
@@ -32,24 +32,24 @@ class ServerInstance:
     implementation: str
     """The name of the implementation's folder."""
     directory: Path
-    """That folder, absolute."""
+    """The absolute path of that folder."""
     entrypoint: str
     """The file to run, in `directory`."""
     config: Mapping[str, Any] = field(repr=False)
-    """The innermost block, resolved; its secrets are in it."""
+    """The resolved innermost block, secrets included."""
     where: Location | None
-    """Where the block begins."""
+    """The start of the block."""
     num_workers: int = 1
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The keys from the root of the configuration to `config`."""
+        """The path of `config` in the configuration."""
         return (self.name, self.kind, self.implementation)
 
 
 @dataclass(frozen=True, slots=True)
 class _Flaw:
-    """What keeps a block from being a server."""
+    """The reason why a block is not a server."""
 
     where: Location
     message: str
@@ -57,7 +57,7 @@ class _Flaw:
 
 
 def drop_placeholders(root: DictNode) -> DictNode:
-    """`root` without the placeholders of models that have a real implementation beside them."""
+    """Return `root` without the placeholders of models that also have a real implementation."""
     for name in root.entries:
         models = node_at(root, (name, "responses_api_models"))
         if (
@@ -76,7 +76,7 @@ def find_servers(
     roots: Iterable[Path],
     problems: Problems,
 ) -> tuple[ServerInstance, ...]:
-    """The servers in `root`; blocks that are almost one are problems, or warnings where the user says so."""
+    """Return the servers in `root`. An incomplete block is a problem, or a warning if the user allows it."""
     flaws_are_errors = data.get("error_on_almost_servers", True) is not False
     ignored = set(reserved)
     servers = []
@@ -96,13 +96,13 @@ def find_servers(
 
 
 def _meant_server(name: str, node: Node, root: DictNode) -> str | None:
-    """The server whose name was mistyped, where an override made a block that no file has."""
+    """Return a hint at a similar server name if only an override has created this block."""
     others = {other for other, block in root.entries.items() if other != name and is_server_block(block)}
     return did_you_mean(name, others) if node.where.text is not None else None
 
 
 def is_server_block(node: Node) -> bool:
-    """Whether a block is a server or means to be one."""
+    """Return whether a block is a server or an incomplete one."""
     return isinstance(node, DictNode) and (
         any(kind in node.entries for kind in SERVER_KINDS) or bool(_near_kind(node))
     )
@@ -112,21 +112,21 @@ def _read_block(name: str, block: Node, data: Any, roots: tuple[Path, ...]) -> S
     if not isinstance(block, DictNode):
         if not isinstance(data, Mapping) or set(SERVER_KINDS).isdisjoint(data):
             return None
-        message = f"{name} is the server that `${{...}}` refers to, and has no block of its own."
-        return _Flaw(block.where, message, "To have another of its kind write `_copy: <its name>`.")
+        message = f"{name} is an interpolation of another server, and has no block of its own."
+        return _Flaw(block.where, message, "To copy that server, write `_copy: <its name>`.")
     kinds = [kind for kind in SERVER_KINDS if kind in block.entries]
     if not kinds:
         return _misspelt_kind(name, block)
     if len(kinds) > 1:
         return _Flaw(
-            block.where, f"{name} is of {len(kinds)} kinds: {', '.join(kinds)}.", "A server is of one kind."
+            block.where, f"{name} has {len(kinds)} kinds: {', '.join(kinds)}.", "A server has one kind."
         )
     kind = kinds[0]
     for key, node in block.entries.items():
         if key != kind:
             return _Flaw(
                 node.where,
-                f"{name}.{key} stands beside {kind}, where it has no meaning.",
+                f"{name}.{key} has no meaning beside {kind}.",
                 f"Move it into {name}.{kind}.",
             )
     return _read_kind(name, kind, block.entries[kind], data, roots)
@@ -139,7 +139,7 @@ def _read_kind(
     names = [each for each in implementations if each != PLACEHOLDER_IMPLEMENTATION]
     if not names:
         is_placeholder = PLACEHOLDER_IMPLEMENTATION in implementations
-        return None if is_placeholder else _Flaw(node.where, f"{name}.{kind} names no implementation folder.")
+        return None if is_placeholder else _Flaw(node.where, f"{name}.{kind} has no implementation folder.")
     if len(names) > 1:
         return _Flaw(
             implementations[names[1]].where,
@@ -154,12 +154,12 @@ def _read_implementation(
 ) -> ServerInstance | _Flaw:
     place = f"{name}.{kind}.{implementation}"
     if not isinstance(node, DictNode):
-        return _Flaw(node.where, f"{place} is not a mapping.", "Give it at least an `entrypoint`.")
+        return _Flaw(node.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
     entrypoint = node.entries.get("entrypoint")
     config = data[kind][implementation]
     if entrypoint is None:
         near = difflib.get_close_matches("entrypoint", node.entries, n=1)
-        meant = f"Is {near[0]!r} meant to be it?" if near else "Write `entrypoint: app.py`."
+        meant = f"Did you mean `entrypoint` by {near[0]!r}?" if near else "Write `entrypoint: app.py`."
         return _Flaw(node.where, f"{place} has no `entrypoint`.", meant)
     if not isinstance(entrypoint, Scalar) or not isinstance(config["entrypoint"], str):
         return _Flaw(
@@ -171,7 +171,10 @@ def _read_implementation(
     file = config["entrypoint"]
     if not (directory / file).is_file():
         files = {path.name for path in directory.glob("*.py")}
-        remedy = did_you_mean(file, files) or f"It holds {', '.join(sorted(files)) or 'no Python file'}."
+        remedy = (
+            did_you_mean(file, files)
+            or f"The folder contains {', '.join(sorted(files)) or 'no Python file'}."
+        )
         return _Flaw(entrypoint.where, f"There is no {file} in {directory}.", remedy)
     workers = config.get("num_workers")
     count = workers if isinstance(workers, int) and workers > 0 else 1
@@ -188,7 +191,7 @@ def _misspelt_kind(name: str, block: DictNode) -> _Flaw | None:
 
 
 def _near_kind(block: DictNode) -> tuple[str, str | None] | None:
-    """The key that stands where a kind should, with the kind it resembles; None when the block is no server."""
+    """Return the key in place of a kind, and the kind that it resembles; None if the block is not a server."""
     for key, node in block.entries.items():
         near = difflib.get_close_matches(key, SERVER_KINDS, n=1, cutoff=_KIND_CUTOFF)
         if near and isinstance(node, DictNode):
@@ -213,5 +216,5 @@ def _find_folder(
 
 
 def search_roots(working_directory: Path) -> tuple[Path, ...]:
-    """Where implementation folders are looked for, in order."""
+    """Return the folders in which implementations are looked up, in order."""
     return tuple(dict.fromkeys((working_directory, PARENT_DIR)))

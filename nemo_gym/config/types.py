@@ -1,6 +1,6 @@
-"""Configuration and reference types that environments, agents and models are written against.
+"""Configuration and reference types for the code of environments, agents and models.
 
-Importing this module loads pydantic and nothing else.
+Importing this module imports only pydantic.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Domain: TypeAlias = Literal[
 
 
 class ModelServerRef(BaseModel):
-    """Names a model server of the same configuration."""
+    """A reference to a model server of the same configuration."""
 
     type: Literal["responses_api_models"]
     name: str
 
 
 class ResourcesServerRef(BaseModel):
-    """Names a resources server of the same configuration."""
+    """A reference to a resources server of the same configuration."""
 
     type: Literal["resources_servers"]
     name: str
 
 
 class AgentServerRef(BaseModel):
-    """Names an agent of the same configuration."""
+    """A reference to an agent of the same configuration."""
 
     type: Literal["responses_api_agents"]
     name: str
@@ -53,14 +53,14 @@ ServerRef: TypeAlias = ModelServerRef | ResourcesServerRef | AgentServerRef
 
 
 class BaseServerConfig(BaseModel):
-    """Where a server listens."""
+    """The address of a server."""
 
-    model_config = ConfigDict(hide_input_in_errors=True)  # the input of a server's options holds keys
+    model_config = ConfigDict(hide_input_in_errors=True)  # the options of a server may contain API keys
 
     host: str
     port: int
     num_workers: int | None = None
-    """Processes that serve this one address; None means one."""
+    """Number of processes that serve this address; None means one."""
 
 
 class BaseRunServerConfig(BaseServerConfig):
@@ -69,11 +69,11 @@ class BaseRunServerConfig(BaseServerConfig):
     entrypoint: str
     """The file to run, in the implementation's folder."""
     domain: Domain | None = None
-    """What a resources server's tasks are about."""
+    """The subject of a resources server's tasks."""
 
 
 class BaseRunServerInstanceConfig(BaseRunServerConfig):
-    """A server that the gym starts, with the name that it has in the configuration."""
+    """A server that the gym starts, with its name in the configuration."""
 
     name: str
 
@@ -117,15 +117,15 @@ class DatasetConfig(BaseModel):
     type: DatasetType
     jsonl_fpath: str = Field(min_length=1)
     num_repeats: int = Field(1, ge=1)
-    """Attempts at each row."""
+    """Number of attempts at each row."""
     license: str | None = None
     source: Annotated[GitlabSource | HuggingFaceSource, Field(discriminator="type")] | None = None
-    """Where the file can be fetched from; an identifier below says the same in the older way."""
+    """The place from which the file can be fetched. The identifiers below are an older form of it."""
     gitlab_identifier: GitlabIdentifier | None = None
     huggingface_identifier: HuggingFaceIdentifier | None = None
     prompt_config: str | None = None
-    """A YAML file with the prompt that rows are filled into."""
+    """A YAML file with the prompt template of the rows."""
     prepare_script: str | None = None
-    """A script that makes the file."""
+    """A script that creates the file."""
     agent: str | None = None
-    """The agent that runs the rows, where several could."""
+    """The agent that runs the rows, if several could."""

@@ -1,11 +1,11 @@
 """Duplicate rows, and leakage between splits.
 
-Two rows are the same when all but their ids is (`id`, `uuid`, what begins with `_ng_`), and the same agent runs them.
-Two rows ask the same when their input is, upper case and spaces aside, and so are their tools. A row of train
-that asks the same as a row of validation is a leak, even where the two differ in something else, unless the prompt does
-not tell the task: a prompt that several different rows of a split share (games that differ in a seed) is no sign.
+Two rows are duplicates if they have the same agent and the same fields, except ids (`id`, `uuid`, `_ng_*`). They have
+the same prompt if their inputs are equal, ignoring case and white space, and they have the same tools. A train row with
+the prompt of a validation row is a leak, even if other fields differ. A prompt that several different rows of one split
+share does not identify a task (games that differ in a seed), so it is not evidence of a leak.
 
-Of a row, two digests of sixteen bytes are kept and where it was first seen.
+Memory: two digests of 16 bytes and one location per row.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from nemo_gym.rollouts.plan.task_rows import Task
 
 _IDS = frozenset({"id", "uuid", AGENT_REF_KEY})
 _SHARED = None
-"""Stands for the place of a prompt that several different rows have."""
+"""The place of a prompt that several different rows have."""
 
 
 class Place(NamedTuple):
-    """Where a row stands."""
+    """The location of a row."""
 
     file: int
-    """Its number among the files of the preparation."""
+    """The index of the file in the preparation."""
     line: int
 
 
 class Repetition(NamedTuple):
-    """A row that repeats another, in its own split or in a held-out one."""
+    """A row that repeats another one, in its own split or in a held-out split."""
 
     place: Place
     first: Place
@@ -49,7 +49,7 @@ class SplitRows:
     prompts: dict[bytes, Place | None] = field(default_factory=dict)
 
     def add(self, task: Task, place: Place) -> Place | None:
-        """Add a row; the place of the row that it duplicates, if it does."""
+        """Add a row. Returns the place of the row that it duplicates, or None."""
         row = row_digest(task)
         first = self.rows.setdefault(row, place)
         if first != place:
@@ -59,7 +59,7 @@ class SplitRows:
         return None
 
     def leaked_from(self, held_out: SplitRows, task: Task) -> Place | None:
-        """The row of `held_out` that asks the same as `task`, a row of this split, if there is one."""
+        """Return the row of `held_out` that leaks through `task`, a row of this split, or None."""
         same = held_out.rows.get(row_digest(task))
         if same is not None:
             return same
@@ -68,7 +68,7 @@ class SplitRows:
 
 
 def row_digest(task: Task) -> bytes:
-    """Of everything in a row but its ids, and of the agent that runs it."""
+    """Return the digest of a row's agent and of all fields except ids."""
     kept = {
         key: value
         for key, value in task.row.items()
@@ -78,7 +78,7 @@ def row_digest(task: Task) -> bytes:
 
 
 def prompt_digest(task: Task) -> bytes:
-    """Of what a row asks."""
+    """Return the digest of a row's normalized input and of its tools."""
     asked = task.params["input"]
     items = [{"content": asked}] if isinstance(asked, str) else asked
     said = [[item.get("role", "user"), _normalized(item)] for item in items]
@@ -87,7 +87,7 @@ def prompt_digest(task: Task) -> bytes:
 
 
 def _normalized(item: Mapping[str, Any]) -> Any:
-    """An item's text without what doesn't tell texts apart, and whatever is not text as it is."""
+    """Return an item's text without case and extra white space, and its other parts unchanged."""
     content = item.get("content")
     parts = content if isinstance(content, list) else []
     others = [part for part in parts if isinstance(part, Mapping) and "text" not in part]

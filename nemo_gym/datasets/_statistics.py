@@ -1,4 +1,4 @@
-"""What a dataset's rows are like, in numbers that add up: statistics of files together are those of their rows."""
+"""Statistics of dataset rows that can be merged: the merged statistics of files are those of all their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nemo_gym.rollouts.plan.task_rows import Task
 
 @dataclass(slots=True)
 class NumberSummary:
-    """Of numbers that came one by one."""
+    """A running summary of numbers."""
 
     count: int = 0
     total: float = 0.0
@@ -35,7 +35,7 @@ class NumberSummary:
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
     def to_json(self) -> dict[str, float]:
-        """Minimum, mean, maximum and sample standard deviation, where there are numbers to have them of."""
+        """Return count, minimum, mean, maximum and sample standard deviation; only the count if it is 0."""
         if not self.count:
             return {"count": 0}
         mean = self.total / self.count
@@ -52,16 +52,16 @@ class NumberSummary:
 
 @dataclass(slots=True)
 class DatasetStatistics:
-    """Of the valid rows of one file, one split or all."""
+    """Statistics of the valid rows of one file or one split."""
 
     rows: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)
-    """Rows that have the field, parameters and the agent's name aside."""
+    """Number of rows with each field, without parameters and agent reference."""
     parameters: Counter[str] = field(default_factory=Counter)
-    """Rows that set the parameter."""
+    """Number of rows with each parameter."""
     messages: NumberSummary = field(default_factory=NumberSummary)
-    """Items of the input; a text is one."""
+    """Number of input items per row; a text counts as one."""
     input_characters: NumberSummary = field(default_factory=NumberSummary)
     tools: NumberSummary = field(default_factory=NumberSummary)
 
@@ -100,7 +100,7 @@ class DatasetStatistics:
 
 
 def text_of_item(item: Mapping[str, Any]) -> str:
-    """The text of an input item: a message's, a tool's output, a call's arguments."""
+    """Return the text of an input item: of a message, a tool output or the arguments of a call."""
     content = item.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))

@@ -1,7 +1,7 @@
-"""Whether a line of a dataset is a task that every server will accept.
+"""Validation of dataset rows before a run.
 
-What a run asks of a row (`nemo_gym.rollouts.plan.task_rows`) is asked here too; beyond it, the parameters are held
-against the schema of the Responses API, which in a run only the first typed server would do.
+A row is checked as in a run (`nemo_gym.rollouts.plan.task_rows`). In addition, its parameters are validated against the
+schema of the Responses API, which a run leaves to the first typed server.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, parse_row
 
 _MOST_FAULTS = 5
-"""Of one row; a message that fits no kind of item has a fault for each of them."""
+"""Faults reported per row. A message that matches no kind of item has a fault for each kind."""
 
 
 def check_line(shaper: TaskShaper, line: bytes) -> Task:
-    """The task of a line. Raises `FaultyRowError` with the faults of it."""
+    """Return the task of a line. Raises `FaultyRowError` with its faults."""
     task = shaper.shape(line)
     try:
         ResponseCreateParams.model_validate(task.params)
@@ -35,14 +35,14 @@ def check_line(shaper: TaskShaper, line: bytes) -> Task:
 
 def _faults_of(error: ValidationError) -> Iterator[FieldFault]:
     for problem in error.errors(include_url=False, include_input=False):
-        # Of a place in a union, the names of the branches that were tried say nothing to the writer of the row.
+        # The names of union branches in a location do not help the author of the row.
         place = [part for part in problem["loc"] if isinstance(part, int) or part.islower()]
         names = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
         yield FieldFault(f"{PARAMS_KEY}{names}", problem["msg"].removeprefix("Value error, "))
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a file with the numbers of their lines. Raises `ConfigError` for a line that is no JSON object."""
+    """Yield the line numbers and rows of a file. Raises `ConfigError` for a line that is not a JSON object."""
     for number, content in read_lines(path):
         try:
             yield number, parse_row(content)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 class DeclaredDataset(NamedTuple):
     declared: ServerDataset
     agent: str | None
-    """None where the rows have to name it."""
+    """None if the rows must name it."""
 
 
 def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
-    """Every dataset of the configuration, in its order."""
+    """Yield every dataset of the configuration, in order."""
     for each in config.datasets:
         if each.dataset.agent is not None:
             yield DeclaredDataset(each, each.dataset.agent)
@@ -29,7 +29,7 @@ def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
 
 
 def _only_agent_of(resources_server: str, config: GlobalConfig) -> str | None:
-    """The agent that uses `resources_server`, where there is exactly one."""
+    """Return the agent that uses `resources_server`, or None unless there is exactly one."""
     agents = [
         server.name
         for server in config.servers

@@ -1,4 +1,4 @@
-"""The file of a declared dataset: where it is, or where it can be had."""
+"""The file of a declared dataset, downloaded if necessary."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nemo_gym.failures import ConfigError
 
 
 def available_file(declared: ServerDataset, hub: Hub | None) -> Path:
-    """The dataset's file, fetched from `hub` where it is not there yet.
+    """Return the dataset's file, downloaded from `hub` if it does not exist yet.
 
-    Raises `ConfigError` that says how it can be had, where that takes somebody to do something.
+    Raises `ConfigError`, with the steps to get the file, if it cannot be downloaded.
     """
     if declared.file is not None:
         return declared.file
@@ -22,14 +22,14 @@ def available_file(declared: ServerDataset, hub: Hub | None) -> Path:
     if source is not None and hub is not None:
         return hub.fetch(source.repo_id, source.artifact_fpath, Path(dataset.jsonl_fpath))
     raise ConfigError(
-        f"{declared.where}: the file of dataset {dataset.name} is not there: {dataset.jsonl_fpath}",
+        f"{declared.where}: the file of dataset {dataset.name} does not exist: {dataset.jsonl_fpath}",
         code="dataset_missing",
         remedy=_remedy(dataset, source),
     )
 
 
 def hub_source(dataset: DatasetConfig) -> HuggingFaceIdentifier | None:
-    """Where on the hub the dataset says it comes from."""
+    """Return the dataset's location on the hub, or None."""
     if isinstance(dataset.source, HuggingFaceSource):
         return dataset.source
     return dataset.huggingface_identifier
@@ -39,5 +39,5 @@ def _remedy(dataset: DatasetConfig, source: HuggingFaceIdentifier | None) -> str
     if source is not None:
         return f"Fetch it from {source.repo_id} by +should_download=true."
     if dataset.prepare_script is not None:
-        return f"Make it: python {dataset.prepare_script}."
-    return "Fetch it from the GitLab registry that the configuration names, which this command can't."
+        return f"Create it: python {dataset.prepare_script}."
+    return "Download it from the GitLab registry in the configuration. This command cannot do so."

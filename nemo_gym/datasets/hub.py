@@ -1,6 +1,6 @@
-"""Datasets on the Hugging Face hub: fetched from there, handed on to there.
+"""Download and upload of datasets on the Hugging Face hub.
 
-`huggingface_hub` comes with the extra `hub`, and is imported when a hub is first used.
+`huggingface_hub` is part of the extra `hub`, and is imported on first use.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
 
 
 class Hub(Protocol):
-    """Where datasets are kept in repositories of files."""
+    """A service with repositories of dataset files."""
 
     def fetch(self, repo_id: str, file: str | None, to: Path, *, revision: str | None = None) -> Path:
-        """Bring a file of a repository to `to`; without a name, its only JSONL file."""
+        """Download a file of a repository to `to`; by default its only JSONL file. Returns the path."""
         ...
 
-    def hand_on(
-        self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = ""
-    ) -> str:
-        """Put the file at `path` into a repository, which is made where there is none; its URL."""
+    def upload(self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = "") -> str:
+        """Upload the file at `path` to a repository, which is created if necessary. Returns the URL."""
         ...
 
 
@@ -35,7 +33,7 @@ class HuggingFaceHub:
     """The hub at huggingface.co, or at `endpoint` (by default the environment's `HF_ENDPOINT`)."""
 
     def __init__(self, token: str | None = None, endpoint: str | None = None) -> None:
-        """`token`: by default what `huggingface_hub` finds: `HF_TOKEN`, or the login of its own command."""
+        """Without `token`, `huggingface_hub` uses `HF_TOKEN` or its own login."""
         self._token = token
         self._endpoint = endpoint or os.environ.get("HF_ENDPOINT")
 
@@ -54,9 +52,7 @@ class HuggingFaceHub:
                 raise _explained(error, f"fetch {file or 'a dataset'} from {repo_id}") from error
             return Path(found).replace(to)
 
-    def hand_on(
-        self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = ""
-    ) -> str:
+    def upload(self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = "") -> str:
         api = self._api()
         try:
             api.create_repo(repo_id, repo_type="dataset", private=private, exist_ok=True)
@@ -68,7 +64,7 @@ class HuggingFaceHub:
                 commit_message=message or f"Upload {file}",
             )
         except Exception as error:
-            raise _explained(error, f"put {file} into {repo_id}") from error
+            raise _explained(error, f"upload {file} to {repo_id}") from error
         return str(committed.commit_url)
 
     def _api(self) -> HfApi:
@@ -84,19 +80,19 @@ class HuggingFaceHub:
 
 
 def _only_rows_of(files: list[str]) -> str:
-    """The one of a repository's files that holds rows."""
+    """Return the only JSONL file of a repository."""
     rows = files if len(files) == 1 else [file for file in files if file.endswith(JSONL_ENDINGS)]
     if len(rows) == 1:
         return rows[0]
     raise ConfigError(
         f"the repository has {len(rows) or 'no'} JSONL files{': ' if rows else ''}{', '.join(sorted(rows))}",
         code="hub_file_unnamed",
-        remedy="Name one by +artifact_fpath, or by `artifact_fpath` of the dataset's source.",
+        remedy="Select one by +artifact_fpath, or by `artifact_fpath` of the dataset's source.",
     )
 
 
 def _explained(error: Exception, purpose: str) -> GymError:
-    """What an error of the hub's client means to a user."""
+    """Return an error of the hub's client as one of the gym."""
     if isinstance(error, GymError):
         return error
     status: Any = getattr(getattr(error, "response", None), "status_code", None)

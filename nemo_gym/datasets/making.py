@@ -1,11 +1,11 @@
-"""Parts of the scripts that make datasets (`prepare.py` beside a server): options, rows read, rows written, errors.
+"""Functions for scripts that create datasets (`prepare.py` of a server): options, reading, writing, errors.
 
     def main(arguments: Sequence[str] | None = None) -> None:
         options = generator_options(__doc__, arguments)
         write_rows(made_tasks(make_task, options), options.output)
 
-A script that fails leaves its output as it was, says why in one line, with file and line number where a row is at
-fault, and exits with 2.
+A script that fails does not change its output. It prints the reason in one line, with file and line number of a bad
+row, and exits with 2.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ BAD_INPUT = 2
 
 
 def new_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser whose help shows the docstring of a script as it is written."""
+    """Return a parser whose help prints the docstring of a script unchanged."""
     return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def add_generation(parser: argparse.ArgumentParser, *, size: int = 5) -> None:
-    """`--size` and `--seed`."""
-    parser.add_argument("--size", type=int, default=size, help=f"how many tasks to make; {size} unless given")
-    parser.add_argument("--seed", type=int, default=0, help="makes the same tasks again; 0 unless given")
+    """Add `--size` and `--seed`."""
+    parser.add_argument("--size", type=int, default=size, help=f"number of tasks; by default {size}")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks; by default 0")
 
 
 def generator_options(
     description: str | None, arguments: Sequence[str] | None, *, size: int = 5
 ) -> argparse.Namespace:
-    """`--size`, `--seed` and `--output`."""
+    """Parse `--size`, `--seed` and `--output`."""
     parser = new_parser(description)
     add_generation(parser, size=size)
     parser.add_argument("--output", type=Path, required=True)
@@ -50,7 +50,7 @@ def generator_options(
 
 
 def converter_options(description: str | None, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """`--input` and `--output`."""
+    """Parse `--input` and `--output`."""
     parser = new_parser(description)
     parser.add_argument("--input", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
@@ -58,14 +58,16 @@ def converter_options(description: str | None, arguments: Sequence[str] | None) 
 
 
 def made_tasks(make_task: Callable[[int, random.Random], Row], options: argparse.Namespace) -> Iterator[Row]:
-    """The tasks of `options.size` calls with one source of randomness, seeded with `options.seed`."""
+    """Yield `options.size` tasks, made with one random generator seeded with `options.seed`."""
     rng = random.Random(options.seed)
     return (make_task(index, rng) for index in range(options.size))
 
 
 def converted(path: Path, convert: Callable[[Row], Row]) -> Iterator[Row]:
-    """The rows of a file, each converted. Raises `ConfigError` with the line where `convert` has refused a row, by a
-    `ValueError` or, for a field that the row lacks, a `KeyError`."""
+    """Yield the converted rows of a file.
+
+    Raises `ConfigError` with the line number if `convert` raises `ValueError`, or `KeyError` for a missing field.
+    """
     for number, row in read_rows(path):
         try:
             yield convert(row)
@@ -80,7 +82,7 @@ def bad_row(message: str) -> ConfigError:
 
 
 def write_rows(rows: Iterable[Row], output: Path, *, noun: str = "tasks") -> None:
-    """Write `rows` to `output`, compressed where its name says so, and print how many there are."""
+    """Write `rows` to `output`, compressed according to its name, and print their number."""
     count = 0
     try:
         with replacing(output) as file:

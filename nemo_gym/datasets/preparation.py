@@ -1,9 +1,9 @@
-"""Datasets on their way into a run or a trainer: every row checked and counted, then put together split by split.
+"""Preparation of datasets for a run or a trainer: every row is validated and counted, then merged by split.
 
-The first pass reads everything: faults by file, line and field, statistics, duplicate rows, and rows of train that leak
-from validation. Nothing is written while a row is malformed, unless it may be left out. The second pass
-writes `<split>.jsonl`, each row with the agent that runs it, its prompt filled in, as often as the dataset repeats it,
-and `<split>_metrics.json`, what the rows are like.
+The first pass finds faults by file, line and field, statistics, duplicate rows, and train rows that leak validation
+rows. Nothing is written if a row is malformed, unless malformed rows may be skipped. The second pass writes
+`<split>.jsonl` (rows with agent and filled prompt, repeated as the dataset declares) and `<split>_metrics.json`
+(statistics).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class SourceFile:
 
     split: DatasetType
     name: str
-    """The dataset's, for people."""
+    """The name of the dataset, for messages."""
     file: DatasetFile
 
 
 @dataclass(slots=True)
 class FileReport:
-    """What one file holds."""
+    """The contents of one file."""
 
     source: SourceFile
     statistics: DatasetStatistics = field(default_factory=DatasetStatistics)
@@ -52,18 +52,18 @@ class FileReport:
 
 @dataclass(slots=True)
 class PreparationReport:
-    """What all files hold, and what was written."""
+    """The contents of all files, and the files written."""
 
     files: list[FileReport] = field(default_factory=list)
     faults: list[RowFault] = field(default_factory=list)
     """The first `SHOWN_FAULTS`."""
     fault_count: int = 0
     duplicates: list[Repetition] = field(default_factory=list)
-    """Rows that duplicate an earlier one of their split."""
+    """Rows that duplicate an earlier row of their split."""
     leaks: list[Repetition] = field(default_factory=list)
-    """Rows of train, and the row of a held-out split that each repeats."""
+    """Train rows, each with the row of a held-out split that it repeats."""
     written: dict[Path, int] = field(default_factory=dict)
-    """File → rows."""
+    """Number of rows by file."""
 
     @property
     def invalid(self) -> int:
@@ -71,14 +71,14 @@ class PreparationReport:
 
     @property
     def rows(self) -> int:
-        """Valid rows."""
+        """Number of valid rows."""
         return sum(file.statistics.rows for file in self.files)
 
     def where(self, place: Place) -> str:
         return f"{self.files[place.file].source.file.path}:{place.line}"
 
     def statistics_of(self, split: DatasetType) -> DatasetStatistics:
-        """Of all the split's files together."""
+        """Return the statistics of all files of a split."""
         whole = DatasetStatistics()
         for file in self.files:
             if file.source.split == split:
@@ -89,7 +89,7 @@ class PreparationReport:
         return list(dict.fromkeys(file.source.split for file in self.files))
 
     def refuse_faults(self) -> None:
-        """Raise `ConfigError` with every fault found, if any."""
+        """Raise `ConfigError` with the faults found, if any."""
         if not self.fault_count:
             return
         shown = "\n".join(f"  {fault}" for fault in self.faults)
@@ -98,7 +98,7 @@ class PreparationReport:
         raise ConfigError(
             f"{self.invalid} of {self.rows + self.invalid} rows malformed:\n{shown}{rest}\n",
             code="malformed_rows",
-            remedy="Correct them, or leave them out by +skip_invalid_rows=true.",
+            remedy="Correct them, or skip them by +skip_invalid_rows=true.",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Preparation:
         self.report = PreparationReport()
 
     def inspect(self) -> PreparationReport:
-        """Read every file once. Raises `ConfigError` for one that is missing or damaged."""
+        """Read every file once. Raises `ConfigError` for a missing or damaged file."""
         self.report.files = [FileReport(source) for source in self._sources]
         for number, file in enumerate(self.report.files):
             seen = self._seen.setdefault(file.source.split, SplitRows())
@@ -154,7 +154,7 @@ class Preparation:
         return self.report
 
     def write(self, folder: Path, *, without_repetitions: bool = False) -> None:
-        """Write every split's files into `folder`; `without_repetitions` leaves duplicates and leaks out."""
+        """Write the files of every split to `folder`, optionally without duplicates and leaks."""
         repeated = {one.place for one in (*self.report.duplicates, *self.report.leaks)}
         left_out = repeated if without_repetitions else set()
         for split in self.report.splits():
@@ -181,7 +181,7 @@ class Preparation:
                     self.report.leaks.append(Repetition(place, first))
 
     def _write_split(self, split: DatasetType, path: Path, left_out: set[Place]) -> int:
-        """Rows written."""
+        """Write one split, and return the number of rows."""
         rows = 0
         with replacing(path) as output:
             for number, source in enumerate(self._sources):
@@ -193,7 +193,7 @@ class Preparation:
         return rows
 
     def _tasks(self, number: int) -> Iterator[tuple[int, Task | FaultyRowError]]:
-        """Every line of a file with its task, or with what is wrong with it."""
+        """Yield every line of a file with its task or its faults."""
         shaper = self._shapers[number]
         for line in read_lines(locate(self._sources[number].file.path)):
             try:

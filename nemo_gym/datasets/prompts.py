@@ -1,4 +1,4 @@
-"""Rows without an input filled into a prompt template, once and for all: what runs do as they go, as a file."""
+"""Files of rows with a filled prompt template. A run fills templates on the fly instead."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, parse_r
 
 
 def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
-    """Write `rows` with their prompts to `output`; how many there are.
+    """Write `rows` with their prompts to `output`, and return their number.
 
-    Raises `ConfigError` with every row that the template does not fit. Then nothing is written.
+    Raises `ConfigError` with every row that does not match the template. In this case nothing is written.
     """
     prompt = load_prompt_config(prompt_config)
     faults: list[RowFault] = []
@@ -44,7 +44,7 @@ def _refusal(faults: list[RowFault]) -> ConfigError:
     shown = "\n".join(f"  {fault}" for fault in faults[:SHOWN_FAULTS])
     rest = f"\n  … and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
     return ConfigError(
-        f"the template does not fit the rows:\n{shown}{rest}\n",
+        f"the template does not match the rows:\n{shown}{rest}\n",
         code="malformed_rows",
         remedy="Correct the rows or the template; nothing was written.",
     )

@@ -190,7 +190,7 @@ def test_an_unknown_verb_exits_with_2_and_the_nearest_one(capsys: pytest.Capture
     with pytest.raises(SystemExit) as raised:
         umbrella(["validat"])
     assert raised.value.code == 2
-    assert capsys.readouterr().err == "ng: there is no command 'validat'\n-> Did you mean 'validate'?\n"
+    assert capsys.readouterr().err == "ng: unknown command 'validat'\n-> Did you mean 'validate'?\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])

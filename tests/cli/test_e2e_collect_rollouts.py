@@ -89,7 +89,7 @@ def test_an_agent_without_datasets_is_an_error(project: Path) -> None:
 
 
 def test_a_dataset_that_has_yet_to_be_made_is_an_error(project: Path) -> None:
-    with pytest.raises(ConfigError, match="the file of dataset many is not there yet"):
+    with pytest.raises(ConfigError, match="the file of dataset many does not exist"):
         chosen_datasets(*loaded("+split=train"))
 
 

@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_is_named_with_the_way_to_have_it(
     assert "-> Fetch it from me/many by +should_download=true." in capsys.readouterr().err
     write(project / "many.jsonl", row("c"))
     assert run("+mode=train_preparation", "+output_dirpath=out") == 2
-    assert "-> Make it: python prepare.py." in capsys.readouterr().err
+    assert "-> Create it: python prepare.py." in capsys.readouterr().err
 
 
 def test_train_and_validation_are_put_together_and_told_of(

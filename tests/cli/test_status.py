@@ -40,7 +40,7 @@ def a_gym(*urls: str) -> GymRecord:
 
 def test_no_gym_is_said_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     assert COMMAND.run([], show_status) == ExitCode.FATAL
-    assert capsys.readouterr().out == "no gym runs; start one with ng_run\n"
+    assert capsys.readouterr().out == "no gym is running; start one with ng_run\n"
     assert COMMAND.run(["+json=true"], show_status) == ExitCode.FATAL
     assert json.loads(capsys.readouterr().out) == []
 

@@ -81,8 +81,8 @@ def test_a_configuration_without_servers_is_valid_and_says_so(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        (b"", "holds no rows"),
-        (b"\n\n", "holds no rows"),
+        (b"", "has no rows"),
+        (b"\n\n", "has no rows"),
         (b"version https://git-lfs.github.com/spec/v1\n", "the first line of"),
         (b"[1, 2]\n", "the first line of"),
         (b"\xff\xfe\n", "the first line of"),
@@ -100,7 +100,7 @@ def test_a_dataset_that_is_none_is_reported(
 def test_a_dataset_that_is_yet_to_be_made_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     Path("prepare.py").write_text("")
     _, err = validated(capsys, dataset("later.jsonl", extra=", prepare_script: prepare.py"))
-    assert "the file of dataset d of weather has yet to be made" in err
+    assert "the file of dataset d of weather does not exist yet" in err
 
 
 def test_input_and_output_of_a_collection_are_checked(

@@ -31,7 +31,7 @@ def test_other_addresses_need_one(folder: Path, host: str) -> None:
     assert where == f"command line: {override}"
     assert (
         message
-        == f"default_host: a server at {host} can be reached from other machines, and there is no token."
+        == f"default_host: a server at {host} can be reached from other machines, but there is no token."
     )
     assert remedy == "Set run_token to a long random text, or listen on 127.0.0.1."
     assert load_in(folder, override, TOKEN).data["default_host"] == host
@@ -62,7 +62,7 @@ def test_a_port_given_twice_is_reported(folder: Path) -> None:
     assert only(problems) == (
         f"command line: +{WEATHER}.port=12000",
         "weather and head_server have the same port, 12000.",
-        "Give one of them another port, or none: it is then given a free one.",
+        "Give one of them another port, or omit the port to get a free one.",
     )
 
 
@@ -82,7 +82,7 @@ def test_wrong_numbers_are_reported(folder: Path, key: str, value: str, wanted: 
 
 def test_a_port_range_that_is_none_is_reported(folder: Path) -> None:
     problems = problems_in(folder, "+port_range_low=20", "+port_range_high=10")
-    assert only(problems)[1] == "port_range_low, 20, is above port_range_high, 10."
+    assert only(problems)[1] == "port_range_low (20) is above port_range_high (10)."
 
 
 def test_hosts_and_ports_that_nobody_gave_are_left_to_the_launcher(folder: Path) -> None:

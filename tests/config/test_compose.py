@@ -113,7 +113,7 @@ def test_files_that_include_each_other_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["a.yaml", "[1]", "{a: b}", "[[a.yaml]]"])
 def test_config_paths_is_a_list_of_texts(tmp_path: Path, value: str) -> None:
     _, message, remedy = only(problems_in(tmp_path, f"+config_paths={value}"))
-    assert (message, remedy) == ("`config_paths` is a list of files.", "Write [a.yaml,b.yaml].")
+    assert (message, remedy) == ("`config_paths` must be a list of files.", "Write [a.yaml,b.yaml].")
 
 
 def test_plain_assignment_replaces_and_never_adds(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_plain_assignment_replaces_and_never_adds(tmp_path: Path) -> None:
     where, message, remedy = only(problems_in(tmp_path, *line, f"{path}.max_stepz=9"))
     assert where == f"command line: {path}.max_stepz=9"
     assert message == f"There is no key '{path}.max_stepz'."
-    assert remedy == f"Did you mean 'max_steps'? To add it write +{path}.max_stepz=..."
+    assert remedy == f"Did you mean 'max_steps'? To add it, write +{path}.max_stepz=..."
 
 
 def test_plain_assignment_may_set_global_keys_that_have_a_default(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_deleted_key_is_gone(tmp_path: Path) -> None:
     [
         ("~hf_tokn", "There is no key 'hf_tokn'."),
         ("~hf_token=other", "hf_token does not have that value, so it is not deleted."),
-        ("~heir.a", "heir.a stands in no file."),
+        ("~heir.a", "heir.a is not set in any file."),
     ],
 )
 def test_a_deletion_that_deletes_nothing_is_reported(tmp_path: Path, deletion: str, message: str) -> None:
@@ -172,7 +172,7 @@ def test_a_deletion_that_deletes_nothing_is_reported(tmp_path: Path, deletion: s
 def test_an_inherited_key_is_deleted_as_the_remedy_says(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("heir:\n  _copy: source\nsource: {a: 1, b: 2}\n")
     problem = problems_in(tmp_path, "+config_paths=[a.yaml]", "~heir.a")[0]
-    assert problem.remedy == "It is inherited: write ++heir._delete_key=a."
+    assert problem.remedy == "It is inherited. Write ++heir._delete_key=a."
     assert load_in(tmp_path, "+config_paths=[a.yaml]", "++heir._delete_key=a").data["heir"] == {"b": 2}
 
 

@@ -52,7 +52,7 @@ def test_a_file_that_can_be_made_may_be_absent_unless_it_is_an_example(folder: P
     assert only(problems_of(folder, text(dataset.replace("benchmark", "example")))) == (
         "main.yaml:6:34",
         f"{AT}.jsonl_fpath: there is no file 'later.jsonl'.",
-        "An example dataset is a file of the repository.",
+        "An example dataset must be a file of the repository.",
     )
 
 
@@ -64,7 +64,7 @@ def test_a_file_that_nothing_makes_has_to_be_there(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("dataset", "message", "remedy"),
     [
-        ("{type: train, jsonl_fpath: rows.jsonl}", f"{AT}.name must be given.", ""),
+        ("{type: train, jsonl_fpath: rows.jsonl}", f"{AT}.name is required.", ""),
         (
             "{name: d, type: exmaple, jsonl_fpath: rows.jsonl}",
             f"{AT}.type must be 'train', 'validation', 'example' or 'benchmark', not 'exmaple'.",

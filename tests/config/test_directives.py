@@ -140,21 +140,21 @@ def test_an_inherited_value_remembers_what_it_overrides() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"a": {"_copy": "a"}}, "`_copy` goes round in a circle: a -> a. Break it at one of these."),
+        ({"a": {"_copy": "a"}}, "`_copy` is circular: a -> a. Remove one of these references."),
         (
             {"a": {"_copy": "b"}, "b": {"_inherit_from": "c"}, "c": "${copy:a}"},
-            "`_copy` goes round in a circle: a -> b -> c -> a. Break it at one of these.",
+            "`_copy` is circular: a -> b -> c -> a. Remove one of these references.",
         ),
         (
             {"a": {"_copy": "b.x"}, "b": {"_copy": "a"}},
-            "`_copy` goes round in a circle: a -> b.x -> b -> a. Break it at one of these.",
+            "`_copy` is circular: a -> b.x -> b -> a. Remove one of these references.",
         ),
         ({"a": {"b": {"_copy": "a"}}}, "a.b contains itself. Take a part of it instead."),
         ({"a": {"x": {"_copy": "b"}}, "b": {"y": {"_copy": "a"}}}, "contains itself."),
         ({"a": {key: {"_copy": "a"} for key in "bcdefghijk"}}, "a.k contains itself."),
         ({"a": {"_copy": "sorce"}, "source": {}}, "`_copy`: there is no 'sorce'. Did you mean 'source'?"),
         ({"a": {"_copy": "s.inn"}, "s": {"inner": 1}}, "`_copy`: there is no 's.inn'. Did you mean 'inner'?"),
-        ({"a": {"_copy": 3}}, "`_copy` takes the dotted path of another key."),
+        ({"a": {"_copy": 3}}, "`_copy` must be the dotted path of another key."),
         ({"a": {"_copy": "s", "_inherit_from": "s"}, "s": {}}, "a has two sources."),
         ({"a": {"_copy": "s", "k": 1}, "s": 3}, "'s' is not a mapping, so no keys can be merged into it: k."),
         (
@@ -162,7 +162,7 @@ def test_an_inherited_value_remembers_what_it_overrides() -> None:
             "there is no key 'entr' in a. Did you mean 'entry'?",
         ),
         ({"a": {"_delete_key": "b", "b": 1}}, "`_delete_key`: there is no key 'b' in a."),
-        ({"a": {"_delete_key": 3}}, '`_delete_key` takes names: "x, y".'),
+        ({"a": {"_delete_key": 3}}, '`_delete_key` must be names: "x, y".'),
     ],
 )
 def test_a_directive_that_cannot_be_followed_is_reported(value: Any, message: str) -> None:

@@ -79,9 +79,9 @@ def test_all_mandatory_values_are_reported_with_their_places(tmp_path: Path) -> 
     problems = problems_of(tmp_path, "a:\n  b: ???\n  c: [1, '???']\nd: ${a.b}\n", "+e=???")
     missing = {str(each.where): each.message for each in problems if "???" in each.message}
     assert missing == {
-        "main.yaml:2:3": "a.b must be given: it is ???.",
-        "main.yaml:3:10": "a.c[1] must be given: it is ???.",
-        "command line: +e=???": "e must be given: it is ???.",
+        "main.yaml:2:3": "a.b is required: its value is ???.",
+        "main.yaml:3:10": "a.c[1] is required: its value is ???.",
+        "command line: +e=???": "e is required: its value is ???.",
     }
     assert problems[0].remedy is not None
     assert problems[0].remedy.startswith("Write +a.b=<value>")
@@ -97,14 +97,14 @@ def test_an_unknown_key_is_reported_once_however_often_it_is_named(tmp_path: Pat
     unknown = [each for each in problems_of(tmp_path, text) if "refers to" in each.message]
     assert len(unknown) == 1
     assert str(unknown[0].where) == "main.yaml:1:5"
-    assert unknown[0].message == "a[0] refers to `${policy_modle}` (and in 2 more), and there is no such key."
+    assert unknown[0].message == "a[0] refers to `${policy_modle}` (and in 2 more), which does not exist."
     assert (unknown[0].remedy or "").startswith("Did you mean 'policy_model'? Write +policy_modle=<value>")
 
 
 @pytest.mark.parametrize(
     ("text", "place", "part"),
     [
-        ("a: '${b'\n", "main.yaml:1:1", "a holds a malformed `${...}`"),
+        ("a: '${b'\n", "main.yaml:1:1", "a contains a malformed `${...}`"),
         (
             "a: ${oc.env:GYM_TEST_ABSENT}\n",
             "main.yaml:1:1",

@@ -94,7 +94,7 @@ def test_a_report_of_several_problems_is_numbered(tmp_path: Path) -> None:
         load_in(tmp_path, "+a=1", "+b=1")
     assert raised.value.report().splitlines()[:2] == [
         "1. command line: +a=1",
-        "   Nothing reads the key 'a'.",
+        "   The key 'a' is not used.",
     ]
 
 
@@ -177,7 +177,7 @@ def test_wrong_keys_of_a_command_are_reported_together(tmp_path: Path) -> None:
             ["+limt=5", "+params.t=x", "+policy_api_key=canary"], CollectKeys, working_directory=tmp_path
         )
     assert sorted((str(p.where), p.message, p.remedy) for p in raised.value.problems) == [
-        ("None", "output must be given.", "Write +output=<value>."),
+        ("None", "output is required.", "Write +output=<value>."),
         ("command line: +limt=5", "There is no key 'limt'.", "Did you mean 'limit'?"),
         (
             "command line: +params.t=x",

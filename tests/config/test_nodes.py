@@ -123,4 +123,4 @@ def test_paths_are_rendered_with_dots_and_brackets() -> None:
 def test_a_value_that_no_configuration_can_hold_is_a_problem() -> None:
     problems = Problems()
     from_plain({"a": {1, 2}}, Location("here"), problems)
-    assert "A set cannot stand in a configuration" in problems.found[0].message
+    assert "A configuration cannot contain a set" in problems.found[0].message

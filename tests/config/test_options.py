@@ -83,7 +83,7 @@ def test_a_key_that_must_be_given_is_missing() -> None:
     class Strict(BaseRunServerInstanceConfig):
         needed: str
 
-    assert faults(Strict) == [(f"{AT}.needed must be given.", f"Write +{AT}.needed=<value>.")]
+    assert faults(Strict) == [(f"{AT}.needed is required.", f"Write +{AT}.needed=<value>.")]
 
 
 def test_aliases_are_keys_and_the_names_behind_them_are_not() -> None:

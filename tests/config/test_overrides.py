@@ -81,7 +81,7 @@ def test_a_sweep_is_refused_with_both_ways_to_mean_something_else(argument: str)
     (problem,) = refused(argument)
     assert str(problem.where) == f"command line: {argument}"
     assert "sweep" in problem.message
-    assert problem.remedy == "For a list write a=[...]; for text with a comma quote it twice: 'a=\"...\"'."
+    assert problem.remedy == "For a list, write a=[...]. For text with a comma, quote it twice: 'a=\"...\"'."
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_sweep_is_refused_with_both_ways_to_mean_something_else(argument: str)
         ("+a=[b,", "cannot be parsed", "Check brackets"),
         ("configs/demo.yaml", "not `key=value`", "'+config_paths=[configs/demo.yaml]'"),
         ("verbose", "not `key=value`", "+verbose=<value>"),
-        ("+db@here=x", "package of Hydra", "Write the whole key"),
+        ("+db@here=x", "Hydra package", "Write the whole key"),
         ("a=foo(1)", "Unknown function", "Quote the value twice"),
     ],
 )
@@ -114,7 +114,7 @@ def test_every_argument_that_cannot_be_parsed_is_reported() -> None:
 
 def test_a_key_given_twice_is_refused_unless_it_says_that_the_last_counts() -> None:
     (problem,) = refused("+a=1", "+a=2")
-    assert problem.message == "The key 'a' was given before, as '+a=1'."
+    assert problem.message == "The key 'a' is given twice, first as '+a=1'."
     assert [value for _, _, value in parsed("++a=1", "++a=2")] == [1, 2]
 
 

@@ -64,7 +64,7 @@ def test_all_missing_fields_and_the_file_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("template", ["{", "}", "{}", "{0}", "{a:{}}", "{a[x]}", "{a.b}", "{a:zz}"])
 def test_a_faulty_template_names_file_and_role(template: str, tmp_path: Path) -> None:
     path = write(tmp_path, f"user: hi\nsystem: '{template}'\n")
-    with pytest.raises(ConfigError, match="faulty template for `system`") as raised:
+    with pytest.raises(ConfigError, match="invalid template for `system`") as raised:
         fill_prompt(load_prompt_config(path), {"a": 1})
     assert path in str(raised.value)
 
@@ -118,7 +118,7 @@ def test_a_missing_file_is_named() -> None:
         ("user: hi\nuesr: hi", "uesr: Extra inputs are not permitted"),
         ("user: [hi]", "user: Input should be a valid string"),
         ("- hi", "Input should be a valid dictionary"),
-        ("user: {", "can't be read"),
+        ("user: {", "cannot be read"),
     ],
 )
 def test_a_file_with_something_else_is_refused_by_name(text: str, problem: str, tmp_path: Path) -> None:

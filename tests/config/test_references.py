@@ -30,20 +30,20 @@ def test_an_unknown_name_is_an_error_with_the_nearest_of_that_type(folder: Path)
 
 def test_a_name_that_resembles_nothing_is_an_error_with_all_of_that_type(folder: Path) -> None:
     problems = problems_in(folder, *LINE, f"{AGENT}.model_server.name=zzz")
-    assert only(problems)[2] == "There is policy_model."
+    assert only(problems)[2] == "Known names: policy_model."
 
 
 def test_a_missing_type_of_server_is_said_to_be_missing(folder: Path) -> None:
     assert only(problems_in(folder, "+config_paths=[weather.yaml]"))[2] == (
-        "The configuration has no responses_api_models; add one."
+        "The configuration has no responses_api_models. Add one."
     )
 
 
 def test_a_server_of_another_type_is_an_error(folder: Path) -> None:
     assert only(problems_in(folder, *LINE, f"{AGENT}.model_server.name=weather")) == (
         f"command line: {AGENT}.model_server.name=weather",
-        f"{AGENT}.model_server: weather is one of resources_servers, not of responses_api_models.",
-        "There is policy_model.",
+        f"{AGENT}.model_server: weather belongs to resources_servers, not to responses_api_models.",
+        "Known names: policy_model.",
     )
 
 
@@ -63,7 +63,7 @@ def test_references_are_found_however_deep(folder: Path) -> None:
 
 def test_a_reference_without_a_name_is_an_error(folder: Path) -> None:
     (problem,) = problems_in(folder, *LINE, f"~{AGENT}.model_server.name")
-    assert problem.message == f"{AGENT}.model_server refers to a server and does not name it."
+    assert problem.message == f"{AGENT}.model_server refers to a server without its name."
 
 
 def test_a_server_that_was_taken_over_is_said_to_be(folder: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_server_that_was_taken_over_is_said_to_be(folder: Path) -> None:
         "weather.yaml:10:51",
         f"{AGENT}.resources_server: there is no server 'weather'.",
     )
-    assert remedy == "`_inherit_from` at heir.yaml:2:3 took it over; write `_copy` there to keep it."
+    assert remedy == "`_inherit_from` at heir.yaml:2:3 removed it. Write `_copy` there to keep it."
 
 
 def test_a_reference_to_an_almost_server_is_reported_once_as_that(folder: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_reference_to_an_almost_server_is_reported_once_as_that(folder: Path) 
 
 def test_a_reference_to_something_else_is_said_to_be_no_server(folder: Path) -> None:
     (problem,) = problems_in(folder, *LINE, f"{AGENT}.model_server.name=sandbox", "+sandbox={a: 1}")
-    assert problem.remedy == "sandbox is in the configuration, but it is no server."
+    assert problem.remedy == "The configuration has a key sandbox, but it is not a server."
 
 
 def test_the_type_of_a_dataset_is_no_reference(folder: Path) -> None:

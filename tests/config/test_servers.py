@@ -61,7 +61,7 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
             "weather:\n  resources_servers:\n    weather: {entrypont: app.py}\n",
             "main.yaml:3:5",
             "weather.resources_servers.weather has no `entrypoint`.",
-            "Is 'entrypont' meant to be it?",
+            "Did you mean `entrypoint` by 'entrypont'?",
         ),
         (
             "weather:\n  resources_servers:\n    weather: {}\n",
@@ -73,7 +73,7 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
             "weather:\n  resources_servers:\n    weather:\n",
             "main.yaml:3:5",
             "weather.resources_servers.weather is not a mapping.",
-            "Give it at least an `entrypoint`.",
+            "Add at least an `entrypoint`.",
         ),
         (
             "weather:\n  resources_servers:\n    weather: {entrypoint: 3}\n",
@@ -84,7 +84,7 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
         (
             "weather:\n  resources_servers: {}\n",
             "main.yaml:2:3",
-            "weather.resources_servers names no implementation folder.",
+            "weather.resources_servers has no implementation folder.",
             "",
         ),
         (
@@ -96,13 +96,13 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
         (
             f"{BLOCK}  responses_api_agents:\n    small_agent: {{entrypoint: app.py}}\n",
             "main.yaml:1:1",
-            "weather is of 2 kinds: resources_servers, responses_api_agents.",
-            "A server is of one kind.",
+            "weather has 2 kinds: resources_servers, responses_api_agents.",
+            "A server has one kind.",
         ),
         (
             f"{BLOCK}  num_workers: 2\n",
             "main.yaml:5:3",
-            "weather.num_workers stands beside resources_servers, where it has no meaning.",
+            "weather.num_workers has no meaning beside resources_servers.",
             "Move it into weather.resources_servers.",
         ),
         (
@@ -149,8 +149,8 @@ def test_an_override_of_a_mistyped_server_is_an_error_that_names_the_one_meant(f
 def test_a_server_that_is_only_referred_to_is_an_error(folder: Path) -> None:
     assert only(problems_of(folder, f"{BLOCK}twin: ${{weather}}\n")) == (
         "main.yaml:5:1",
-        "twin is the server that `${...}` refers to, and has no block of its own.",
-        "To have another of its kind write `_copy: <its name>`.",
+        "twin is an interpolation of another server, and has no block of its own.",
+        "To copy that server, write `_copy: <its name>`.",
     )
 
 

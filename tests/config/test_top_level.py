@@ -42,7 +42,7 @@ def test_the_head_server_is_filled_in_key_by_key(tmp_path: Path) -> None:
         (
             "+policy_model_name=4",
             "policy_model_name must be a valid string, not 4.",
-            "Quote it, so that it is text: '\"4\"'.",
+            "Quote it to make it text: '\"4\"'.",
         ),
         ("+policy_base_url={a: 1}", "policy_base_url must be a valid string or a valid list.", ""),
         (
@@ -73,7 +73,7 @@ def test_a_wrong_secret_is_not_shown(tmp_path: Path) -> None:
 def test_a_key_that_nothing_reads_is_an_error_with_the_nearest_known_one(tmp_path: Path) -> None:
     assert only(problems_of(tmp_path, "# a typo\ndefualt_host: 127.0.0.1\n")) == (
         "main.yaml:2:1",
-        "Nothing reads the key 'defualt_host'.",
+        "The key 'defualt_host' is not used.",
         "Did you mean 'default_host'?",
     )
 
@@ -100,12 +100,12 @@ def test_keys_of_env_yaml_are_free(tmp_path: Path) -> None:
 def test_unread_mappings_and_lists_are_warned_of(tmp_path: Path) -> None:
     config = load_text(tmp_path, "shared_part: {a: 1}\nitems: [1]\n")
     assert [warning.split(":")[1] for warning in config.warnings] == ["1", "2"]
-    assert config.warnings[0] == "main.yaml:1:1: Nothing reads the key 'shared_part'."
+    assert config.warnings[0] == "main.yaml:1:1: The key 'shared_part' is not used."
 
 
 def test_unread_keys_of_an_embedding_program_are_warned_of(tmp_path: Path) -> None:
     assert load_in(tmp_path, initial={"trainer_key": 1}).warnings == [
-        "initial configuration: Nothing reads the key 'trainer_key'."
+        "initial configuration: The key 'trainer_key' is not used."
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_wrong_key_of_the_command_is_reported_with_everything_else(tmp_path: P
     assert [problem.message.split(" ")[0] for problem in raised.value.problems] == [
         "dry_run",
         "limit",
-        "Nothing",
+        "The",
     ]
     assert raised.value.problems[2].remedy == "Did you mean 'limit'?"
 

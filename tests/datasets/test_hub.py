@@ -31,7 +31,7 @@ def url(stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def test_what_is_handed_on_can_be_fetched(stand_in: HubStandIn, url: str, tmp_path: Path) -> None:
     hub = HuggingFaceHub("hf_good", url)
     path = write(tmp_path / "tasks.jsonl", row("a"), row("b"))
-    committed = hub.hand_on(path, "me/tasks", "data/train.jsonl", private=True, message="Two tasks")
+    committed = hub.upload(path, "me/tasks", "data/train.jsonl", private=True, message="Two tasks")
     assert committed.startswith(f"{url}/datasets/me/tasks/commit/")
     assert stand_in.repositories["me/tasks"]["data/train.jsonl"] == path.read_bytes()
     assert stand_in.private == {"me/tasks"}
@@ -44,7 +44,7 @@ def test_what_is_handed_on_can_be_fetched(stand_in: HubStandIn, url: str, tmp_pa
 
 def test_a_repository_that_is_there_gets_another_file(stand_in: HubStandIn, url: str, tmp_path: Path) -> None:
     stand_in.repositories["me/tasks"] = {"README.md": b"hello"}
-    HuggingFaceHub("hf_good", url).hand_on(write(tmp_path / "a.jsonl", row("a")), "me/tasks", "a.jsonl")
+    HuggingFaceHub("hf_good", url).upload(write(tmp_path / "a.jsonl", row("a")), "me/tasks", "a.jsonl")
     assert stand_in.repositories["me/tasks"].keys() == {"README.md", "a.jsonl"}
 
 
@@ -73,8 +73,8 @@ def test_what_cannot_be_had_is_the_users_to_correct(
 
 
 def test_a_hub_that_is_gone_is_nobodys_mistake(tmp_path: Path) -> None:
-    with pytest.raises(TransportError, match=r"cannot put a\.jsonl into me/tasks"):
-        HuggingFaceHub("x", "http://127.0.0.1:9").hand_on(write(tmp_path / "a.jsonl"), "me/tasks", "a.jsonl")
+    with pytest.raises(TransportError, match=r"cannot upload a\.jsonl to me/tasks"):
+        HuggingFaceHub("x", "http://127.0.0.1:9").upload(write(tmp_path / "a.jsonl"), "me/tasks", "a.jsonl")
 
 
 def test_the_commands(
