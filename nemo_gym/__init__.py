@@ -1,6 +1,6 @@
 """A gym of HTTP microservices for training and evaluating language-model agents.
 
-This module stays light: importing it loads no server, no client and no trainer.
+Importing this module loads no server, client or trainer.
 """
 
 import os
@@ -12,8 +12,8 @@ PARENT_DIR = Path(__file__).resolve().parent.parent
 """The folder that holds `nemo_gym/`, `resources_servers/`, `responses_api_agents/` and `responses_api_models/`."""
 
 WORKING_DIR = Path(os.environ.get("NEMO_GYM_WORKING_DIR") or Path.cwd())
-"""The folder the command was started in; relative paths of configurations are looked up here first. A server process
-runs in its implementation's folder and is told this one by the environment."""
+"""The folder in which the command was started; relative paths in configurations are resolved here first. A server
+process runs in its implementation's folder and gets this one from the environment variable."""
 
 RESULTS_DIR = WORKING_DIR / "results"
 CACHE_DIR = WORKING_DIR / ".nemo_gym" / "cache"

@@ -1,8 +1,7 @@
-"""Where time, ids and chance come from: all that two runs of the same program may differ in.
+"""The sources of time, ids and randomness, which are all replaceable.
 
-What the gym waits by, names things with and draws from is asked for here, and nowhere else. So a whole run, faults
-included, can be played in virtual time from one seed (`simulation`): with other sources in place it is the
-same run again. Keys and tokens that secure a run are no part of this: they come from the system, always.
+All code of the gym uses these functions. With deterministic sources in place, a whole run including faults is
+reproducible in virtual time from one seed (`simulation`). Cryptographic keys and tokens always come from the system.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _ids = random.Random()
-os.register_at_fork(after_in_child=_ids.seed)  # a forked server must not name things as its siblings do
+os.register_at_fork(after_in_child=_ids.seed)  # forked servers must not generate equal ids
 
 
 class Sources:
-    """The system's own clock, ids and randomness."""
+    """The system's clock, ids and randomness. Subclasses replace them."""
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -27,7 +26,7 @@ class Sources:
         return time.time()
 
     def hex_id(self) -> str:
-        return f"{_ids.getrandbits(128):032x}"  # a tenth of what asking the system each time costs
+        return f"{_ids.getrandbits(128):032x}"  # ten times cheaper than os.urandom
 
     def rng(self) -> random.Random:
         return random.Random()
@@ -37,28 +36,28 @@ _sources = Sources()
 
 
 def monotonic() -> float:
-    """Seconds on a clock that never goes back; only differences mean anything."""
+    """Return seconds on a monotonic clock; only differences are meaningful."""
     return _sources.monotonic()
 
 
 def wall_clock() -> float:
-    """Seconds since 1970."""
+    """Return seconds since 1970."""
     return _sources.wall_clock()
 
 
 def hex_id() -> str:
-    """An id that nobody else has: 32 hexadecimal digits."""
+    """Return a unique id of 32 hexadecimal digits."""
     return _sources.hex_id()
 
 
 def rng() -> random.Random:
-    """A generator of one's own, seeded anew."""
+    """Return a new, independently seeded random generator."""
     return _sources.rng()
 
 
 @contextmanager
 def replaced_by(sources: Sources) -> Iterator[None]:
-    """Ask `sources` instead, in the whole process, while the block runs."""
+    """Use `sources` in the whole process while the block runs."""
     global _sources
     before, _sources = _sources, sources
     try:

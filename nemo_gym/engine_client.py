@@ -1,4 +1,4 @@
-"""The import path of `NeMoGymAsyncOpenAI` and its kin."""
+"""The ecosystem's import path for the engine client, `NeMoGymAsyncOpenAI`."""
 
 from nemo_gym.engines.openai_client import (
     RATE_LIMIT_ERROR_CODES,

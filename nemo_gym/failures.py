@@ -1,19 +1,19 @@
-"""Failures as data: every way an attempt can go wrong has one place in this tree.
+"""The error tree: each failure of an attempt belongs to one boundary.
 
     GymError
     ├── ConfigError      the user's configuration, command line or files
     ├── InputError       a request that this server cannot accept (HTTP 4xx, names the field)
-    ├── TransportError   a peer of ours could not be reached, or its answer did not arrive whole
-    ├── EngineError      the inference engine (vLLM, OpenAI, ...) refused, failed or answered nonsense
+    ├── TransportError   a server of the gym was unreachable, or its answer was incomplete
+    ├── EngineError      the inference engine (vLLM, OpenAI, ...) refused, failed or returned an invalid answer
     ├── AgentError       the agent's own code
     ├── ToolError        a tool of the resources server
     ├── VerifierError    the resources server's seed_session, verify or close_session
     ├── JudgeError       a judge model, or its verdict
     ├── DeadlineError    the rollout's deadline passed
-    └── CancelledFailure the caller went away
+    └── CancelledFailure the caller disconnected or cancelled
 
-A failure is never a reward: a row has a reward only when a verifier gave one. Errors travel between servers
-in the JSON envelope of `Failure.to_wire()`, so that the message a user sees starts with the root cause.
+A failure is never a reward: only a verifier sets a reward. Servers send errors as the JSON envelope of
+`Failure.to_wire()`, so the message that a user sees starts with the root cause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JUDGE_FAILED = "judge_failed"
 
 
 class Boundary(StrEnum):
-    """Where a failure happened."""
+    """The component in which a failure happened."""
 
     CONFIG = "config"
     INPUT = "input"
@@ -54,32 +54,32 @@ STATUS_OF_BOUNDARY: Mapping[Boundary, int] = {
     Boundary.DEADLINE: 504,
     Boundary.CANCELLED: 499,
 }
-"""The HTTP status a failure is answered with, unless it carries one of its own."""
+"""The HTTP status of the answer, unless the failure has its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, where, and what to do about it."""
+    """The cause, place and remedy of a failure."""
 
     boundary: Boundary
     code: str
-    """Short and of few distinct values, for counting: `connect_refused`, `context_overflow`, ..."""
+    """A short code with few distinct values, for counting: `connect_refused`, `context_overflow`, ..."""
     message: str
-    """Starts with the root cause."""
+    """The text for users; starts with the root cause."""
     retryable: bool = False
-    """Whether a new attempt may succeed without anybody changing anything."""
+    """True if a new attempt may succeed without a change to the setup."""
     remedy: str | None = None
-    """What the user can do."""
+    """The action that the user can take."""
     peer: str | None = None
     """The server or URL that failed."""
     param: str | None = None
-    """The field of the request that is at fault, for input and engine failures."""
+    """The invalid field of the request, for input and engine failures."""
     status: int | None = None
-    """The HTTP status to answer with, where the boundary's own is not the right one."""
+    """The HTTP status of the answer; None for the boundary's default."""
     hops: tuple[str, ...] = ()
-    """The servers that passed this failure on, nearest to the root cause first."""
+    """The servers that forwarded this failure, nearest to the root cause first."""
     retry_after_s: float | None = None
-    """The seconds that an engine asked to wait. Told in the answer's `Retry-After`, not in its body."""
+    """Seconds to wait, as requested by an engine. Sent as the header `Retry-After`, not in the body."""
 
     @property
     def http_status(self) -> int:
@@ -94,7 +94,7 @@ class Failure:
         return replace(self, hops=(*self.hops, server))
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON body of an error answer: OpenAI's envelope, with our fields beside theirs."""
+        """Return the JSON body of an error answer: OpenAI's envelope with additional fields."""
         return {
             "error": {
                 "message": self.message,
@@ -110,7 +110,7 @@ class Failure:
 
     @classmethod
     def from_wire(cls, body: object, *, status: int | None = None) -> Failure | None:
-        """The failure in an error body of ours, or None when the body is somebody else's."""
+        """Return the failure in an error body written by `to_wire`, or None for any other body."""
         error = body.get("error") if isinstance(body, Mapping) else None
         if not isinstance(error, Mapping) or "retryable" not in error:
             return None
@@ -132,7 +132,7 @@ class Failure:
 
 
 class GymError(Exception):
-    """An error that carries its `Failure`. Raise the subclass of the boundary where it happened."""
+    """An exception with its `Failure`. Raise the subclass of the boundary in which the failure happened."""
 
     boundary: ClassVar[Boundary] = Boundary.AGENT
 
@@ -229,14 +229,14 @@ _ERROR_OF_BOUNDARY: Mapping[Boundary, type[GymError]] = {
 
 
 def error_of(failure: Failure) -> GymError:
-    """The exception that carries `failure`, to raise it again on this side of a hop."""
+    """Return the exception for a `failure` that was received from another server."""
     error = _ERROR_OF_BOUNDARY[failure.boundary](failure.message, code=failure.code)
     error.failure = failure
     return error
 
 
 class Outcome(StrEnum):
-    """How an attempt stands. `COMPLETED`, `TRUNCATED`, `FAILED` and `CANCELLED` are terminal."""
+    """The state of an attempt. `COMPLETED`, `TRUNCATED`, `FAILED` and `CANCELLED` are terminal."""
 
     PENDING = "pending"
     RUNNING = "running"

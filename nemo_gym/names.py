@@ -1,6 +1,6 @@
-"""Names that travel between processes or stand in files, and that several rooms read: one definition of each.
+"""Names in files, headers and messages that several rooms use. Each is defined once.
 
-This module imports nothing of the gym, so that a client that only reads rows loads no server.
+This module imports nothing of the gym, so a client that only reads rows loads no server code.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ ServerKind: TypeAlias = Literal["resources_servers", "responses_api_models", "re
 SERVER_KINDS: tuple[ServerKind, ...] = ("resources_servers", "responses_api_models", "responses_api_agents")
 
 HEAD_SERVER: Final = "head_server"
-"""The head server's name, and its key in a configuration."""
+"""The name of the head server, and its key in the configuration."""
 DEFAULT_HEAD_SERVER_PORT: Final = 11000
 REPLICA_PORTS_KEY: Final = "_ng_replica_ports"
-"""The ports of all processes of a server, in its block of a running gym's configuration."""
+"""In a server's block of a running gym's configuration: the ports of all its processes."""
 
 TOKEN_HEADER: Final = "x-ng-token"
-"""The run's token; control routes need it when the run has one."""
+"""The header with the run's token, which control routes require if the run has one."""
 
 TASK_INDEX_KEY: Final = "_ng_task_index"
 ROLLOUT_INDEX_KEY: Final = "_ng_rollout_index"
@@ -26,11 +26,11 @@ ATTEMPT_INDEX_KEY: Final = "_ng_attempt_index"
 OUTCOME_KEY: Final = "_ng_outcome"
 FAILURE_CLASS_KEY: Final = "_ng_failure_class"
 MASKED_KEY: Final = "_ng_masked"
-"""In a scored row: trainers should leave it out. `mask_sample` says the same in the ecosystem's words."""
+"""In a scored row: trainers should skip it. `mask_sample` is the ecosystem's name for the same flag."""
 AGENT_REF_KEY: Final = "agent_ref"
 PARAMS_KEY: Final = "responses_create_params"
 REWARD_KEY: Final = "reward"
 RESERVED_PREFIX: Final = "_ng_"
-"""Keys of a row that begin like this belong to the gym."""
+"""The prefix of row keys that the gym defines."""
 END_KEY: Final = "_ng_end"
-"""The key of the last line of a rollout stream, which says how the stream ended."""
+"""The key of the last line of a rollout stream, which reports how the stream ended."""

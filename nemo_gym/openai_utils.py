@@ -1,4 +1,4 @@
-"""The OpenAI schemas under the names that environments import. They live in `nemo_gym.responses`."""
+"""The ecosystem's import path for the OpenAI schemas of `nemo_gym.responses`."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""The import path of metric functions that environment authors use; all of it lives in `nemo_gym.metrics`."""
+"""The ecosystem's import path for metric functions."""
 
 from nemo_gym.metrics import (
     add_avg_sample_std_dev,

@@ -1,4 +1,4 @@
-"""The ecosystem's import path for rollout collection. It lives in `nemo_gym.rollouts`."""
+"""The ecosystem's import path for rollout collection."""
 
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, NG_NO_PERSIST_KEY, NG_TERMINAL_KEY
 from nemo_gym.rollouts.run.examples import RolloutCollectionConfig, RolloutCollectionHelper

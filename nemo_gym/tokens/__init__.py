@@ -1,5 +1,13 @@
-"""Token ids, exactly as the engine read and sampled them: records of calls, their linkage, segments to train on.
+"""Token ids exactly as the engine read and sampled them. Pure functions on data; builds on `responses`.
 
-Without I/O. `rows.calls_of(row)` and `segments.segments_of(calls)` are what readers of rows need; docs/tokens.md says
-what the records mean.
+    capture, probing     the ids of one engine answer; tests that an engine's ids and log-probabilities are usable
+    sampling             sampling fields of a request, and those that change the distribution
+    ids                  sequences of ids and their fingerprints
+    linkage, ledgers     how each call's prompt extends earlier calls, per session; memory limits over all sessions
+    histories, splicing  digests of messages; the exact prompt of the next turn
+    records, rows        the record of one call; the calls of a rollout's row, in three forms
+    segments, masking    training sequences with loss masks; the share of masked calls of a run
+    reasons              the reasons for masks and for new segments
+
+Readers of rows need `rows.calls_of(row)` and `segments.segments_of(calls)`. docs/tokens.md defines the fields.
 """

@@ -1,8 +1,8 @@
-"""The ids and log-probabilities of one call as one short text.
+"""The ids and log-probabilities of one call as a short ASCII string.
 
 The bytes are two little-endian 32-bit counts, the prompt's ids and the generated ids as 32-bit unsigned integers, and
 the log-probabilities as 32-bit floats, compressed with zstd and written in base64. Engines compute log-probabilities in
-32 bits, so that nothing is lost.
+32 bits, so this is lossless.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from nemo_gym.tokens.ids import ID_BYTES, decode_ids, encode_ids, little_endian
 _COUNTS = struct.Struct("<II")
 _LEVEL = 3
 _LARGEST = 1 << 30
-"""Bytes that one call can unpack to at most: 90 million tokens are no call, but a damaged or hostile file."""
+"""Maximum size of an unpacked call in bytes, about 90 million tokens. A larger size means a damaged or hostile file."""
 
 
 class CallTokens(NamedTuple):
-    """What one call added to the ids that were known before."""
+    """The ids that one call added to those of its base."""
 
     prompt: list[int]
-    """The ids of the prompt, or the part of them that its base doesn't hold."""
+    """The ids of the prompt, without those of the base."""
     generated: list[int]
     logprobs: list[float]
     """One natural logarithm for each generated id."""
 
 
 def pack(tokens: CallTokens) -> str:
-    """Raises ValueError for lists that don't fit together, or that hold something else than ids."""
+    """Pack `tokens`. Raises ValueError if the lists' lengths differ or a value is not a token id."""
     if len(tokens.generated) != len(tokens.logprobs):
         raise ValueError(f"{len(tokens.generated)} ids with {len(tokens.logprobs)} log-probabilities")
     import zstandard
@@ -47,13 +47,13 @@ def pack(tokens: CallTokens) -> str:
 
 
 def unpack(packed: str) -> CallTokens:
-    """Raises ValueError for a text that `pack` didn't make."""
+    """Unpack the output of `pack`. Raises ValueError for any other string."""
     import zstandard
 
     try:
         compressed = base64.b64decode(packed, validate=True)
         if not 0 < zstandard.frame_content_size(compressed) <= _LARGEST:
-            raise ValueError("their size is not possible")
+            raise ValueError("the size in the header is impossible")
         plain = zstandard.ZstdDecompressor().decompress(compressed)
         prompt, generated = _COUNTS.unpack_from(plain)
     except (ValueError, struct.error, zstandard.ZstdError) as error:

@@ -1,4 +1,4 @@
-"""The ids of calls, put together again from what each call added."""
+"""Rebuilds the full ids of each call from the ids that every call added."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rebuilding:
         return self._calls[sequence]
 
     def add(self, record: CallRecord) -> MaskReason | None:
-        """Put the ids of a call together; why that is impossible, if it is."""
+        """Rebuild the ids of a call. Return the reason if that is impossible, or None."""
         if record.tokens is None:
             return record.masked
         base = self._calls.get(record.base) if record.base is not None else None

@@ -1,7 +1,7 @@
-"""What an engine consumed and produced in one call, read from its answer in any of its dialects.
+"""The prompt ids, generated ids and log-probabilities of one call, read from an engine's answer.
 
-Ids are taken from where they are most trusted; two places that disagree mask the call, and so does everything that
-is missing, short or no number. A masked call has no ids at all: nobody can train on zeros by mistake.
+Engines report ids in several places; the most trusted place is read. A call is masked if two places disagree, or if
+a value is missing, too short or not a number. A masked call has no ids, so training on zeros by mistake is impossible.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.reasons import MaskReason
 
 LOWEST_LOGPROB = MISSING_LOGPROB + 1.0
-"""A value this low or lower is the stand-in for a missing one, however it was rounded on its way here."""
+"""Values at or below this are the engine's sentinel for a missing log-probability, with a margin for rounding."""
 _ABOVE_CERTAIN = 1e-3
-"""How far rounding can lift the logarithm of a probability above 0."""
+"""The largest log-probability above 0 that rounding can cause."""
 _NAMED = "token_id:"
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The ids of one call. `masked` says why they can't be trained on, and then there are none."""
+    """The ids of one call. If `masked` gives a reason, the lists are empty."""
 
     prompt_ids: list[int] = field(default_factory=list)
     generated_ids: list[int] = field(default_factory=list)
@@ -32,15 +32,15 @@ class Capture:
     masked: MaskReason | None = None
     encoded_prompt: bytes = b""
     encoded_generated: bytes = b""
-    """The ids once more, as `ids.encode_ids` writes them."""
+    """The same ids as bytes, written by `ids.encode_ids`."""
 
 
 def capture_chat(chat: Mapping[str, Any]) -> Capture:
-    """The ids of a chat completion that was asked for them.
+    """Return the ids of a chat completion.
 
-    In order of trust, those of the prompt are at the top of the answer, on the choice, or on the message (NeMo RL's
-    server); the generated ones on the choice, on the message, or in the names of the log-probabilities' tokens
-    (`token_id:N`, of engines too old for `return_token_ids`).
+    Places of the prompt ids, most trusted first: the top level, the choice, the message (NeMo RL's server). Places of
+    the generated ids: the choice, the message, the token names of the log-probabilities (`token_id:N`, written by
+    engines older than `return_token_ids`).
     """
     choice = chat["choices"][0]
     message = _mapping(choice.get("message"))
@@ -70,7 +70,7 @@ def capture_chat(chat: Mapping[str, Any]) -> Capture:
 
 
 def fault_of_logprobs(logprobs: object, count: int) -> MaskReason | None:
-    """What is wrong with the log-probabilities of `count` generated ids, if anything is."""
+    """Return the defect of the log-probabilities of `count` generated ids, or None."""
     if not isinstance(logprobs, Sequence) or not logprobs:
         return MaskReason.MISSING_LOGPROBS
     if len(logprobs) != count:
@@ -83,13 +83,13 @@ def fault_of_logprobs(logprobs: object, count: int) -> MaskReason | None:
 
 
 def _first(sources: Any) -> tuple[Any, bool]:
-    """The first list that is given, and whether all that are given say the same."""
+    """Return the first source that is not None, and whether all such sources are equal."""
     given = [source for source in sources if source is not None]
     return (given[0], all(source == given[0] for source in given[1:])) if given else (None, True)
 
 
 def _named_ids(entries: Sequence[Mapping[str, Any]]) -> list[int] | None:
-    """The ids in `token_id:N` strings, or None when the engine wrote tokens as text."""
+    """Return the ids in `token_id:N` strings, or None if the engine wrote tokens as text."""
     names = [entry.get("token") for entry in entries]
     if not all(isinstance(name, str) and name.startswith(_NAMED) for name in names):
         return None

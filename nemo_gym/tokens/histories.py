@@ -1,6 +1,6 @@
-"""What was said in a conversation, in brief: enough to tell what has changed when its tokens no longer fit.
+"""Digests of a conversation's messages, from which the cause of a changed token prefix is derived.
 
-A model server keeps this of every open conversation, so it is a few numbers a message and not the messages.
+A model server keeps the digests of every open conversation, so a message takes only a few numbers.
 """
 
 from __future__ import annotations
@@ -14,37 +14,36 @@ from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.reasoning import split_thinking
 
 _PREAMBLE = frozenset({"tools", "system", "developer"})
-"""What conversations that have nothing to do with one another may share."""
+"""Roles that unrelated conversations may share."""
 
 
-class Said(NamedTuple):
-    """One message."""
+class MessageDigest(NamedTuple):
+    """The digest of one message."""
 
     role: str
-    words: int
-    """A hash of its content and calls; equal words, equal hash, within one process."""
-    thinks: bool
-    """Whether it holds reasoning."""
+    content_hash: int
+    """A hash of content and tool calls, comparable within one process."""
+    has_reasoning: bool
     size: int
-    """About how many characters it has."""
+    """The approximate number of characters."""
 
-    def repeats(self, other: Said) -> bool:
-        """Whether both say the same; how much of the thinking is left is another question."""
-        return self.role == other.role and self.words == other.words
+    def says_same(self, other: MessageDigest) -> bool:
+        """Return whether role and content are equal. Reasoning is not compared."""
+        return self.role == other.role and self.content_hash == other.content_hash
 
 
-History: TypeAlias = tuple[Said, ...]
+History: TypeAlias = tuple[MessageDigest, ...]
 
 
 def history_of(body: Mapping[str, Any], dialect: Dialect = VLLM) -> History:
-    """What a chat request says: its tools, as they stand in the prompt too, and its messages."""
+    """Return the digests of a chat request: one for its tools, which are part of the prompt, and one per message."""
     tools = body.get("tools")
-    declared = [Said("tools", hash(orjson.dumps(tools)), False, 0)] if tools else []
-    return (*declared, *(said_in(message, dialect) for message in body["messages"]))
+    declared = [MessageDigest("tools", hash(orjson.dumps(tools)), False, 0)] if tools else []
+    return (*declared, *(digest_of(message, dialect) for message in body["messages"]))
 
 
-def said_in(message: Mapping[str, Any], dialect: Dialect = VLLM) -> Said:
-    """A message of a request, or of an answer, which comes back the same."""
+def digest_of(message: Mapping[str, Any], dialect: Dialect = VLLM) -> MessageDigest:
+    """Return the digest of a message. An answer and its copy in a later request have equal digests."""
     role = str(message.get("role"))
     content, calls = message.get("content"), message.get("tool_calls")
     thinks = bool(reasoning_in(message))
@@ -53,17 +52,17 @@ def said_in(message: Mapping[str, Any], dialect: Dialect = VLLM) -> Said:
         thinks, content = thinks or bool(thinking.blocks), thinking.answer
     text = content if isinstance(content, str) else orjson.dumps(content).decode() if content else ""
     called = orjson.dumps([call.get("function") for call in calls]).decode() if calls else ""
-    return Said(role, hash((text, called)), thinks, len(text) + len(called))
+    return MessageDigest(role, hash((text, called)), thinks, len(text) + len(called))
 
 
 def reasoning_in(message: Mapping[str, Any]) -> str:
-    """The reasoning in a message's own field."""
+    """Return the text of a message's reasoning field, or an empty string."""
     reasoning = message.get("reasoning") or message.get("reasoning_content")
     return reasoning if isinstance(reasoning, str) else ""
 
 
-def thoughts_in(messages: Iterable[Mapping[str, Any]], dialect: Dialect = VLLM) -> list[str]:
-    """All reasoning in the assistant's messages of a request."""
+def reasoning_texts(messages: Iterable[Mapping[str, Any]], dialect: Dialect = VLLM) -> list[str]:
+    """Return all reasoning texts in the assistant messages of a request."""
     thoughts: list[str] = []
     for message in messages:
         if message.get("role") != "assistant":
@@ -74,14 +73,14 @@ def thoughts_in(messages: Iterable[Mapping[str, Any]], dialect: Dialect = VLLM) 
     return [thought.strip() for thought in thoughts if thought.strip()]
 
 
-def repeated(old: Sequence[Said], new: Sequence[Said]) -> int:
-    """How many messages the two have in common from the start."""
+def common_prefix_length(old: Sequence[MessageDigest], new: Sequence[MessageDigest]) -> int:
+    """Return the length of the common prefix of two histories."""
     pairs = zip(old, new, strict=False)
     return next(
-        (place for place, (was, now) in enumerate(pairs) if not was.repeats(now)), min(len(old), len(new))
+        (place for place, (was, now) in enumerate(pairs) if not was.says_same(now)), min(len(old), len(new))
     )
 
 
-def is_one_conversation(old: Sequence[Said], new: Sequence[Said]) -> bool:
-    """Whether they begin alike, with more than instructions and tools."""
-    return any(said.role not in _PREAMBLE for said in old[: repeated(old, new)])
+def is_one_conversation(old: Sequence[MessageDigest], new: Sequence[MessageDigest]) -> bool:
+    """Return whether two histories share a prefix that holds more than instructions and tools."""
+    return any(said.role not in _PREAMBLE for said in old[: common_prefix_length(old, new)])

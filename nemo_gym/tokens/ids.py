@@ -1,8 +1,8 @@
-"""Sequences of token ids that grow turn by turn, and their fingerprints.
+"""Growing sequences of token ids, and their fingerprints.
 
-A conversation of 100,000 tokens is compared, extended and fingerprinted on every turn. So ids are kept as the bytes
-of little-endian 32-bit numbers, which compare at the speed of memory, and what has been hashed once isn't hashed
-again. Equal fingerprints mean equal ids: 64 bits of BLAKE2b.
+A conversation of 100,000 tokens is compared, extended and fingerprinted on every turn. Ids are stored as
+little-endian 32-bit numbers, which compare as fast as memory, and the hash is updated incrementally. Equal
+fingerprints mean equal ids (64 bits of BLAKE2b).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def encode_ids(ids: Sequence[int]) -> bytes:
-    """Ids as bytes. Raises ValueError for what is no list of ids: a token id is a whole number from 0 to 2^32 - 1."""
+    """Return ids as bytes. Raises ValueError unless `ids` is a list of integers from 0 to 2^32 - 1."""
     if not isinstance(ids, list | tuple):
         raise ValueError(f"not a list of token ids but a {type(ids).__name__}")
     try:
@@ -38,14 +38,14 @@ def decode_ids(encoded: bytes | bytearray) -> list[int]:
 
 
 def little_endian(numbers: array[_Number]) -> array[_Number]:
-    """The numbers in the other byte order where this machine's own is big-endian; changed in place."""
+    """Swap the bytes of `numbers` in place on a big-endian machine, and return it."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
 
 
 class IdSequence:
-    """Ids that are added to at the end only."""
+    """An append-only sequence of ids."""
 
     __slots__ = ("_encoded", "_hash")
 
@@ -54,7 +54,7 @@ class IdSequence:
         self._hash = hashlib.blake2b(encoded, digest_size=FINGERPRINT_BYTES)
 
     def __len__(self) -> int:
-        """The number of ids."""
+        """Return the number of ids."""
         return len(self._encoded) // ID_BYTES
 
     def extend(self, encoded: bytes) -> None:
@@ -63,19 +63,17 @@ class IdSequence:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that name these ids."""
+        """The hash of these ids: 16 hexadecimal digits."""
         return self._hash.hexdigest()
 
     def begins(self, encoded: bytes) -> bool:
-        """Whether `encoded` begins with these ids."""
+        """Return whether `encoded` begins with these ids."""
         return encoded.startswith(self._encoded)
 
     def shared(self, encoded: bytes) -> int:
-        """How many ids the two have in common from the start."""
+        """Return the length of the common prefix in ids, found by bisection."""
         ours, low, high = self._encoded, 0, min(len(self._encoded), len(encoded)) // ID_BYTES
-        while (
-            low < high
-        ):  # the first `low` ids are known to be equal, those beyond `high` are out of the question
+        while low < high:  # the first `low` ids are equal; the prefix is at most `high` ids long
             middle = (low + high + 1) // 2
             part = slice(low * ID_BYTES, middle * ID_BYTES)
             if ours[part] == encoded[part]:
@@ -85,7 +83,7 @@ class IdSequence:
         return low
 
     def encoded(self, start: int = 0, end: int | None = None) -> bytes:
-        """The ids from `start` up to `end` as bytes."""
+        """Return the ids from `start` up to `end` as bytes."""
         return bytes(self._encoded[start * ID_BYTES : None if end is None else end * ID_BYTES])
 
     def ids(self, start: int = 0, end: int | None = None) -> list[int]:

@@ -1,7 +1,7 @@
-"""The ledgers of all sessions that a model server talks with, in bounded room.
+"""The ledgers of all sessions of a model server, within a memory limit.
 
-A session is never announced as over to a model server. Those that have been silent for long are dropped, and when
-room runs out, those that have been silent longest forget their ids first.
+A model server is not notified when a session ends. Idle sessions are dropped after `idle_s`, and above the memory
+limit the least recently used sessions lose their ids first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IDLE_S = 3600.0
 
 
 class Ledgers:
-    """Ledgers by session."""
+    """Ledgers by session. `room_mb` limits the stored ids in megabytes; `idle_s` is in seconds."""
 
     def __init__(
         self, *, room_mb: float = 1024, idle_s: float = IDLE_S, clock: Callable[[], float] = sources.monotonic
@@ -33,7 +33,7 @@ class Ledgers:
         self._ids = 0
 
     def __len__(self) -> int:
-        """How many sessions there are."""
+        """Return the number of sessions."""
         return len(self._ledgers)
 
     @property
@@ -48,7 +48,7 @@ class Ledgers:
         *,
         ends_turn: bool = True,
     ) -> CallLink:
-        """Link a call that has ids to the session's earlier ones. One without a session has none."""
+        """Link a call to the earlier calls of its session. A call without a session has no earlier calls."""
         if session is None:
             return Ledger().add(capture, history, ends_turn=ends_turn)
         ledger = self._of(session)
@@ -59,15 +59,15 @@ class Ledgers:
         return link
 
     def add_masked(self, session: str | None) -> int:
-        """Count a call without ids; its number in the session."""
+        """Count a call without ids, and return its number in the session."""
         return 0 if session is None else self._of(session).add_masked()
 
     def continued(self, session: str | None, history: History) -> IdSequence | None:
-        """The ids of the conversation that a request goes on with, word for word."""
+        """Return the ids of the conversation that a request continues verbatim, or None."""
         return None if session is None else self._of(session).continued(history)
 
     def drop(self, session: str) -> None:
-        """Know nothing of a session that is over."""
+        """Remove a session."""
         ledger = self._ledgers.pop(session, None)
         self._touched.pop(session, None)
         if ledger is not None:
@@ -89,4 +89,4 @@ class Ledgers:
             ledger = self._ledgers[oldest]
             self._ids -= len(ledger)
             ledger.forget()
-            self._ledgers.move_to_end(oldest)  # so that those which still hold ids come first
+            self._ledgers.move_to_end(oldest)  # the next oldest ledger that holds ids comes first

@@ -1,7 +1,7 @@
-"""How many calls of a run are masked, and whether that is too many.
+"""The share of masked calls of a run, and its limit.
 
-A few answers with a NaN are an accident. Many are an engine or a setting that is wrong, and a trainer that is fed with
-what is left trains on a skewed sample, or on nothing, without an error.
+A few answers with a NaN are harmless. Many of them mean a wrong engine or setting; training on the remaining calls
+would use a biased sample, or none, without an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import output_of
 
 MOST_MASKED = 0.05
-"""The share of masked calls that a run may have, unless it is told otherwise."""
+"""The default limit for the share of masked calls of a run."""
 
 _REMEDIES: Mapping[str, str] = {
     MaskReason.RAW_LOGPROBS: "Start vLLM with --logprobs-mode processed_logprobs, or sample with temperature 1 and "
@@ -26,17 +26,17 @@ _REMEDIES: Mapping[str, str] = {
 }
 
 
-class MaskTally:
-    """Counts the calls of rows, without putting any ids together."""
+class MaskCounters:
+    """Counts the calls of rows without rebuilding ids."""
 
     def __init__(self) -> None:
         self.calls = 0
-        """Model calls whose tokens were asked for."""
+        """The number of model calls whose tokens were requested."""
         self.masked: Counter[str] = Counter()
-        """Those that can't be trained on, by reason."""
+        """The number of masked calls by reason."""
 
-    def note(self, row: Mapping[str, Any]) -> None:
-        """Take in a scored row."""
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count the calls of a scored row."""
         for item in output_of(row):
             record = item.get(RECORD_FIELD)
             if not isinstance(record, Mapping):
@@ -53,7 +53,7 @@ class MaskTally:
         return self.masked.total() / self.calls if self.calls else 0.0
 
     def excess(self, most: float) -> str | None:
-        """What is to be said when more than the share `most` is masked."""
+        """Return an error message if the share of masked calls is above `most`, or None."""
         if self.fraction <= most:
             return None
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.masked.most_common())
@@ -64,7 +64,7 @@ class MaskTally:
 
     @property
     def remedy(self) -> str:
-        """What to do about the most frequent reason."""
+        """The remedy for the most frequent reason."""
         reason = self.masked.most_common(1)[0][0] if self.masked else ""
         return _REMEDIES.get(
             reason, "Look at the engine's log; raise +max_masked_fraction to keep such a run."

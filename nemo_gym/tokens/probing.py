@@ -1,8 +1,8 @@
-"""What an engine must show before anybody trains on its tokens: three small requests, and what their answers prove.
+"""Three small requests that test whether an engine's tokens can be used for training.
 
-The first asks for ids and log-probabilities as every training call does. The other two ask for the first token's
-most likely candidates at two temperatures: an engine that tells the same log-probabilities for both tells those from
-before sampling (`raw`), not those of the distribution that it sampled from (`processed`).
+The first requests ids and log-probabilities, as every training call does. The other two request the most likely
+candidates for the first token at two temperatures. If both answers have the same log-probabilities, the engine
+reports values from before sampling (`raw`) and not those of the sampled distribution (`processed`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MESSAGES = [{"role": "user", "content": "Say something."}]
 _FEW_TOKENS = 4
 _CANDIDATES = 5
 _EQUAL = 1e-4
-"""Log-probabilities that differ by less were computed from the same numbers: kernels aren't exact to the bit."""
+"""Log-probabilities with a smaller difference count as equal, because kernels are not bit-exact."""
 _COOL, _WARM = 0.5, 1.0
 
 
@@ -28,19 +28,19 @@ class LogprobsMode(StrEnum):
     RAW = "raw"
     """From before temperature, penalties, top-k, top-p and grammars."""
     PROCESSED = "processed"
-    """Of the distribution that was sampled from."""
+    """Those of the sampled distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What probing showed."""
+    """The results of probing an engine."""
 
     masked: MaskReason | None = None
-    """Why an answer to a plain training request can't be trained on."""
+    """The reason why the answer to a plain training request cannot be trained on."""
     logprobs_mode: LogprobsMode | None = None
-    """None where the engine didn't show candidates that tell."""
+    """None if the candidates did not determine it."""
     reasoning_field: str | None = None
-    """Where answers hold their reasoning: `reasoning`, `reasoning_content` or `inline`; None where nothing told."""
+    """The field of reasoning in answers: `reasoning`, `reasoning_content` or `inline`; None if unknown."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -52,27 +52,27 @@ class Findings:
 
 
 def plain_request(limit_field: str) -> dict[str, Any]:
-    """A short request, to which the caller adds what every training request has."""
+    """Return a short request; the caller adds the fields of training requests."""
     return {"messages": _MESSAGES, limit_field: _FEW_TOKENS, "seed": 0}
 
 
 def candidate_requests(limit_field: str) -> list[dict[str, Any]]:
-    """The two requests that differ in their temperature only."""
+    """Return the two requests, which differ only in temperature."""
     common = {"messages": _MESSAGES, limit_field: 1, "seed": 0, "logprobs": True, "top_logprobs": _CANDIDATES}
     return [{**common, "temperature": temperature} for temperature in (_COOL, _WARM)]
 
 
 def findings_of(plain: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Findings:
-    """What the answers show; `candidates` is empty where the engine refused to list any."""
+    """Return the findings from the answers. `candidates` is empty if the engine refused to list candidates."""
     mode = logprobs_mode(*map(_candidates_in, candidates)) if len(candidates) == 2 else None
     return Findings(capture_chat(plain).masked, mode, _reasoning_field(plain))
 
 
 def logprobs_mode(cool: Mapping[str, float], warm: Mapping[str, float]) -> LogprobsMode | None:
-    """The mode that candidates with their log-probabilities at two temperatures prove.
+    """Return the mode, from the candidates' log-probabilities at temperatures 0.5 and 1, or None.
 
-    Between two candidates the difference of log-probabilities is divided by the temperature, so that it doubles from
-    1 to 0.5. Where all candidates are equally likely, or there is only one, nothing is proved.
+    Temperature divides the difference between two candidates' log-probabilities, so the difference doubles from 1 to
+    0.5. Equally likely candidates, or a single one, determine nothing.
     """
     shared = [token for token in cool if token in warm and _is_told(cool[token]) and _is_told(warm[token])]
     if len(shared) < 2:

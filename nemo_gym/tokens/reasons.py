@@ -1,4 +1,4 @@
-"""Why a call can't be trained on, and why a segment begins: the words that records and reports use."""
+"""The reasons for masking a call and for starting a segment, as records and reports name them."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from enum import StrEnum
 
 
 class MaskReason(StrEnum):
-    """Why nothing of a call is trained on. Its answer stands, its tokens are context at most."""
+    """The reason why no token of a call is trained on. The answer stays in the row; its tokens are context at most."""
 
     MISSING_TOKEN_IDS = "missing_token_ids"
-    """The engine gave no ids for the prompt or the answer."""
+    """The engine returned no ids for the prompt or the answer."""
     CONFLICTING_TOKEN_IDS = "conflicting_token_ids"
-    """It gave ids in two places, and they differ."""
+    """The engine returned different ids in two places."""
     INVALID_TOKEN_IDS = "invalid_token_ids"
-    """What it gave are no ids."""
+    """The values are not token ids."""
     SHORT_TOKEN_IDS = "short_token_ids"
-    """It counted another number of generated tokens than it gave ids."""
+    """The number of ids differs from the engine's count of generated tokens."""
     MISSING_LOGPROBS = "missing_logprobs"
     SHORT_LOGPROBS = "short_logprobs"
-    """Another number of log-probabilities than of generated ids."""
+    """The number of log-probabilities differs from the number of generated ids."""
     INVALID_LOGPROBS = "invalid_logprobs"
-    """A null, a NaN, an infinity, a number above 0, or the -9999 that stands for a missing one."""
+    """A null, a NaN, an infinity, a number above 0, or the sentinel -9999 for a missing value."""
     RAW_LOGPROBS = "raw_logprobs"
-    """The engine gives log-probabilities from before temperature, penalties and top-k, and these changed something."""
+    """The log-probabilities are from before temperature, penalties and top-k, and these changed the distribution."""
     MISSING_BASE = "missing_base"
-    """In a row: the record builds on a call that the row doesn't hold."""
+    """In a row: the record's base is not in the row."""
     DAMAGED_RECORD = "damaged_record"
-    """In a row: the record can't be read, or its ids aren't those that its fingerprint names."""
+    """In a row: the record cannot be parsed, or its ids do not match its fingerprint."""
 
 
 class SegmentReason(StrEnum):
-    """Why a prompt doesn't extend what was seen, so that it begins a segment of its own."""
+    """The reason why a prompt does not extend earlier ids and starts a new segment."""
 
     TEMPLATE_REWRITE = "template_rewrite"
-    """Nothing that was said has changed, but the chat template wrote it differently."""
+    """The messages are unchanged, but the chat template rendered them differently."""
     REASONING_DROPPED = "reasoning_dropped"
-    """Earlier reasoning is gone: the template or the agent left it out."""
+    """The template or the agent removed earlier reasoning."""
     RETOKENIZED = "retokenized"
-    """The same text, as other tokens."""
+    """The same text has other tokens."""
     COMPACTED = "compacted"
-    """The conversation goes on with a shorter history."""
+    """The conversation continues with a shorter history."""
     EDITED = "edited"
-    """The conversation goes on, and something that was said before has changed."""
+    """The conversation continues, and an earlier message has changed."""
     BRANCH = "branch"
-    """Another conversation, or another way to go on from an earlier point."""
+    """Another conversation, or another continuation from an earlier point."""
     UNLINKED = "unlinked"
-    """What came before is no longer held: the model server restarted, or ran out of room for it."""
+    """The earlier ids are no longer stored: the model server restarted, or dropped them at its memory limit."""
 
 
 DRIFT = frozenset(
     {SegmentReason.TEMPLATE_REWRITE, SegmentReason.REASONING_DROPPED, SegmentReason.RETOKENIZED}
 )
-"""All that was said is still said, only its tokens have changed."""
+"""Reasons with unchanged messages: only the tokens differ."""

@@ -1,9 +1,8 @@
-"""The record of one model call, as it travels: on the last item of the call's output, under `_ng_tokens`.
+"""The record of one model call, stored under `_ng_tokens` on the last output item of the call.
 
-A record says how the call was sampled and how its tokens follow from those of an earlier call, its *base*, so that
-ids travel and are stored once. Calls are named by the fingerprint of their whole sequence (prompt and generated
-ids): no numbering can clash when a server restarts or several models take part, and whoever puts the ids together
-again can prove that they are the same.
+A record holds the sampling fields of the call and the ids that it adds to an earlier call, its *base*, so that ids
+are sent and stored once. A call is identified by the fingerprint of its whole sequence (prompt and generated ids).
+Fingerprints stay unique across server restarts and several models, and verify the ids when they are rebuilt.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 
 RECORD_FIELD = "_ng_tokens"
-"""Where the record of a call is, on its last output item or its message."""
+"""The field of the record, on the last output item of a call or on its message."""
 CARRIED_FIELDS = frozenset({*TRAINING_FIELDS, RECORD_FIELD})
-"""What a model server adds to items and messages, and what goes back to no engine."""
+"""Fields that a model server adds to items and messages, and removes from requests to the engine."""
 CONTRACT_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-"""What trainers read: the whole prompt of every call, so that a rollout's size grows with the square of its turns."""
+"""The fields that trainers read. Each call repeats its whole prompt, so a row grows quadratically with its turns."""
 
 OUT_OF_SEQUENCE = "out_of_sequence"
-"""In a record: its call is left out of the contract's fields, because a trainer couldn't append its prompt."""
+"""In a record: the call is left out of the contract's fields, because its prompt does not extend the sequence."""
 
 PolicyVersion: TypeAlias = int | str
 
 
 class TokenForm(StrEnum):
-    """How ids are written on output items."""
+    """The form of ids on output items."""
 
     CONTRACT = "contract"
-    """In the three fields that trainers read. Calls after a drift don't fit there: theirs are packed."""
+    """The three fields that trainers read. Calls after a drift are packed."""
     PACKED = "packed"
-    """What is new in each call, compressed."""
+    """The new ids of each call, compressed."""
     LISTS = "lists"
-    """What is new in each call, as plain lists."""
+    """The new ids of each call, as plain lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,40 +48,35 @@ class CallRecord:
     """One model call."""
 
     call: int | None = None
-    """The number of the call in its session, masked ones included; None where ids weren't asked for."""
+    """The number of the call in its session, counting masked calls; None if ids were not requested."""
     masked: MaskReason | None = None
-    """Why nothing of it is trained on; then it has no ids."""
+    """The reason why the call has no ids and is not trained on."""
     sequence: str | None = None
     """The fingerprint of its prompt and generated ids."""
     base: str | None = None
-    """The call, by its fingerprint, with whose ids the prompt begins."""
+    """The fingerprint of the earlier call with whose ids the prompt begins."""
     kept: int = 0
-    """How many of the base's ids the prompt begins with."""
+    """The number of the base's ids with which the prompt begins."""
     reason: SegmentReason | None = None
-    """Why it begins a segment; None when it extends its base, or is the first."""
+    """The reason for a new segment; None if the call extends its base or is the first."""
     tokens: CallTokens | None = None
-    """`prompt` holds the ids that follow the `kept` ones. None when the call is masked."""
+    """The new ids: `prompt` holds those after the `kept` ones. None if the call is masked."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    """What the engine was asked for, as sent."""
+    """The sampling fields as sent to the engine."""
     finish: str | None = None
-    """How the generation ended, as `responses.FinishKind` has it."""
+    """A `responses.FinishKind`."""
     stop: int | str | None = None
     """The stop token or string that ended it."""
     policy_version: PolicyVersion | None = None
     """The policy's version when the call began."""
     policy_version_end: PolicyVersion | None = None
-    """Its version when the call ended, where that was another one."""
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether it can be trained on."""
-        return self.tokens is not None
+    """The policy's version when the call ended, if it had changed."""
 
     def to_wire(self, form: TokenForm, *, in_sequence: bool = True) -> dict[str, Any]:
-        """The value of `_ng_tokens`.
+        """Return the value of `_ng_tokens`.
 
-        In the form `contract` the ids stand in the contract's fields, of calls that are `in_sequence`: whose prompts
-        begin with all that was seen before. Those of others are packed, and say that they are left out there.
+        `in_sequence` is true if the prompt extends all earlier ids of the row. In the form `contract` the ids of such
+        calls are in the contract's fields; those of other calls are packed and marked `out_of_sequence`.
         """
         fields = {
             "call": self.call,
@@ -107,7 +101,7 @@ class CallRecord:
 
     @classmethod
     def linked(cls, capture: Capture, link: CallLink, **about: Any) -> CallRecord:
-        """The record of a call whose ids are known; `about` are the fields that describe it."""
+        """Return the record of a captured call. `about` holds its descriptive fields."""
         tokens = CallTokens(capture.prompt_ids[link.kept :], capture.generated_ids, capture.logprobs)
         return cls(
             call=link.call,
@@ -121,10 +115,10 @@ class CallRecord:
 
 
 def read_record(item: Mapping[str, Any], known: Container[str] = frozenset()) -> CallRecord | None:
-    """The record on an output item or message; None when there is none.
+    """Return the record on an output item or message, or None.
 
-    `known` are the calls that a record may build on. One in the contract's fields, which hold the whole prompt, builds
-    on none where its base isn't among them. A record that can't be read is masked: the row stays usable for all else.
+    `known` holds the fingerprints of possible bases. The contract's fields hold the whole prompt, so a record in them
+    whose base is not known is read without a base. A damaged record is returned as masked, so the row stays usable.
     """
     wire = item.get(RECORD_FIELD)
     if wire is None:
@@ -146,13 +140,13 @@ def read_record(item: Mapping[str, Any], known: Container[str] = frozenset()) ->
 
 
 def contract_tokens(item: Mapping[str, Any]) -> CallTokens | None:
-    """What stands in the contract's fields, with the whole prompt; None where nothing was generated."""
+    """Return the tokens in the contract's fields, with the whole prompt; None if no ids were generated."""
     prompt, generated, logprobs = (item.get(name) for name in CONTRACT_FIELDS)
     return CallTokens(prompt or [], generated, logprobs or []) if generated else None
 
 
 def fault_of_tokens(tokens: CallTokens) -> MaskReason | None:
-    """Why `tokens` can't be trained on, if they can't."""
+    """Return the defect that prevents training on `tokens`, or None."""
     try:
         encode_ids(tokens.prompt)
         encode_ids(tokens.generated)

@@ -1,4 +1,4 @@
-"""The calls in a rollout's row, in whatever form they are written, and the rewriting of one form as another."""
+"""Reads the calls in a rollout's row, in any form, and rewrites one form as another."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class _Call(NamedTuple):
 
 
 def calls_of(row: Mapping[str, Any]) -> list[CallRecord]:
-    """The records of the model calls in a row, as `segments_of` takes them; empty for a row without tokens.
+    """Return the records of the model calls in a row, for `segments_of`; empty for a row without tokens.
 
-    Rows of other gyms, which have the contract's fields alone, are linked by their ids.
+    Rows of other gyms, which have only the contract's fields, are linked by their ids.
     """
     return [call.record for call in _read_calls(output_of(row))]
 
 
 def output_of(row: Mapping[str, Any]) -> Sequence[Item]:
-    """The output items of a row's response; none where there is no response."""
+    """Return the output items of a row's response; empty without a response."""
     response = row.get("response")
     output = response.get("output") if isinstance(response, Mapping) else None
     return output if isinstance(output, list) and all(isinstance(item, Mapping) for item in output) else []
@@ -67,7 +67,7 @@ def _read_calls(output: Sequence[Item]) -> Iterator[_Call]:
 
 
 def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
-    """The record of a call that has the contract's fields and no record of ours."""
+    """Return the record of a call that has the contract's fields and no `_ng_tokens`."""
     tokens = contract_tokens(item)
     if tokens is None:
         return None
@@ -80,18 +80,18 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
 
 
 def with_contract_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """`row` with its first segment in the fields that trainers read; every other call keeps its ids packed.
+    """Return `row` with its first segment in the contract's fields and all other calls packed.
 
-    So what a trainer finds there is one sequence, each prompt beginning with all prompts and answers before it.
+    The contract's fields then hold one sequence: each prompt begins with all earlier prompts and answers.
     """
     return _rewritten(row, TokenForm.CONTRACT)
 
 
 def with_sequence_settled(row: dict[str, Any]) -> dict[str, Any]:
-    """`row` with those of its calls in the contract's fields that form one sequence; the same row if they do already.
+    """Return `row` with only one sequence in the contract's fields; the same object if that is already so.
 
-    A model server sees calls one by one, and not which of them an agent keeps: of several samples of one turn it takes
-    the first to be the one that counts, and of several conversations each.
+    A model server cannot see which of its calls an agent keeps. It writes the contract's fields for the first of
+    several samples of a turn, and for each of several conversations.
     """
     records = _records_in(row)
     begins = sum(record.get("sequence") is not None and record.get("base") is None for record in records)
@@ -101,13 +101,13 @@ def with_sequence_settled(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_trainers_read(row: dict[str, Any]) -> dict[str, Any]:
-    """`row` with its first segment in the contract's fields, however its ids are written; the same row if they are."""
+    """Return a row of any form with its first segment in the contract's fields; the same object if that is so."""
     is_packed = any("ids" in record for record in _records_in(row))
     return with_contract_fields(row) if is_packed else with_sequence_settled(row)
 
 
 def with_packed_tokens(row: Mapping[str, Any]) -> dict[str, Any]:
-    """`row` with the ids of every call packed, which makes its size linear in its turns."""
+    """Return `row` with the ids of every call packed; its size is linear in its turns."""
     return _rewritten(row, TokenForm.PACKED)
 
 

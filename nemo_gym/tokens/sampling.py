@@ -1,9 +1,8 @@
-"""How an answer was sampled, and when that makes an engine's raw log-probabilities wrong.
+"""The sampling fields of a request, and those that make an engine's raw log-probabilities wrong.
 
-An engine whose log-probabilities are `raw` tells those from before temperature, penalties, top-k and top-p. They are
-those of the sampling only where none of these changes anything. A grammar (a forced tool call, a JSON schema) is none
-of them: engines apply it before either. A record says that there was one, as a trainer that recomputes
-log-probabilities without it finds other numbers.
+`raw` log-probabilities are from before temperature, penalties, top-k and top-p. They equal those of the sampled
+distribution only if none of these changes it. A grammar (a forced tool call, a JSON schema) is applied before either
+kind. Records mention a grammar, because a trainer that recomputes log-probabilities without it gets other values.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PINNED: Mapping[str, Any] = {
     "min_p": 0.0,
     "repetition_penalty": 1.0,
 }
-"""What a training request says where nobody else does: else the model's `generation_config.json` decides unseen."""
+"""Defaults for training requests. Without them the engine would use the model's `generation_config.json`."""
 
 _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "temperature": (1,),
@@ -32,7 +31,7 @@ _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "bad_words": ([],),
     "allowed_token_ids": (),
 }
-"""What changes the distribution that is sampled from, and the values that don't."""
+"""Fields that change the sampled distribution, with the values that leave it unchanged."""
 
 _OTHERS = (
     "seed",
@@ -54,7 +53,7 @@ _GRAMMARS = (
 
 
 def sampling_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The sampling fields of a request as a record keeps them; of a grammar, only that there is one."""
+    """Return the sampling fields of a request for its record. A grammar is recorded only as `grammar: True`."""
     kept = {name: body[name] for name in (*_HARMLESS, *_OTHERS) if body.get(name) is not None}
     has_grammar = any(body.get(name) is not None for name in _GRAMMARS)
     if has_grammar or body.get("tool_choice") not in (None, "auto", "none"):
@@ -63,7 +62,7 @@ def sampling_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def distortions(body: Mapping[str, Any]) -> list[str]:
-    """The fields of a request that make the sampled distribution another than the policy's own."""
+    """Return the fields of a request that change the sampled distribution from the policy's own."""
     return [
         name
         for name, harmless in _HARMLESS.items()

@@ -1,7 +1,7 @@
-"""Segments: runs of tokens in which every call's prompt extends what stood before it, ready to train on.
+"""Segments: training sequences of calls in which every prompt extends all ids before it.
 
-Every sampled token belongs to exactly one segment. Where two calls go on from the same point, the second begins a
-segment of its own, in which the tokens of the first stand as context.
+Every sampled token is trained on in exactly one segment. If two calls continue from the same point, the second
+starts a new segment, which holds the shared tokens as context.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ class Segment:
 
     token_ids: list[int]
     loss_mask: list[int]
-    """1 where the policy sampled the token, 0 for all that it was given."""
+    """1 for tokens that the policy sampled, 0 for context."""
     logprobs: list[float | None]
-    """The natural logarithm of each sampled token's probability; None where nothing was sampled."""
+    """The natural logarithm of each sampled token's probability; None for context."""
     reason: SegmentReason | None
-    """Why it begins; None for the first one."""
+    """The reason why it starts; None for the first segment."""
     calls: tuple[int, ...]
-    """The places in the list of records of the calls that sampled in it."""
+    """The indices, in the list of records, of the calls that sampled in it."""
 
     @property
     def sampled(self) -> int:
-        """How many of its tokens the policy sampled."""
+        """The number of tokens that the policy sampled."""
         return sum(self.loss_mask)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A segment that calls are being added to."""
+    """A segment under construction."""
 
     end: Rebuilt
     reason: SegmentReason | None
     calls: list[int] = field(default_factory=list)
     spans: list[tuple[int, list[float]]] = field(default_factory=list)
-    """Where each call's generated ids begin, and their log-probabilities."""
+    """For each call, the start of its generated ids and their log-probabilities."""
 
 
 def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
-    """The segments of a rollout's calls, in the order in which they begin. Masked calls sample nothing.
+    """Return the segments of a rollout's calls, in order of their start. Masked calls contribute no sampled tokens.
 
-    Raises ValueError for records that don't belong together: read them with `rows.calls_of`, which masks such.
+    Raises ValueError for inconsistent records. `rows.calls_of` masks such records.
     """
     rebuilding = Rebuilding()
     segments: list[_Open] = []
@@ -58,7 +58,7 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
             continue
         fault = rebuilding.add(record)
         if fault is not None:
-            raise ValueError(f"call {place} can't be put together: {fault}")
+            raise ValueError(f"the ids of call {place} cannot be rebuilt: {fault}")
         assert record.sequence is not None
         call = rebuilding[record.sequence]
         segment = _extended(record, ends, rebuilding)
@@ -73,7 +73,7 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
 
 
 def _extended(record: CallRecord, ends: dict[str, _Open], rebuilding: Rebuilding) -> _Open | None:
-    """The open segment whose last call `record` extends; it can be extended once."""
+    """Return the open segment whose last call `record` extends. A segment is extended by one call only."""
     if record.base is None or record.kept != rebuilding[record.base].end:
         return None
     return ends.pop(record.base, None)
@@ -81,10 +81,10 @@ def _extended(record: CallRecord, ends: dict[str, _Open], rebuilding: Rebuilding
 
 def _reason(record: CallRecord, *, is_first: bool) -> SegmentReason | None:
     if is_first:
-        return None  # whatever it followed, the rollout doesn't hold it
+        return None  # the rollout holds no earlier call
     if record.reason is not None:
         return record.reason
-    # It extends a call that another one has extended before it, or comes out of nowhere.
+    # Another call has already extended its base, or it has no base.
     return SegmentReason.BRANCH if record.base is not None else SegmentReason.UNLINKED
 
 

@@ -1,7 +1,7 @@
-"""The exact prompt of a conversation's next turn: the ids that were seen, and after them the template's new ones.
+"""The exact prompt of a conversation's next turn: the earlier ids followed by the template's new ids.
 
-A chat template writes the whole history anew on every turn, and may write what the policy sampled as other tokens, or
-not at all. What follows the last answer is the template's business alone, so only that is taken from it.
+A chat template renders the whole history on every turn, and may render sampled text as other tokens or drop it. Only
+the ids after the last answer are taken from the rendered prompt.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _AFTER_END = 4
-"""How many ids a template writes at most between the end of a turn and the next turn, such as a newline."""
+"""Maximum number of ids, such as a newline, that a template writes between two turns."""
 
 
 def spliced(seen: Sequence[int], closed: Sequence[int], rendered: Sequence[int]) -> list[int] | None:
-    """`seen`, then what `rendered` has after the last answer; None where that place can't be told for sure.
+    """Return `seen` followed by the ids of `rendered` after the last answer; None if that position is uncertain.
 
-    `seen` ends with the token that ended the last answer. `rendered` is the template's prompt for the next turn, and
-    `closed` its prompt for the same messages up to that answer, without the opening of another turn. Turns are counted
-    by their end token, so that it doesn't matter what the template made of the turns themselves.
+    `seen` ends with the end token of the last answer. `rendered` is the template's prompt for the next turn, and
+    `closed` its prompt for the messages up to that answer, without a generation prompt. Turns are counted by their end
+    token, so the rendering of the turns themselves does not matter.
     """
     if not seen:
         return None

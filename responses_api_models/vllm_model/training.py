@@ -14,7 +14,7 @@ from nemo_gym.failures import InputError
 from nemo_gym.responses import Dialect, Finish, FinishKind
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, capture_chat
-from nemo_gym.tokens.histories import History, history_of, said_in, thoughts_in
+from nemo_gym.tokens.histories import History, digest_of, history_of, reasoning_texts
 from nemo_gym.tokens.ids import IdSequence
 from nemo_gym.tokens.ledgers import Ledgers
 from nemo_gym.tokens.linkage import CallLink, exact_reason
@@ -157,7 +157,7 @@ class CallRecorder:
         answer = call.chat["choices"][0]["message"]
         return (
             *history_of(call.body, self._dialect),
-            said_in({"role": "assistant", **answer}, self._dialect),
+            digest_of({"role": "assistant", **answer}, self._dialect),
         )
 
     async def _told_exactly(self, link: CallLink, call: EngineCall) -> CallLink:
@@ -167,7 +167,7 @@ class CallRecorder:
         seen, prompt = await self._text_of(link.divergence.seen), await self._text_of(link.divergence.prompt)
         if seen is None or prompt is None:
             return link
-        thoughts = thoughts_in(call.body["messages"], self._dialect)
+        thoughts = reasoning_texts(call.body["messages"], self._dialect)
         return replace(link, reason=exact_reason(seen, prompt, thoughts))
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.capture import Capture
-from nemo_gym.tokens.histories import History, Said, history_of, said_in, thoughts_in
+from nemo_gym.tokens.histories import History, MessageDigest, digest_of, history_of, reasoning_texts
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.ledgers import Ledgers
-from nemo_gym.tokens.linkage import MOST_TIPS, Ledger, exact_reason, reason_of
+from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, reason_of
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import segments_of
@@ -24,7 +24,10 @@ def captured(prompt: list[int], generated: list[int]) -> Capture:
 
 
 def said(*words: str) -> History:
-    return tuple(Said(role="user", words=hash(word), thinks=False, size=len(word)) for word in words)
+    return tuple(
+        MessageDigest(role="user", content_hash=hash(word), has_reasoning=False, size=len(word))
+        for word in words
+    )
 
 
 tokens = st.lists(st.integers(0, 3), min_size=1, max_size=4)
@@ -68,9 +71,9 @@ def test_the_longest_conversation_is_gone_on_with() -> None:
 
 def test_a_session_holds_a_bounded_number_of_conversations() -> None:
     ledger = Ledger()
-    for number in range(3 * MOST_TIPS):
+    for number in range(3 * MOST_LEAVES):
         ledger.add(captured([number], [number]), said(f"question {number}", "answer"))
-    assert len(ledger) == 2 * MOST_TIPS
+    assert len(ledger) == 2 * MOST_LEAVES
 
 
 def test_reasons_by_what_was_said() -> None:
@@ -95,8 +98,8 @@ def test_reasons_by_what_was_said() -> None:
 
 
 def test_reasoning_that_was_not_sent_back_is_the_reason() -> None:
-    thinking = (*said("question"), Said("assistant", 1, True, 5))
-    silent = (*said("question"), Said("assistant", 1, False, 5), *said("next"))
+    thinking = (*said("question"), MessageDigest("assistant", 1, True, 5))
+    silent = (*said("question"), MessageDigest("assistant", 1, False, 5), *said("next"))
     assert reason_of(thinking, silent) is SegmentReason.REASONING_DROPPED
 
 
@@ -122,8 +125,11 @@ def test_an_answer_is_recognised_when_it_comes_back() -> None:
         ({"content": "<think>hm</think>hi"}, {"content": "hi", "reasoning_content": "hm"}),
     ]
     for was, now in answers:
-        assert said_in({"role": "assistant", **was}).repeats(said_in({"role": "assistant", **now}))
-        assert said_in({"role": "assistant", **was}).thinks is said_in({"role": "assistant", **now}).thinks
+        assert digest_of({"role": "assistant", **was}).says_same(digest_of({"role": "assistant", **now}))
+        assert (
+            digest_of({"role": "assistant", **was}).has_reasoning
+            is digest_of({"role": "assistant", **now}).has_reasoning
+        )
 
 
 def test_tools_are_part_of_what_is_said() -> None:
@@ -137,7 +143,7 @@ def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
         {"role": "assistant", "content": "<think> inline </think>x", "reasoning": ""},
         {"role": "assistant", "content": "y", "reasoning_content": "field"},
     ]
-    assert thoughts_in(messages) == ["inline", "field"]
+    assert reasoning_texts(messages) == ["inline", "field"]
 
 
 # --- Room -------------------------------------------------------------------------------------------------------

@@ -48,9 +48,9 @@ def test_another_text_is_refused(text: str) -> None:
         unpack(text)
 
 
-def test_a_size_that_no_call_has_is_not_believed() -> None:
+def test_an_impossible_size_is_refused() -> None:
     claims_a_terabyte = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 40)
-    with pytest.raises(ValueError, match="size is not possible"):
+    with pytest.raises(ValueError, match="size in the header is impossible"):
         unpack(base64.b64encode(claims_a_terabyte).decode())
 
 

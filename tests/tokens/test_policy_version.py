@@ -14,7 +14,6 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.names import REPLICA_PORTS_KEY
-from nemo_gym.tokens._certificate import certificate_of
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.transport import Call, InMemoryTransport, Reply
@@ -35,7 +34,6 @@ async def test_every_call_is_stamped_with_the_version_that_it_began_with() -> No
         await talk.ask()
         talk.say("Go on.")
     assert [record.policy_version for record in calls_of(talk.row)] == [None, 7, 8]
-    assert certificate_of(calls_of(talk.row)).policy_versions == [7, 8]
 
 
 async def test_a_call_that_an_update_overtakes_has_both_versions() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.tokens._certificate import certificate_of
-from nemo_gym.tokens.masking import MaskTally
+from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, TokenForm, read_record
 from nemo_gym.tokens.rows import (
@@ -120,7 +119,7 @@ def test_defects_in_rows_of_other_gyms_are_masked(
 def test_a_row_without_tokens_has_no_calls(row: dict[str, Any]) -> None:
     assert calls_of(row) == []
     assert with_contract_fields(row) == row
-    assert certificate_of([]).masked_fraction == 0
+    assert MaskCounters().fraction == 0
 
 
 async def damaged(**changes: Any) -> list[CallRecord]:
@@ -171,36 +170,26 @@ def test_segments_refuse_records_that_do_not_belong_together() -> None:
 # --- Counting ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_certificate_counts_what_the_segments_hold() -> None:
-    row = await drifting_row()
-    found, certificate = segments(row), certificate_of(calls_of(row))
-    assert certificate.segments == len(found)
-    assert certificate.tokens == sum(len(segment.token_ids) for segment in found)
-    assert certificate.sampled == sum(segment.sampled for segment in found)
-    assert certificate.drifts.total() == len(found) - 1
-    assert certificate.to_json()["masked_fraction"] == 0
-
-
 async def test_masked_calls_are_counted_by_reason_and_in_every_form() -> None:
-    tally = MaskTally()
+    tally = MaskCounters()
     for form in TokenForm:
         ground = Ground(token_fields=form, engine={"faults": [{"do": "logprob_nan", "nth": 1}]})
         row = (await converse(ground, Random(3), "session")).row
-        assert certificate_of(calls_of(row)).masked == {"invalid_logprobs": 1}
-        tally.note(row)
+        assert [record.masked for record in calls_of(row) if record.masked] == ["invalid_logprobs"]
+        tally.add(row)
     assert tally.masked == {"invalid_logprobs": 3}
     calls = tally.calls
-    tally.note(foreign(([1, 2], [3], [-0.5])))
-    tally.note({"response": {"output": [{RECORD_FIELD: {"policy_version": 3}}, {"type": "message"}]}})
+    tally.add(foreign(([1, 2], [3], [-0.5])))
+    tally.add({"response": {"output": [{RECORD_FIELD: {"policy_version": 3}}, {"type": "message"}]}})
     assert tally.calls == calls + 1
 
 
 def test_a_run_with_too_many_masked_calls_says_which_and_what_to_do() -> None:
-    tally = MaskTally()
+    tally = MaskCounters()
     assert tally.excess(0.0) is None
     masked = {RECORD_FIELD: {"call": 0, "masked": "raw_logprobs"}}
     good = {RECORD_FIELD: {"call": 0, "sequence": "x"}}
-    tally.note({"response": {"output": [masked, *[good] * 9]}})
+    tally.add({"response": {"output": [masked, *[good] * 9]}})
     assert tally.fraction == 0.1
     assert tally.excess(0.1) is None
     message = tally.excess(0.05)

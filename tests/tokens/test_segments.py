@@ -74,6 +74,6 @@ def test_a_masked_call_samples_nothing() -> None:
         CallRecord(sequence=None, tokens=CallTokens([4], [5], [-0.5])),
     ],
 )
-def test_records_that_cannot_be_put_together_are_refused(record: CallRecord) -> None:
-    with pytest.raises(ValueError, match="call 1 can't be put together"):
+def test_inconsistent_records_are_refused(record: CallRecord) -> None:
+    with pytest.raises(ValueError, match="call 1 cannot be rebuilt"):
         segments_of([FIRST, record])

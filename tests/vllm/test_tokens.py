@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.responses_upstream import without_our_fields
-from nemo_gym.tokens._certificate import Certificate, certificate_of
+from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.rows import as_trainers_read, calls_of
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
@@ -70,8 +70,12 @@ async def roll_out_many(server: VLLMModel, **params: Any) -> list[dict[str, Any]
     return [await roll_out(server, str(number), **params) for number in range(4)]
 
 
-def certificate(rows: list[dict[str, Any]]) -> Certificate:
-    return certificate_of([record for row in rows for record in calls_of(row)])
+def calls_in(rows: list[dict[str, Any]]) -> list[CallRecord]:
+    return [record for row in rows for record in calls_of(row)]
+
+
+def segments_in(rows: list[dict[str, Any]]) -> list[Segment]:
+    return [segment for row in rows for segment in segments_of(calls_of(row))]
 
 
 def test_a_real_engine_is_found_trainable(vllm_url: str) -> None:
@@ -97,11 +101,11 @@ def test_logprobs_of_the_segments_are_the_models_own(
     """Without a forced tool call: its grammar takes part in the log-probabilities, and in no model's own."""
     server = server_at(vllm_url, exact_prompts=exact_prompts)
     rows = run(roll_out_many(server))
-    assert certificate(rows).masked_fraction == 0
+    assert not any(record.masked for record in calls_in(rows))
     for row in rows:
         assert read_as_nemo_rl(as_trainers_read(row))
-    segments = [segment for row in rows for segment in segments_of(calls_of(row))]
-    assert sum(segment.sampled for segment in segments) == certificate(rows).sampled > 0
+    segments = segments_in(rows)
+    assert sum(segment.sampled for segment in segments) > 0
     file = tmp_path / "segments.json"
     file.write_text(
         json.dumps(
@@ -117,14 +121,14 @@ def test_logprobs_of_the_segments_are_the_models_own(
 
 
 def test_exact_prompts_leave_fewer_segments(vllm_url: str) -> None:
-    rendered = certificate(
-        run(roll_out_many(server_at(vllm_url, exact_prompts=False), tool_choice="required"))
+    rows = run(roll_out_many(server_at(vllm_url, exact_prompts=False), tool_choice="required"))
+    rendered, exact_rows = (
+        len(segments_in(rows)),
+        run(roll_out_many(server_at(vllm_url), tool_choice="required")),
     )
-    exact = certificate(run(roll_out_many(server_at(vllm_url), tool_choice="required")))
-    sys.stdout.write(
-        f"segments of {exact.calls} calls: {rendered.segments} rendered, {exact.segments} exact\n"
-    )
-    assert exact.segments < rendered.segments
+    exact = len(segments_in(exact_rows))
+    sys.stdout.write(f"segments of {len(calls_in(exact_rows))} calls: {rendered} rendered, {exact} exact\n")
+    assert exact < rendered
 
 
 def test_weights_are_reloaded_with_a_new_version(vllm_url: str) -> None:
@@ -132,7 +136,7 @@ def test_weights_are_reloaded_with_a_new_version(vllm_url: str) -> None:
     answer = run(server.update_policy(PolicyUpdate(version=3, reload_weights=True)))
     assert answer["version"] == 3
     row = run(roll_out(server, "after"))
-    assert certificate([row]).policy_versions == [3]
+    assert {record.policy_version for record in calls_of(row)} == {3}
 
 
 def test_reloading_drops_what_the_old_weights_cached(vllm_url: str) -> None:

@@ -24,7 +24,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.stopping import Stop, first_of
-from nemo_gym.tokens.masking import MaskTally
+from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/")
@@ -38,7 +38,7 @@ class RunMetrics:
 
     def __init__(self) -> None:
         self._agents: dict[str, AgentMetrics] = {}
-        self.masks = MaskTally()
+        self.masks = MaskCounters()
         """The model calls in the rows, and those without tokens to train on."""
         self.notes: list[str] = []
         """Notes on the results."""
@@ -46,7 +46,7 @@ class RunMetrics:
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Take in a rollout that is settled."""
         if isinstance(result, Scored):
-            self.masks.note(result.row)
+            self.masks.add(result.row)
             record = RolloutRecord(
                 *planned.identity,
                 planned.attempt_index,
@@ -72,7 +72,7 @@ class RunMetrics:
 
     def note_row(self, row: Mapping[str, Any]) -> None:
         """Take in a stored row, scored or failed."""
-        self.masks.note(row)
+        self.masks.add(row)
         self._of(agent_of(row)).add(row)
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
