@@ -12,10 +12,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
 
 STILL_DUPLICATED = frozenset(
     {
-        "Dialect",
         "Engine",
         "Gym",
-        "Plan",
         "Policy",
         "Reply",
         "RunKeys",
