@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-vllm test-train example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -41,6 +41,13 @@ check: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+# A slice of every heavy suite: its environment resolves, its tests import, and the simulation plays twenty seeds.
+test-slices: .venv/.dev
+	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm
+	bash tests/train/install.sh resolve $(BIN)
+	bash tests/vllm/install.sh resolve $(BIN)
+	$(BIN)/python -m simulation +seeds=20
 
 test-vllm: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/vllm/run.sh

