@@ -77,7 +77,7 @@ class Exchange:
         """Await `awaited`. When the client disconnects, cancel it and raise ClientLeft."""
         watch = DisconnectWatch(self._receive, self._send)
         await watch.run(awaited)
-        if watch.has_left:
+        if watch.has_disconnected:
             raise ClientLeft
 
     async def until_left(self) -> NoReturn:

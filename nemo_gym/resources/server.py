@@ -96,7 +96,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     def new_sessions(self) -> SessionRegistry:
         return SessionRegistry(idle_s=self.config.session_idle_s)
 
-    def chores(self) -> Iterable[Coroutine[Any, Any, None]]:
+    def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         yield sweep_abandoned(self.middleware.access.sessions, self.close_session)
         if self._in_worker is not None:
             yield self.warm_workers()

@@ -1,0 +1,15 @@
+"""Being called: the app, routes, middleware and sessions that all servers share.
+
+Every request passes the middleware (token, session, deadline, error envelopes), whether it arrives over a socket or in
+memory. The room builds on `transport` and `config`; uvicorn and FastAPI do the rest.
+
+- `base`: the base classes of servers, and the server process
+- `app`, `routes`: the FastAPI app and its direct routes
+- `middleware`: the steps around every handler
+- `sessions`: open sessions, signed cookies, and the sweeper
+- `disconnects`: cancels handlers whose client disconnects
+- `listening`: the settings for uvicorn
+- `rows`, `json_response`: request models, and responses made of JSON bytes
+- `rollout_paths`: a rollout's id in the URL path
+- `garbage`: settings for the garbage collector
+"""

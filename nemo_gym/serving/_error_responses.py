@@ -1,4 +1,4 @@
-"""Failures as answers: every error of a server has the same JSON envelope (`Failure.to_wire`)."""
+"""Error responses: every error of a server has the same JSON envelope (`Failure.to_wire`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def error_response(error: Exception, server: str, boundary: Boundary) -> JsonResponse:
-    """The response of `server` to a request whose handler raised `error`."""
+    """Build the response of `server` to a request whose handler raised `error`."""
     failure = error.failure if isinstance(error, GymError) else _failure_of(error, server, boundary)
     if failure.peer is None:
         failure = replace(failure, peer=server)
@@ -23,7 +23,7 @@ def error_response(error: Exception, server: str, boundary: Boundary) -> JsonRes
 
 
 def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
-    """The failure of an unexpected exception. One that holds an upstream's failure passes it on with its root cause."""
+    """Convert an unexpected exception. An upstream's failure inside it is passed on with its root cause."""
     upstream = getattr(error, "response_content", None)
     if isinstance(upstream, bytes | str) and upstream:
         try:
@@ -44,7 +44,7 @@ def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
 
 
 def _retry_headers(failure: Failure) -> dict[str, str]:
-    """Headers for clients that retry by status alone, as OpenAI's do: whether and when to."""
+    """Return the retry headers for clients that decide by the status alone, such as OpenAI's."""
     if not failure.retryable:
         return {"x-should-retry": "false"}
     if failure.retry_after_s is None:

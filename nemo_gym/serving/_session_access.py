@@ -1,4 +1,4 @@
-"""Which session a request acts in, and whether it may: the run's token, the session header, the signed cookie."""
+"""Access control of sessions: the run's token, the session header, and the signed cookie."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, Reque
 from nemo_gym.transport.control import CONTROL_ROUTES
 
 Headers = Mapping[bytes, bytes]
-"""Headers of a request as ASGI has them, names in lower case."""
+"""Request headers in ASGI form, names in lower case."""
 RawHeader = tuple[bytes, bytes]
 
 OPENING_ROUTES = frozenset({"/seed_session", "/reset"})
 EXCLUSIVE_ROUTES = OPENING_ROUTES | {"/close_session", "/close"}
-"""Routes that set up or free what a session holds. They hold its lock alone, and answer for a closed session too."""
+"""Routes that open or close a session. They hold its lock exclusively, and also work for a closed session."""
 _SESSION, _TOKEN, _INCARNATION = SESSION_HEADER.encode(), TOKEN_HEADER.encode(), INCARNATION_HEADER.encode()
 _NAMED_SESSION = f"a session named in {SESSION_HEADER}"
 
@@ -32,13 +32,13 @@ class AccessRefusal(GymError):
 
 
 class SessionRefusal(GymError):
-    """The session is lost or over; a new attempt, which has a session of its own, may succeed."""
+    """The session is lost or closed; a new attempt, which has its own session, may succeed."""
 
     boundary = Boundary.VERIFIER
 
 
 class Admission(NamedTuple):
-    """The session of a request, and the headers that its response gets."""
+    """The session of a request, and the headers to add to the response."""
 
     session: str
     response_headers: tuple[RawHeader, ...]
@@ -52,15 +52,15 @@ class SessionAccess:
     cookies: SessionCookies
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     token: str | None = None
-    """The run's token; None outside of a run, where no request needs it."""
-    boot: str = field(default_factory=lambda: sources.hex_id()[:12])
-    """Names this process's life, so that a caller notices a restart that lost its session."""
+    """The run's token; None outside of a run, where no route requires it."""
+    incarnation: str = field(default_factory=lambda: sources.hex_id()[:12])
+    """The id of this process, so that a caller notices a restart that lost its session."""
     authenticates_sessions: bool = False
-    """Whether a session header needs the run's token, and a cookie that this run didn't sign is refused. Other
-    servers use a session as a name only, and ignore foreign cookies."""
+    """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
+    servers use the session as a name only and ignore foreign cookies."""
 
     def admit(self, path: str, headers: Headers) -> Admission:
-        """Raises `AccessRefusal`, and `SessionRefusal` where this process has lost the session by a restart."""
+        """Return the session of a request. Raises `AccessRefusal`; `SessionRefusal` after a restart of this process."""
         session: str | None = None
         if _SESSION in headers:
             session = headers[_SESSION].decode("latin-1")
@@ -71,21 +71,21 @@ class SessionAccess:
         if session is None and b"cookie" in headers:
             session = self._session_of_cookie(headers[b"cookie"].decode("latin-1"))
             if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
-                session = None  # an old cookie opens a new session, not the closed one
+                session = None  # an old cookie opens a new session and not the closed one
         is_new = session is None
         if session is None:
             session = sources.hex_id()
-        boot = headers.get(_INCARNATION)
-        if boot is not None and boot != self.boot.encode():
+        incarnation = headers.get(_INCARNATION)
+        if incarnation is not None and incarnation != self.incarnation.encode():
             raise self._lost(session)
         if path == "/seed_session":
-            return Admission(session, (self._cookie(session), (_INCARNATION, self.boot.encode())))
+            return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if is_new else ())
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any]:
-        """The data behind `request.session`. Raises `SessionRefusal` for a session that is over."""
+        """Return the data behind `request.session`. Raises `SessionRefusal` for a closed session."""
         sessions, session = self.sessions, context.session
-        if path in OPENING_ROUTES and sessions.was_called_off(session):
+        if path in OPENING_ROUTES and sessions.was_closed_before_opening(session):
             raise self._closed(session)
         if path == "/seed_session":
             return self._open(context)
@@ -94,7 +94,7 @@ class SessionAccess:
         return sessions.data(session)
 
     def keep(self, context: RequestContext, data: dict[str, Any]) -> None:
-        """Open the request's session with `data`, where its handler has put something into it."""
+        """Open the request's session with `data`, if the handler stored something in it."""
         if len(data) > 1 and not self.sessions.is_closed(context.session):
             self._open(context).update(data)
 
@@ -105,10 +105,10 @@ class SessionAccess:
     def _check_token(self, headers: Headers, purpose: str) -> None:
         if self.token is not None and not hmac.compare_digest(headers.get(_TOKEN, b""), self.token.encode()):
             raise AccessRefusal(
-                f"{purpose} of `{self.server_name}` needs the run's token",
+                f"{purpose} of `{self.server_name}` requires the run's token",
                 code="token_required",
                 status=401,
-                remedy="Call it through a ServerClient of this run, or send the header x-ng-token.",
+                remedy="Call it with a ServerClient of this run, or send the header x-ng-token.",
             )
 
     def _cookie(self, session: str) -> RawHeader:

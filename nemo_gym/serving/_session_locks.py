@@ -1,7 +1,7 @@
 """A shared and exclusive lock per session: tool calls share it, opening and closing hold it alone.
 
-So a session's state is never freed under a call that works with it, although its agent may leave in the middle of a
-tool call, or before the session was open.
+So a session's state is never freed during a tool call, even if the agent disconnects in the middle of a call or before
+the session is open.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 CALLS_END_WITHIN_S = 3.0
-"""How long opening and closing wait for a session's calls, so that a call that hangs keeps no session open."""
+"""Seconds that opening and closing wait for the session's calls; a call that hangs does not keep the session open."""
 
 
 @dataclass(slots=True)
 class _SessionLock:
     calls: int = 0
-    """Holders that share the lock."""
+    """Holders of the shared lock."""
     exclusive: int = 0
-    """Requests that hold the lock alone, or wait to."""
+    """Requests that hold the exclusive lock or wait for it."""
     mutex: asyncio.Lock = field(default_factory=asyncio.Lock)
     call_ended: asyncio.Event | None = None
-    """Made by the request that waits for the calls."""
+    """Created by the request that waits for the calls."""
 
 
 class SessionLocks:
-    """The locks of one server's sessions; one exists only while it is held or waited for."""
+    """The session locks of one server; a lock exists only while a request holds it or waits for it."""
 
     def __init__(self) -> None:
         self._locks: dict[str, _SessionLock] = {}
@@ -37,7 +37,7 @@ class SessionLocks:
 
     @contextmanager
     def shared(self, session: str) -> Iterator[None]:
-        """The lock as a tool call holds it: it never waits."""
+        """Hold the shared lock, as tool calls do. It never waits."""
         lock = self._lock_of(session)
         lock.calls += 1
         try:
@@ -50,7 +50,7 @@ class SessionLocks:
 
     @asynccontextmanager
     async def exclusive(self, session: str) -> AsyncIterator[None]:
-        """The lock held alone: waits for earlier exclusive holders and, for a while, for the session's calls."""
+        """Hold the exclusive lock: wait for earlier exclusive holders and, at most 3 s, for the session's calls."""
         lock = self._lock_of(session)
         lock.exclusive += 1
         try:
@@ -81,4 +81,4 @@ async def _until_calls_end(lock: _SessionLock) -> None:
                 lock.call_ended.clear()
                 await lock.call_ended.wait()
     except TimeoutError:
-        return  # a call that hangs must not keep the session open
+        return  # proceed: a call that hangs must not keep the session open

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import InputError
@@ -26,8 +27,17 @@ class GymApp(FastAPI):
         self._request_middleware = middleware
         self.router.route_class = DirectRoute
         self.exception_handlers[RequestValidationError] = _answer_validation_error
-        self.exception_handlers[Exception] = _leave_to_middleware
         self._direct_table = DirectTable([])
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Build FastAPI's stack without its outermost layer, which would answer errors with plain text.
+
+        The gym's middleware answers them. A handler of the author for `Exception` keeps that layer.
+        """
+        outermost = super().build_middleware_stack()
+        if isinstance(outermost, ServerErrorMiddleware) and outermost.handler is None:
+            return outermost.app
+        return outermost
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -40,7 +50,7 @@ class GymApp(FastAPI):
             await super().__call__(scope, receive, send)
 
     def _direct_handler(self, scope: Scope) -> ASGIApp | None:
-        """The handler of a direct route; None for other routes, and for apps with middleware of their author."""
+        """Return the handler of a direct route; None for other routes and for apps with their own middleware."""
         routes = self.router.routes
         if len(routes) != self._direct_table.routes:
             self._direct_table = DirectTable(routes)
@@ -49,8 +59,11 @@ class GymApp(FastAPI):
         return self._direct_table.handlers.get((scope["method"], scope["path"]))
 
     async def answer_error(self, request: Request, error: Exception) -> Response | None:
-        """The response of the app's exception handler for `error`; None where it has none."""
-        handler = self._exception_handler(error)
+        """Return the response of the app's exception handler for `error`; None without such a handler."""
+        handlers = self.exception_handlers
+        by_status = handlers.get(getattr(error, "status_code", None))
+        by_type = next((handlers[kind] for kind in type(error).__mro__ if kind in handlers), None)
+        handler = by_status or by_type
         if handler is None:
             return None
         answered = handler(request, error)
@@ -59,27 +72,9 @@ class GymApp(FastAPI):
         response: Response = answered
         return response
 
-    def _exception_handler(self, error: Exception) -> Any:
-        """The handler of the author for `error`, as Starlette looks it up."""
-        handlers = self.exception_handlers
-        by_status = handlers.get(getattr(error, "status_code", None))
-        by_type = next((handlers[kind] for kind in type(error).__mro__ if kind in handlers), None)
-        handler = by_status or by_type
-        return None if handler is _leave_to_middleware else handler
-
 
 async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
     failure = InputError("the request is not valid: " + "; ".join(problems), code="invalid_request").failure
     return JSONResponse(failure.to_wire(), status_code=422)
-
-
-class _NoResponse(Response):
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends nothing."""
-
-
-async def _leave_to_middleware(request: Request, error: Exception) -> Response:
-    """Keeps Starlette from answering "Internal Server Error": it raises the error again, and the middleware answers."""
-    return _NoResponse()

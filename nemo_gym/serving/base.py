@@ -1,4 +1,4 @@
-"""The base of all servers: a config, a server client, an app behind the middleware, and a process to run in."""
+"""The base classes of all servers: configuration, server client, app and middleware, and the server process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import secrets
 import socket
 import sys
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import uvicorn
+import uvloop
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 from starlette.types import ASGIApp
@@ -42,7 +43,7 @@ from nemo_gym.transport.server_client import (
 
 
 class BaseServer(BaseModel):
-    """A server object: `config` and `server_client`; state is set up in `model_post_init`."""
+    """A server object with `config` and `server_client`; subclasses set up their state in `model_post_init`."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -51,12 +52,12 @@ class BaseServer(BaseModel):
 
     @classmethod
     def load_config_from_global_config(cls) -> BaseRunServerInstanceConfig:
-        """This process's config of the class's own config type."""
+        """Return this process's configuration as the config type of the class."""
         given = bootstrap.current()
         if given is None:
             raise RuntimeError(
-                f"{cls.__name__} was started by hand; servers get their configuration from ng_run "
-                "(ng_run '+config_paths=[...]')"
+                f"{cls.__name__} was not started by ng_run, which passes a server its configuration; "
+                "start it with ng_run '+config_paths=[...]'"
             )
         return cls.config_of(given.server_name, given.global_config)
 
@@ -71,20 +72,20 @@ class BaseServer(BaseModel):
 
 
 class SimpleServer(BaseServer):
-    """A server with an app. Subclasses add their routes in `setup_webserver`."""
+    """A server with an app. Subclasses add routes in `setup_webserver`."""
 
     boundary: ClassVar[Boundary] = Boundary.AGENT
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset()
-    """Routes whose handlers are cancelled when the client leaves."""
+    """Routes whose handlers are cancelled when the client disconnects."""
     policy_paths: ClassVar[frozenset[str]] = frozenset()
-    """Routes in which the policy acts; no control route can be called from there."""
+    """Routes whose handlers run the policy; they cannot call control routes."""
     authenticates_sessions: ClassVar[bool] = False
-    """Whether a session needs the run's token or a signed cookie."""
+    """If True, a request can use a session only with the run's token or a signed cookie."""
     _loop_monitor: LoopMonitor | None = PrivateAttr(default=None)
 
     @cached_property
     def middleware(self) -> RequestMiddleware:
-        """The middleware of this server's app, made on first use."""
+        """The middleware of this server's app, created on first use."""
         return RequestMiddleware(
             self._new_access(), self.boundary, self.cancel_on_disconnect, self.policy_paths
         )
@@ -104,7 +105,7 @@ class SimpleServer(BaseServer):
         return SessionRegistry()
 
     def new_app(self) -> GymApp:
-        """An app with the routes that all servers have."""
+        """Create an app with the routes that all servers have."""
         app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
         self.add_common_routes(app)
         return app
@@ -131,58 +132,59 @@ class SimpleServer(BaseServer):
     def setup_webserver(self) -> FastAPI: ...
 
     def setup_session_middleware(self, app: FastAPI) -> None:
-        """Sessions for an app that an author made by hand; the app of `super().setup_webserver()` has them."""
+        """Add sessions to a FastAPI app of the author; the app of `super().setup_webserver()` has them."""
         if not isinstance(app, GymApp):
             app.add_middleware(_with_middleware, middleware=self.middleware)
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
-        """The server's life in its event loop, around the serving of requests."""
+        """Start and stop the server around the serving of requests."""
         await self.on_start()
-        chores = [asyncio.create_task(chore) for chore in self.chores()]
+        tasks = [asyncio.create_task(task) for task in self.background_tasks()]
         try:
             yield
         finally:
-            for chore in chores:
-                chore.cancel()
-            await asyncio.gather(*chores, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.before_stop()
             await self.on_stop()
 
-    def chores(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """What the server does beside answering, for as long as it lives."""
+    def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """Return coroutines that run beside the requests until the server stops."""
         return ()
 
     async def before_stop(self) -> None:
-        """What the server still owes to its clients when it stops."""
+        """Finish the work that clients still depend on. Runs before `on_stop`."""
 
     async def on_start(self) -> None:
-        """Runs in the server's event loop before it listens to anybody."""
+        """Run in the server's event loop before it accepts connections."""
 
     async def on_stop(self) -> None:
-        """Runs in the server's event loop when it stops."""
+        """Run in the server's event loop when it stops."""
 
     @contextmanager
     def monitored_loop(self) -> Iterator[None]:
-        """Within the block, handlers that hold the event loop are named in the log and in `GET /_ng/stats`."""
+        """Report handlers that block the event loop, in the log and in `GET /_ng/stats`."""
         self._loop_monitor = LoopMonitor(self.middleware.access.server_name)
         with self._loop_monitor:
             yield
 
     @classmethod
     def run_webserver(cls) -> None:
-        """Serve in this process until SIGTERM: what every `app.py` ends with."""
+        """Serve in this process until SIGTERM. Every `app.py` ends with this call."""
         config = cls.load_config_from_global_config()
         given = bootstrap.current()
         assert given is not None
         logging.basicConfig(
             level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
         )
-        _serve(lambda client: cls(config=config, server_client=client), given)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(lambda client: cls(config=config, server_client=client), given))
 
     @classmethod
     def standalone(cls, **config: Any) -> SimpleServer:
-        """A server outside any gym, for tests and notebooks: `host`, `port`, `entrypoint`, `name` are filled in."""
+        """Create a server outside of a gym, for tests and notebooks, with defaults for the required options."""
         config_type = cls.model_fields["config"].annotation
         assert config_type is not None
         values = {"host": "127.0.0.1", "port": 0, "entrypoint": "app.py", "name": cls.__name__, **config}
@@ -197,7 +199,7 @@ def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:
 
 
 def _worker_stats() -> list[dict[str, Any]]:
-    """How busy the worker processes are, in servers that have some."""
+    """Return the statistics of the worker pools, if the process has any."""
     workers = sys.modules.get("nemo_gym.processes.workers")
     return [asdict(stats) for stats in workers.shared_stats()] if workers is not None else []
 
@@ -206,24 +208,11 @@ async def _answer_ok() -> dict[str, str]:
     return {"status": "ok"}
 
 
-def _serve(make_server: Any, given: Bootstrap) -> None:
-    """Build the server inside its event loop and serve the inherited sockets until SIGTERM or SIGINT."""
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(_serve_async(make_server, given))
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-async def _serve_async(make_server: Any, given: Bootstrap) -> None:
+async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Bootstrap) -> None:
+    """Build the server and serve the inherited sockets until SIGTERM or SIGINT."""
     transport = process_transport()
     client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
-    server: SimpleServer = make_server(client)
+    server = make_server(client)
     app = server.setup_webserver()
     raise_file_limit()
     web = uvicorn.Server(web_config(app))

@@ -1,6 +1,6 @@
-"""Cancels a handler whose client leaves before it has the whole response.
+"""Cancels a handler when its client disconnects before the complete response.
 
-Most handlers end before a watch is worth its cost, so it begins with those that run for `WATCHED_AFTER_S`.
+Most handlers end before watching is worth its cost, so only handlers that run for `WATCHED_AFTER_S` are watched.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from collections.abc import Awaitable
 from starlette.types import Message, Receive, Send
 
 WATCHED_AFTER_S = 0.02
-"""How long a handler runs before its client is watched."""
+"""Seconds that a handler runs before its client is watched."""
 
 
 class DisconnectWatch:
-    """Stands between one handler and its client: the handler uses this `receive` and `send`."""
+    """Wraps `receive` and `send` of one request and watches for the client's disconnect."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
-        """`receive`: that of a request whose body has been read."""
+        """`receive` must belong to a request whose body has been read."""
         self._receive = receive
         self._send = send
         self._left = asyncio.Event()
         self._is_answered = False
 
     @property
-    def has_left(self) -> bool:
+    def has_disconnected(self) -> bool:
         return self._left.is_set()
 
     async def send(self, message: Message) -> None:
-        # A client that has its whole response may leave: the handler's work after it is not cancelled.
+        # After the complete response, a disconnect no longer cancels the handler.
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._is_answered = True
         await self._send(message)
 
     async def receive(self) -> Message:
-        """Waits until the client has left."""
+        """Wait until the client has disconnected."""
         await self._left.wait()
         return {"type": "http.disconnect"}
 
     async def run(self, handling: Awaitable[None]) -> None:
-        """Await `handling`; when the client leaves, cancel it and return."""
+        """Await `handling`; cancel it and return when the client disconnects."""
         handler = asyncio.current_task()
         assert handler is not None
         watcher: asyncio.Task[None] | None = None

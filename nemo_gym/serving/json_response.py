@@ -1,4 +1,4 @@
-"""A JSON response made of bytes that are JSON already."""
+"""A response whose body is JSON bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONTENT_TYPE = (b"content-type", b"application/json")
 
 
 class JsonResponse(Response):
-    """A JSON response without the header handling of Starlette's, which costs 3 µs: one is made for every call."""
+    """A JSON response that skips Starlette's header handling, which costs 3 µs per call."""
 
     def __init__(self, body: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self.status_code = status_code

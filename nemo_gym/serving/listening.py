@@ -1,4 +1,4 @@
-"""HTTP over sockets: uvicorn serves every app, the mock engine's too."""
+"""HTTP over sockets: uvicorn serves every app, including the mock engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 SERVER_KEEPALIVE_S = 75
-"""Longer than the client's pool keeps an idle connection, so that the server never closes one under a request."""
+"""Longer than clients keep an idle connection, so that the server never closes one during a request."""
 DRAIN_S = 1
 BACKLOG = 4_096
-"""Connections that may wait to be accepted: thousands of clients can come at the same moment."""
+"""Connections that may wait to be accepted: thousands of clients can connect at the same moment."""
 
 
 def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
-    """The settings that uvicorn serves an app with."""
+    """Return the uvicorn settings for `app`."""
     return uvicorn.Config(
         app,
         loop="none",
@@ -41,8 +41,8 @@ def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
 class Listener:
     """Serves an app on one socket in the running event loop.
 
-    It is uvicorn's protocol without `uvicorn.Server`, which installs signal handlers, wakes up ten times a second, and
-    stops in its own time; tests want none of these.
+    It uses uvicorn's protocol without `uvicorn.Server`, which installs signal handlers, wakes up ten times per second,
+    and does not bound the time to stop.
     """
 
     def __init__(self, app: ASGIApp, *, on_connection: Callable[[], None] | None = None) -> None:
@@ -52,7 +52,7 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
-        """Accept connections on `listening`, a bound socket, which is closed by `stop`."""
+        """Accept connections on the bound socket `listening`; `stop` closes it."""
         self._config.load()
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_protocol, sock=listening, backlog=BACKLOG)
@@ -63,7 +63,7 @@ class Listener:
         return HttpToolsProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
     async def stop(self, grace_s: float) -> None:
-        """Close the socket and cut the connections. Handlers that have not ended after `grace_s` are cancelled."""
+        """Close the socket and all connections. Handlers that still run after `grace_s` seconds are cancelled."""
         if self._server is not None:
             self._server.close()
         for connection in list(self.state.connections):

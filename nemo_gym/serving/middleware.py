@@ -1,13 +1,13 @@
-"""The middleware of every server: what each request passes before and after its handler, in this order.
+"""The middleware of every server. Each request passes these steps:
 
-1. The body is read whole (`request_body`); handlers of `cancel_on_disconnect` are cancelled when the client leaves
-   (`disconnects`).
-2. The request is counted; an exception becomes an error envelope (`error_responses`).
-3. The run's token and the session are checked (`session_access`), and the request's context is opened: session and
-   deadline travel with the calls that the handler makes (`context`).
-4. The session's lock is held (`session_locks`), and `request.session` holds its data.
+1. The complete body is read (`request_body`). Handlers of `cancel_on_disconnect` routes are cancelled when the client
+   disconnects (`disconnects`).
+2. The request is counted; an exception becomes an error envelope (`_error_responses`).
+3. The run's token and the session are checked (`_session_access`), and the request's context is set: calls of the
+   handler carry its session and deadline (`context`).
+4. The session's lock is acquired (`_session_locks`), and `request.session` gets the session's data.
 
-It is pure ASGI, so that requests over sockets (uvicorn) and through memory (`InMemoryTransport`) are the same to it.
+It is pure ASGI, so it handles requests over sockets (uvicorn) and in memory (`InMemoryTransport`) in the same way.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class RequestMiddleware:
     access: SessionAccess
     boundary: Boundary
     cancel_on_disconnect: frozenset[str] = frozenset()
-    """Paths whose handlers are cancelled when the client leaves."""
+    """Paths whose handlers are cancelled when the client disconnects."""
     policy_paths: frozenset[str] = frozenset()
-    """Paths whose handlers let the policy act."""
+    """Paths whose handlers run the policy."""
     stats: RequestStats = field(default_factory=RequestStats)
 
     async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have `app` handle a request. Raises nothing but cancellation."""
+        """Handle a request with `app`. Raises only `CancelledError`."""
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
@@ -114,10 +114,10 @@ class RequestMiddleware:
             current_context.reset(previous)
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
-        """Give the handler its `request.session`. Returns whether the session is open.
+        """Set `request.session`. Returns whether the session is open.
 
-        Data that a handler puts into a session that is not open would be gone by the next request. So the session is
-        opened with the response, whose cookie brings the client back to it.
+        Data that a handler stores in a session that is not open would be lost with the request. So the response opens
+        the session, and its cookie lets the client return to it.
         """
         access = self.access
         data = scope["session"] = access.data_for(scope["path"], context)
@@ -129,7 +129,7 @@ class RequestMiddleware:
     async def _send_error(
         self, error: Exception, scope: Scope, receive: Receive, responder: _Responder
     ) -> None:
-        """Answer with an envelope. A response that has begun is left unfinished, so that the client sees it broken."""
+        """Send an error envelope. A response that has begun stays incomplete, so that the client detects the error."""
         server = self.access.server_name
         if responder.status:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
@@ -138,7 +138,7 @@ class RequestMiddleware:
 
 
 class _Responder:
-    """The ASGI `send` of one request: adds headers to the response, and notes its status."""
+    """The ASGI `send` of one request: adds headers to the response and records its status."""
 
     __slots__ = ("_send", "before_response", "headers", "status")
 
@@ -160,7 +160,7 @@ class _Responder:
 
 
 def _deadline_of(headers: Headers) -> Deadline | None:
-    """The rollout's deadline. Raises `InputError` for one that is no finite number of seconds."""
+    """Return the rollout's deadline. Raises `InputError` unless it is a finite number of seconds."""
     given = headers.get(_DEADLINE)
     if given is None:
         return None

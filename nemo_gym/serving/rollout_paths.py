@@ -1,7 +1,7 @@
-"""A rollout's name in a URL, for harnesses that are given a base URL and can't be taught to send a header.
+"""A rollout's id in the URL path, for agent harnesses that accept a base URL but cannot send an extra header.
 
-`http://host:port/ng-rollout/<id>/v1/responses` is `/v1/responses` with the header `x-ng-session: <id>`. Only what
-stands below `/v1` can be reached that way.
+`http://host:port/ng-rollout/<id>/v1/responses` is `/v1/responses` with the header `x-ng-session: <id>`. Only routes
+below `/v1` are reachable that way.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PREFIXED = re.compile(
 
 
 def rollout_path_prefix(rollout_id: str | None, *, token_capture: bool = False) -> str:
-    """What goes before the path of a call in the rollout's name; empty without one.
+    """Return the path prefix for calls of a rollout; empty without a rollout.
 
-    `token_capture` spells the path as other gyms do that have to be asked for tokens; here it changes nothing.
+    `token_capture` adds a segment that other gyms use to request tokens; here it has no effect.
     """
     if not rollout_id:
         return ""
@@ -33,14 +33,14 @@ def rollout_path_prefix(rollout_id: str | None, *, token_capture: bool = False) 
 
 
 def apply_rollout_prefix(base_url: str, rollout_id: str | None, *, token_capture: bool = False) -> str:
-    """A server's root URL for calls in the rollout's name; without one, `base_url` as it is."""
+    """Return a server's root URL for calls of a rollout; without a rollout, `base_url` unchanged."""
     if not rollout_id:
         return base_url
     return base_url.rstrip("/") + rollout_path_prefix(rollout_id, token_capture=token_capture)
 
 
 def without_prefix(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The ASGI scope that a path with a rollout in it stands for; any other as it is."""
+    """Move the rollout's id from the path to the session header; other scopes are returned unchanged."""
     match = _PREFIXED.fullmatch(scope["path"])
     if match is None:
         return scope

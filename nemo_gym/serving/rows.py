@@ -1,4 +1,4 @@
-"""The bodies of `/run`, `/seed_session` and `/verify` as models that environment authors subclass."""
+"""Pydantic models for the bodies of `/run`, `/seed_session` and `/verify`, for authors to subclass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TaskT = TypeVar("TaskT", bound=BaseModel)
 
 
 class BaseRunRequest(BaseModel):
-    """A task row. Subclass it to name the verifier's fields, or allow extras to see them all."""
+    """A task row. Subclass it to declare the verifier's fields, or allow extra fields."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -23,7 +23,7 @@ class BaseRunRequest(BaseModel):
 
 
 class BaseVerifyRequest(BaseRunRequest):
-    """A task row and what the policy answered."""
+    """A task row and the policy's response."""
 
     response: Response
 
@@ -35,21 +35,21 @@ class BaseVerifyResponse(BaseVerifyRequest):
 
 
 class BaseMultiRewardVerifyResponse(BaseVerifyResponse):
-    """A score of several components; `reward` equals their sum."""
+    """A score with several components; `reward` equals their sum."""
 
     reward_components: dict[str, float]
 
 
 class BaseSeedSessionRequest(BaseModel):
-    """The body of `/seed_session` is the whole task row; subclass it to name the fields that are needed."""
+    """The body of `/seed_session`: the whole task row. Subclass it to declare the fields that you need."""
 
 
 class BaseSeedSessionResponse(BaseModel):
-    """Subclass it to hand something to the agent."""
+    """The response of `/seed_session`. Subclass it to pass data to the agent."""
 
 
 class ReverifyMode(StrEnum):
-    """Whether stored rollouts of an environment can be scored again without its sessions."""
+    """The support of an environment for scoring stored rollouts again, without sessions."""
 
     STATELESS = "stateless"
     UNSUPPORTED = "unsupported"
@@ -57,13 +57,13 @@ class ReverifyMode(StrEnum):
 
 
 def read_task(model: type[TaskT], metadata: Mapping[str, Any]) -> TaskT:
-    """The fields that a server reads from a task row. Raises `InputError` that names what is wrong."""
+    """Validate the fields that a server reads from a task row. Raises `InputError` that lists all problems."""
     try:
         return model.model_validate(metadata)
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, e['loc'])) or 'the row'}: {e['msg']}" for e in error.errors()]
         raise InputError(
-            f"the task row cannot be played: {'; '.join(problems)}",
+            f"the task row is not valid: {'; '.join(problems)}",
             code="invalid_row",
             param=problems[0].partition(":")[0],
             remedy="Correct it in the dataset.",

@@ -1,8 +1,8 @@
-"""Sessions of a resources server: open ones with their data, and the signed cookie for clients that know no header.
+"""Sessions of a server: the open sessions with their data, and signed session cookies.
 
-Identity belongs to the caller: the id arrives in a header (or in the cookie of an earlier answer) and is minted
-here only when there is neither. Opening and closing are idempotent. What nobody closes is swept: a session whose
-rollout is past its deadline, and one without a deadline that nobody has used for hours.
+The caller chooses the session id and sends it in a header, or in the cookie of an earlier response; without either, the
+server creates one. Opening and closing are idempotent. A sweeper closes abandoned sessions: after the deadline of their
+rollout, or without a deadline after hours without a request.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 
 SESSION_ID_KEY = "session_id"
 IDLE_S = 6 * 3600.0
-"""How long a session without a deadline may be left alone."""
+"""Seconds without a request after which a session without a deadline is abandoned."""
 CLOSING_TAKES_S = 60.0
-"""How long after the rollout's deadline its agent may still close the session."""
+"""Seconds after the rollout's deadline in which the agent can still close the session."""
 SWEEP_EVERY_S = 10.0
 _SIGNATURE_BYTES = 16
 _CLOSED_REMEMBERED = 10_000
 
 
 class SessionCookies:
-    """Signs and reads the session cookie of one server, under the run's random key."""
+    """Signs and verifies the session cookie of one server with the run's random key."""
 
     def __init__(self, server_name: str, key: str) -> None:
         self.name = "ng_session_" + "".join(c if c.isalnum() or c in "_-" else "_" for c in server_name)
@@ -47,7 +47,7 @@ class SessionCookies:
         return f"{self.name}={self.sign(session)}; Path=/; HttpOnly; SameSite=Lax"
 
     def session_of(self, value: str) -> str | None:
-        """The session in a cookie's value, or None when it was not signed by this run."""
+        """Return the session in a cookie's value; None if this run did not sign it."""
         session, _, signature = value.rpartition(".")
         if session and hmac.compare_digest(signature.encode(), self._signature(session).encode()):
             return session
@@ -55,7 +55,7 @@ class SessionCookies:
 
 
 class SessionRegistry:
-    """The open sessions of one server process."""
+    """The sessions of one server process."""
 
     def __init__(self, *, idle_s: float = IDLE_S, clock: Callable[[], float] = sources.monotonic) -> None:
         self._idle_s = idle_s
@@ -64,20 +64,20 @@ class SessionRegistry:
         self._touched: dict[str, float] = {}
         self._until: dict[str, float] = {}
         self._closed: OrderedDict[str, bool] = OrderedDict()
-        """With whether they had been open."""
+        """Closed session → whether it had been open."""
         self.locks = SessionLocks()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def __contains__(self, session: str) -> bool:
-        """Whether the session is open."""
+        """Return whether the session is open."""
         return session in self._open
 
     def open(self, session: str, *, until: float | None = None) -> dict[str, Any]:
-        """The session's data; a session that is open already keeps its data, a closed one opens anew.
+        """Open the session and return its data. An open session keeps its data, a closed one starts empty.
 
-        `until`: the instant of its rollout's deadline, on this registry's clock.
+        `until`: the rollout's deadline on this registry's clock.
         """
         self._closed.pop(session, None)
         self._touched[session] = self._clock()
@@ -86,7 +86,7 @@ class SessionRegistry:
         return self._open.setdefault(session, {SESSION_ID_KEY: session})
 
     def data(self, session: str) -> dict[str, Any]:
-        """The data behind `request.session`; an unknown session has only its id and is not remembered."""
+        """Return the data behind `request.session`; an unknown session has only its id and is not stored."""
         data = self._open.get(session)
         if data is None:
             return {SESSION_ID_KEY: session}
@@ -94,7 +94,7 @@ class SessionRegistry:
         return data
 
     def close(self, session: str) -> bool:
-        """Close; False when it was not open."""
+        """Close the session. Returns whether it was open."""
         self._touched.pop(session, None)
         self._until.pop(session, None)
         was_open = self._open.pop(session, None) is not None
@@ -104,19 +104,19 @@ class SessionRegistry:
         return was_open
 
     def is_closed(self, session: str) -> bool:
-        """Whether the session was closed, as far back as that is remembered."""
+        """Return whether the session is among the last 10,000 closed ones."""
         return session in self._closed
 
-    def was_called_off(self, session: str) -> bool:
-        """Whether the session was closed before it was ever open: its opening was overtaken on the way."""
+    def was_closed_before_opening(self, session: str) -> bool:
+        """Return whether the close request arrived before the open request."""
         return self._closed.get(session) is False
 
     def names(self) -> list[str]:
-        """The open sessions."""
+        """Return the open sessions."""
         return list(self._open)
 
     def abandoned(self) -> list[str]:
-        """The open sessions that nobody will close any more."""
+        """Return the open sessions that no agent will close."""
         now = self._clock()
         return [session for session, touched in self._touched.items() if self._is_over(session, touched, now)]
 
@@ -126,7 +126,7 @@ class SessionRegistry:
 
 
 Close = Callable[[str], Awaitable[object]]
-"""Frees what a session holds."""
+"""Frees the state of a session."""
 
 
 async def sweep_abandoned(
@@ -136,19 +136,17 @@ async def sweep_abandoned(
     every_s: float = SWEEP_EVERY_S,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Close abandoned sessions, for ever."""
+    """Close abandoned sessions periodically, until cancelled."""
     while True:
         await sleep(every_s)
         abandoned = sessions.abandoned()
         if abandoned:
-            log.warning(
-                "%d sessions were abandoned and are closed, %s among them", len(abandoned), abandoned[0]
-            )
+            log.warning("closing %d abandoned sessions, %s among them", len(abandoned), abandoned[0])
         await close_sessions(sessions, abandoned, close)
 
 
 async def close_sessions(sessions: SessionRegistry, names: list[str], close: Close) -> None:
-    """Close those of `names` that are open. One that can't be freed is logged, and keeps no other open."""
+    """Close the open sessions of `names`. An error is logged and does not stop the others."""
     for session in names:
         if sessions.close(session):
             try:

@@ -173,11 +173,11 @@ async def test_a_verifier_that_raises_gives_a_failure_and_no_reward() -> None:
 
 async def test_a_server_that_restarted_in_between_is_noticed_and_nothing_is_made_up() -> None:
     gym = Gym([[call("add", '{"amount": 2}')], [text("two")]])
-    gym.environment.middleware.access.boot = "first-life"
+    gym.environment.middleware.access.incarnation = "first"
 
     async def seed_then_restart(*args: Any, **kwargs: Any) -> Any:
         reply = await original(*args, **kwargs)
-        gym.environment.middleware.access.boot = "second-life"
+        gym.environment.middleware.access.incarnation = "second"
         return reply
 
     original = gym.transport.send
