@@ -1,4 +1,4 @@
-"""Agent servers: the base class owns the episode (`/run`), an author writes the policy loop (`responses`)."""
+"""Agent servers: the base class runs the episode (`/run`); an author writes the policy loop (`responses`)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from nemo_gym.transport.context import current_context
 
 
 class BaseResponsesAPIAgentConfig(BaseRunServerInstanceConfig):
-    """The options every agent takes."""
+    """The options of all agents."""
 
     skip_verification: bool = False
-    """Leave out `verify`, and give every attempt `skip_verification_reward`."""
+    """Do not call `/verify`; every attempt gets `skip_verification_reward`."""
     skip_verification_reward: float = 0.0
     on_truncation: OnTruncation = OnTruncation.VERIFY
-    """What an attempt that was cut short is given: the verifier's reward, zero, or the verifier's reward with a mark
-    that keeps it out of training. A task row may say otherwise in a field of this name."""
+    """The reward of a truncated attempt: the verifier's, zero, or the verifier's with a mark that excludes the attempt
+    from training. A task row can override it with a field of the same name."""
 
 
 class BaseResponsesAPIAgent(BaseServer):
@@ -39,15 +39,14 @@ class BaseResponsesAPIAgent(BaseServer):
 
 
 class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, SimpleServer):
-    """An agent: override `responses`; the episode around it is the base class's `run`."""
+    """An agent: override `responses`; `run` of the base class runs the episode around it."""
 
     config: BaseResponsesAPIAgentConfig
     boundary: ClassVar[Boundary] = Boundary.AGENT
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/run", "/v1/responses"})
     policy_paths: ClassVar[frozenset[str]] = frozenset({"/v1/responses"})
-    authenticates_sessions: ClassVar[bool] = (
-        True  # an agent acts with the run's token: it must not lend it to a stranger
-    )
+    # An agent makes calls with the run's token, so a session without proof must not use it.
+    authenticates_sessions: ClassVar[bool] = True
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
@@ -60,15 +59,15 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
     async def responses(
         self, request: Request, response: HttpResponse, body: ResponseCreateParams = Body()
     ) -> Response:
-        """The policy loop: call the model and the tools until the attempt is over."""
+        """Run the policy loop: call the model and the tools until the attempt ends."""
 
     async def run(self, request: Request) -> HttpResponse:
-        """One attempt at the task row in the body: open the session, act, verify, close; the scored row."""
+        """Run one attempt at the task row in the body and return the scored row."""
         row = await drive_episode(self, request)
         return JsonResponse(orjson.dumps(row))
 
     async def act(self, episode: Episode) -> Act:
-        """The policy loop on plain data. By default it validates the row and calls `responses`."""
+        """Run the policy loop on plain data. By default, validate the row and call `responses`."""
         params = ResponseCreateParams.model_validate(episode.row["responses_create_params"])
         given: dict[str, Any] = {"request": episode.request, "response": HttpResponse(), "body": params}
         wanted = inspect.signature(self.responses).parameters
@@ -78,7 +77,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
 
     @property
     def resources_server_name(self) -> str:
-        """The resources server that opens, verifies and closes this agent's sessions."""
+        """The resources server of this agent's sessions. Raises `AgentError` if none is configured."""
         reference = getattr(self.config, "resources_server", None)
         if reference is None:
             raise AgentError(
@@ -90,29 +89,29 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
         return name
 
     def rollout_id_from_run(self, body: Any) -> str | None:
-        """The id of the attempt that is being run, which is its session; None outside of one."""
+        """Return the id of the current attempt, which is its session; None outside of an attempt."""
         context = current_context.get()
         return context.session if context is not None else None
 
     def url_path_for_run(self, url_path: str, body: Any) -> str:
-        """`url_path` as it is: calls by `server_client` carry the attempt's id by themselves."""
+        """Return `url_path` unchanged: `server_client` sends the attempt's id in a header."""
         return url_path
 
     def url_path_for_request(self, url_path: str, request: Request | None) -> str:
-        """As `url_path_for_run`, for code that has the request."""
+        """Do the same as `url_path_for_run`, for code that has the request."""
         return url_path
 
     def base_url_for_run(self, base_url: str, body: Any) -> str:
-        """A model server's root URL that stands for this attempt, for harnesses that make calls of their own."""
+        """Return a root URL that contains the attempt's id, for agent harnesses that make their own calls."""
         return apply_rollout_prefix(base_url, self.rollout_id_from_run(body))
 
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
-        """The base URL (ending in `/v1`) of a model server, for OpenAI clients; with an id, for that attempt."""
+        """Return a model server's base URL (ending in `/v1`) for OpenAI clients, optionally with an attempt's id."""
         block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
         return f"{apply_rollout_prefix(self.server_client._build_server_base_url(block), rollout_id)}/v1"
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
-        """The environment's metrics where it has some of its own, else the standard ones."""
+        """Return the environment's own metrics if it has any, else the standard ones."""
         reference = getattr(self.config, "resources_server", None)
         if reference is not None:
             reply = await self.server_client.post(reference.name, "/aggregate_metrics", json=body)

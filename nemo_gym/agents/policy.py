@@ -1,7 +1,7 @@
-"""The policy's side of an attempt: the conversation so far, and the model that carries it on.
+"""The policy of an attempt: the conversation so far, and the model that continues it.
 
-What agents are built from. A `Trajectory` keeps what was said, a `Policy` has the model answer it; the tools come
-from `nemo_gym.agents.tools`, the episode around it from `nemo_gym.episodes.driver`. All of it is plain JSON.
+Agents are built from these parts. A `Trajectory` keeps the conversation, and a `Policy` adds the model's answers;
+`nemo_gym.agents.tools` calls the tools, and `nemo_gym.episodes.driver` runs the episode. All data is plain JSON.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from nemo_gym.transport.server_client import ServerClient
 
 
 class Trajectory:
-    """The conversation of one attempt. Every item is encoded once, however many turns repeat it."""
+    """The conversation of one attempt. Every item is encoded once, although every turn sends all items."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = {name: value for name, value in params.items() if name != "input"}
         self._encoded = [orjson.Fragment(orjson.dumps(item)) for item in input_items(params["input"])]
         self._output: list[dict[str, Any]] = []
         self.last_answer: dict[str, Any] = {}
-        """What the model said last; empty before it said anything."""
+        """The model's last Responses object; empty before its first answer."""
         self._usage: dict[str, Any] | None = None
         self.steps = 0
-        """Model calls so far."""
+        """The number of model calls so far."""
 
     def request_body(self) -> bytes:
-        """The body of the next `POST /v1/responses`: the whole conversation, as text."""
+        """Return the body of the next `POST /v1/responses`: the whole conversation, without token ids."""
         return orjson.dumps({**self._params, "input": self._encoded})
 
     def add_answer(self, answer: dict[str, Any]) -> None:
-        """What the model said. Its tokens stay in the trajectory and don't travel back to the model."""
+        """Add the model's answer. Its token ids stay in the trajectory and are not sent back."""
         self.steps += 1
         self.last_answer = answer
         self._usage = add_usage(self._usage, answer.get("usage"))
@@ -49,7 +49,7 @@ class Trajectory:
         self._add(item, item)
 
     def add_user_message(self, text: str, **marks: Any) -> None:
-        """What somebody who is not the policy says. `marks` are kept in the trajectory; the model doesn't see them."""
+        """Add a user message. `marks` are extra fields for the trajectory, which are not sent to the model."""
         message = user_message(text)
         self._add({**message, **marks}, message)
 
@@ -58,7 +58,7 @@ class Trajectory:
         self._encoded.append(orjson.Fragment(orjson.dumps(sent)))
 
     def end(self, reason: EndReason) -> Act:
-        """The attempt as one Responses object: every turn in its output, the usage of all calls."""
+        """Return the attempt as one Responses object, with all turns in its output and the usage of all calls."""
         response = {**self.last_answer, "output": self._output, "usage": self._usage}
         if reason is EndReason.CONTEXT_OVERFLOW:
             response |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
@@ -66,7 +66,7 @@ class Trajectory:
 
 
 class Policy:
-    """The model server that answers a trajectory."""
+    """Continues a trajectory with the answers of a model server."""
 
     def __init__(self, client: ServerClient, model: str, trajectory: Trajectory) -> None:
         self._client = client
@@ -74,10 +74,10 @@ class Policy:
         self.trajectory = trajectory
 
     async def answer(self) -> dict[str, Any] | None:
-        """The model's next answer, which is added to the trajectory.
+        """Call the model and add its answer to the trajectory.
 
-        None when a conversation that the model has answered before no longer fits its context; one that never did
-        is a failure of the attempt, as every other failed call is (`GymError`).
+        Returns None when the conversation has outgrown the context after at least one answer. Every other failure,
+        including a first request that does not fit, raises `GymError`.
         """
         body = self.trajectory.request_body()
         reply = await self._client.post(self._model, "/v1/responses", data=body)
@@ -91,7 +91,7 @@ class Policy:
         return answer
 
     async def take_turn(self, tools: ToolClient, max_steps: int | None) -> EndReason:
-        """Call the model and the tools it asks for until it answers without a tool call.
+        """Call the model and the requested tools until the model answers without a tool call.
 
         `max_steps` counts the model calls of the whole trajectory.
         """
@@ -104,32 +104,32 @@ class Policy:
             calls = calls_in(answer)
             if not calls:
                 return EndReason.FINAL_ANSWER
-            for call in calls:  # in order: tools may share the session's state
+            for call in calls:  # sequentially, because tools may share the session's state
                 output = await tools.call(call["name"], call["arguments"])
                 self.trajectory.add_tool_output(call["call_id"], output)
         return EndReason.MAX_STEPS
 
 
 def read_answer(body: bytes, model: str) -> dict[str, Any]:
-    """The Responses object that a model server answered. Raises `AgentError` where it is none."""
+    """Parse the Responses object of a model server. Raises `AgentError` for any other body."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise AgentError(
-            f"`{model}` answered no JSON: {error}", code="malformed_answer", peer=model
+            f"`{model}` returned invalid JSON: {error}", code="malformed_answer", peer=model
         ) from error
     if not isinstance(answer, dict) or not isinstance(answer.get("output"), list):
-        raise AgentError(f"`{model}` answered no Responses object", code="malformed_answer", peer=model)
+        raise AgentError(f"`{model}` did not return a Responses object", code="malformed_answer", peer=model)
     return answer
 
 
 def calls_in(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The function calls of an answer, in their order."""
+    """Return the function calls of an answer, in order."""
     return [item for item in answer["output"] if item.get("type") == "function_call"]
 
 
 def input_items(given: str | Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The `input` of a task row as items."""
+    """Convert the `input` of a task row to a list of items."""
     return [user_message(given)] if isinstance(given, str) else list(given)
 
 
@@ -138,12 +138,12 @@ def user_message(text: str) -> dict[str, Any]:
 
 
 def without_tokens(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as text only, for those who neither sample nor train."""
+    """Remove token ids and log-probabilities from an item."""
     return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
 
 
 def add_usage(total: dict[str, Any] | None, usage: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The sum of two usages, details included; None where neither is known."""
+    """Add two usages, details included; None if both are unknown."""
     if usage is None or total is None:
         return total if usage is None else usage
     return add_counts(total, usage)

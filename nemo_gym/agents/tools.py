@@ -1,7 +1,7 @@
-"""The tools of a task: which the model may call, with which arguments, and how their answers read.
+"""The client for the tools of a task: it checks names and arguments and returns the tool's output as text.
 
-A model's tool name is untrusted: only a name that the task declares is called, only by its exact spelling, never
-one of the control routes. What the model got wrong comes back to it as a plain tool error.
+Tool names from a model are untrusted. Only a name that the task declares is called, in its exact spelling, and never a
+control route. An invalid call returns a tool error to the model.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ RESERVED_NAMES = frozenset(
     {route.lstrip("/") for route in CONTROL_ROUTES} | {"run", "reverify_mode", "reset", "step", "close", ""}
 )
 
-_NOT_THE_TOOLS = frozenset({"session_lost", "session_closed", "token_required"})
-"""Refusals that are no tool's answer: the attempt has failed."""
+_SESSION_FAILURES = frozenset({"session_lost", "session_closed", "token_required"})
+"""Failure codes that end the attempt instead of becoming the tool's output."""
 
 
 @lru_cache(maxsize=4096)
 def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """A validator for the JSON of a tool's parameters; None when the schema itself is not valid."""
+    """Return a validator for the JSON schema of a tool's parameters; None for an invalid schema."""
     try:
         return jsonschema_rs.validator_for(orjson.loads(schema))
     except (jsonschema_rs.ValidationError, ValueError):
@@ -37,7 +37,7 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
 
 
 class ToolClient:
-    """Calls the tools that a task declares, at one resources server."""
+    """Calls the tools that a task declares at one resources server."""
 
     def __init__(self, client: ServerClient, server: str, tools: Sequence[Mapping[str, Any]] | None) -> None:
         self._client = client
@@ -49,18 +49,18 @@ class ToolClient:
             name = str(tool.get("name"))
             if routed_path(name)[1:] in RESERVED_NAMES:
                 raise InputError(
-                    f"the task declares a tool named `{name}`, which is a route of the gym",
+                    f"the task declares a tool named `{name}`, which is a reserved route of the gym",
                     code="reserved_tool_name",
                     param=f"responses_create_params.tools[{index}].name",
                 )
             self._parameters[name] = tool.get("parameters") or {}
 
     async def call(self, name: str, arguments: str) -> str:
-        """The tool's answer as text, for the model to read. Raises `GymError` when no answer can be had.
+        """Call a tool and return its output as text for the model. Raises `GymError`.
 
-        An HTTP error of the tool itself is an answer (the model may have called it wrongly); a server that is
-        gone, has lost the session or can't be reached is not. A call whose connection broke has perhaps been
-        executed: it is not sent again, and the attempt fails as `ambiguous_delivery`.
+        An HTTP error of the tool itself is returned, because the model may have made an invalid call. An unreachable
+        server or a lost session raises. A call whose connection broke may have been executed: it is not retried, and
+        the attempt fails as `ambiguous_delivery`.
         """
         refusal = self._refusal(name, arguments)
         if refusal is not None:
@@ -69,7 +69,7 @@ class ToolClient:
         reply = await self._client.post(self._server, path, data=arguments or "{}")
         if not reply.ok:
             failure = failure_of_reply(reply.reply)
-            if failure is not None and failure.code in _NOT_THE_TOOLS:
+            if failure is not None and failure.code in _SESSION_FAILURES:
                 raise error_of(failure.passed_on_by(self._server))
             if failure is not None:
                 return tool_error(failure.message)
@@ -94,5 +94,5 @@ class ToolClient:
 
 
 def tool_error(message: str) -> str:
-    """A tool error as the model reads it."""
+    """Format a tool error for the model."""
     return orjson.dumps({"error": message}).decode()

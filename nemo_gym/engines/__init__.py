@@ -1,0 +1,11 @@
+"""Engines: the base classes of model servers, and the client for the inference engine behind them.
+
+A model server answers the Responses API, Chat Completions and Messages. The client chooses replicas, retries, and
+reports engine errors without secrets. The room builds on `serving`, `transport` and `responses`.
+
+- `engine`: the client for an engine with one or several replicas
+- `engine_model`: a model server on plain JSON, with streaming and recording
+- `model`: the typed base class that environments subclass
+- `openai_client`: the client for environments that call an OpenAI-compatible API themselves
+- `responses_upstream`: requests to upstreams that support the Responses API
+"""

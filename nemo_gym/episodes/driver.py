@@ -1,7 +1,7 @@
-"""The episode driver: open the session, let the policy act, verify, close; outcome, timing and usage recorded.
+"""The episode driver: it opens the session, runs the policy, verifies, and closes the session.
 
-The session is the attempt's id. It is closed on every path, cancellation included. A failure anywhere is raised
-with its root cause and never becomes a reward.
+It records outcome, timing and usage. The session id is the attempt's id. The session is closed on every path,
+cancellation included. A failure is raised with its root cause and never becomes a reward.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _CLOSE_TIMEOUT_S = 2.5
 _CLOSE_TRIES = 2
 _closings: set[asyncio.Task[None]] = set()
 _NOTHING_TO_CLOSE = frozenset({404, 405, 409})
-"""The server has no such route, or was restarted and has lost the session."""
+"""Statuses of a server without such a route, or of one that lost the session by a restart."""
 
 
 class EndReason(StrEnum):
-    """Why the policy loop ended."""
+    """The reason why the policy loop ended."""
 
     FINAL_ANSWER = "final_answer"
     TERMINATED = "terminated"
-    """The environment says that the episode is over."""
+    """The environment ended the episode."""
     USER_DONE = "user_done"
-    """The simulated user has nothing more to say."""
+    """The simulated user ended the conversation."""
     TRUNCATED = "truncated"
-    """The environment cut the episode short."""
+    """The environment truncated the episode."""
     MAX_STEPS = "max_steps"
     MAX_TURNS = "max_turns"
     MAX_OUTPUT_TOKENS = "max_output_tokens"
@@ -66,7 +66,7 @@ class EndReason(StrEnum):
 
     @classmethod
     def of_response(cls, response: Mapping[str, Any]) -> EndReason:
-        """The reason that a finished Responses object gives."""
+        """Return the reason in a finished Responses object."""
         details = response.get("incomplete_details")
         if not details:
             return cls.FINAL_ANSWER
@@ -75,14 +75,14 @@ class EndReason(StrEnum):
 
 
 class OnTruncation(StrEnum):
-    """What becomes of the reward of an attempt that was cut short: by its context, its budget or its steps."""
+    """The reward of an attempt that was truncated by its context, its token budget or its steps."""
 
     VERIFY = "verify"
-    """What there is of it is scored as if it were whole."""
+    """The verifier scores the truncated attempt."""
     ZERO = "zero"
-    """Its reward is 0; no verifier is asked."""
+    """The reward is 0, without a call of the verifier."""
     MASK = "mask"
-    """It is scored, and its row says in `_ng_masked` and `mask_sample` that trainers should leave it out."""
+    """The verifier scores it; `_ng_masked` and `mask_sample` in its row exclude it from training."""
 
 
 _COMPLETED = frozenset({EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.USER_DONE})
@@ -90,19 +90,19 @@ _COMPLETED = frozenset({EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.
 
 @dataclass(slots=True)
 class Act:
-    """What the policy did: a Responses object whose output holds every turn, and why it ended."""
+    """The result of the policy loop: a Responses object with all turns in its output, and the end reason."""
 
     response: dict[str, Any]
     end_reason: EndReason
     score: dict[str, Any] | None = None
-    """The `reward`, and what belongs to it, where the environment scored while it was played; None asks `/verify`."""
+    """The `reward` and other score fields, if the environment scored the steps; None to call `/verify`."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """What the agent adds to the scored row."""
+    """Fields that the agent adds to the scored row."""
 
 
 @dataclass(slots=True)
 class Episode:
-    """One attempt while it runs."""
+    """A running attempt."""
 
     row: dict[str, Any]
     request: Request
@@ -115,7 +115,7 @@ class Episode:
         return params
 
     def on_truncation(self, of_agent: OnTruncation) -> OnTruncation:
-        """What the row says about its truncation, or else its agent. Raises `InputError`."""
+        """Return the row's `on_truncation`, by default the agent's. Raises `InputError` for an unknown value."""
         stated = self.row.get("on_truncation", of_agent)
         try:
             return OnTruncation(stated)
@@ -124,12 +124,12 @@ class Episode:
                 f"the row's `on_truncation` is {stated!r}",
                 code="invalid_row",
                 param="on_truncation",
-                remedy=f"Give one of {', '.join(OnTruncation)}.",
+                remedy=f"Set it to one of {', '.join(OnTruncation)}.",
             ) from error
 
 
 class EpisodeOptions(Protocol):
-    """The options of an agent that an episode depends on."""
+    """The agent options that the driver reads."""
 
     skip_verification: bool
     skip_verification_reward: float
@@ -137,7 +137,7 @@ class EpisodeOptions(Protocol):
 
 
 class EpisodeAgent(Protocol):
-    """An agent as the episode driver uses it."""
+    """The interface of an agent for the episode driver."""
 
     @property
     def config(self) -> EpisodeOptions: ...
@@ -149,12 +149,12 @@ class EpisodeAgent(Protocol):
     def resources_server_name(self) -> str: ...
 
     async def act(self, episode: Episode) -> Act:
-        """The policy loop of one attempt."""
+        """Run the policy loop of one attempt."""
         ...
 
 
 async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]:
-    """The scored row of one attempt at the task row in `request`. Raises `GymError` when the attempt failed."""
+    """Run one attempt at the task row in `request` and return the scored row. Raises `GymError` if it fails."""
     episode = Episode(parse_row(await request.body()), request)
     on_truncation = episode.on_truncation(agent.config.on_truncation)
     started = sources.monotonic()
@@ -169,7 +169,7 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]
         **episode.row,
         **scored,
         **act.notes,
-        # What the policy read and wrote, as it was: a verifier's typed echo of it may differ in small ways.
+        # The original request and response: the verifier's typed copies may differ in details.
         "responses_create_params": episode.params,
         "response": act.response,
         "_ng_outcome": act.end_reason.outcome.value,
@@ -181,7 +181,7 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]
 
 
 class _Session:
-    """The session that the attempt plays in: open within the block, and closed whatever becomes of it."""
+    """The session of the attempt: open within the block, and always closed afterwards."""
 
     def __init__(self, agent: EpisodeAgent, episode: Episode) -> None:
         self._client = agent.server_client
@@ -203,7 +203,7 @@ class _Session:
 
 
 class _PolicyActing:
-    """Within the block no control route can be called: names in it may be a model's."""
+    """Blocks calls of control routes within the block: a called name may come from the model."""
 
     def __init__(self) -> None:
         self._context = current_context.get()
@@ -219,7 +219,7 @@ class _PolicyActing:
 
 
 def parse_row(body: bytes) -> dict[str, Any]:
-    """The task row in a `/run` body; raises `InputError` that names what is wrong with it."""
+    """Parse the task row in a `/run` body. Raises `InputError` for an invalid row."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -238,7 +238,7 @@ def parse_row(body: bytes) -> dict[str, Any]:
 async def _score(
     agent: EpisodeAgent, episode: Episode, act: Act, on_truncation: OnTruncation
 ) -> dict[str, Any]:
-    """The reward and what belongs to it. Raises `VerifierError` where nobody gave a finite one."""
+    """Return the reward and other score fields. Raises `VerifierError` without a finite reward."""
     if agent.config.skip_verification:
         return {"reward": agent.config.skip_verification_reward}
     is_truncated = act.end_reason.outcome is Outcome.TRUNCATED
@@ -266,9 +266,9 @@ async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, 
     try:
         verified = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise _no_reward(resources, f"its answer is not JSON: {error}") from error
+        raise _no_reward(resources, f"its response is not JSON: {error}") from error
     if not isinstance(verified, dict):
-        raise _no_reward(resources, "its answer is not a JSON object")
+        raise _no_reward(resources, "its response is not a JSON object")
     return verified
 
 
@@ -277,26 +277,25 @@ def _no_reward(resources: str, why: str) -> VerifierError:
         f"`{resources}` gave no reward: {why}",
         code="no_reward",
         peer=resources,
-        remedy="An environment must answer a finite number as `reward`.",
+        remedy="An environment must return a finite number as `reward`.",
     )
 
 
 async def close_quietly(client: ServerClient, server: str, path: str) -> None:
-    """Have `server` free what this session holds, also when the rollout's deadline has passed.
+    """Close the session at `server`, even after the rollout's deadline or when the attempt is cancelled.
 
-    It is done all the same when the attempt is cancelled meanwhile. A failure to do so is logged: the attempt's own
-    result stands, and the server's sweeper is the backstop.
+    A failure is only logged: the attempt keeps its result, and the server's sweeper closes the session later.
     """
     try:
-        await _close_and_tell(client, server, path)
+        await _close_and_log(client, server, path)
     except asyncio.CancelledError:
-        closing = asyncio.create_task(_close_and_tell(client, server, path))
-        _closings.add(closing)  # the event loop itself would forget it
+        closing = asyncio.create_task(_close_and_log(client, server, path))
+        _closings.add(closing)  # the event loop holds only a weak reference
         closing.add_done_callback(_closings.discard)
         raise
 
 
-async def _close_and_tell(client: ServerClient, server: str, path: str) -> None:
+async def _close_and_log(client: ServerClient, server: str, path: str) -> None:
     context = current_context.get()
     reset = current_context.set(
         RequestContext(context.session, None, context.incarnations) if context else None
@@ -310,7 +309,7 @@ async def _close_and_tell(client: ServerClient, server: str, path: str) -> None:
 
 
 async def _close(client: ServerClient, server: str, path: str) -> str | None:
-    """Why the session could not be closed; None where it is. Asked again where no answer comes: twice is once."""
+    """Close the session; retry after a timeout, because closing is idempotent. Returns the problem, or None."""
     for _ in range(_CLOSE_TRIES):
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
@@ -324,7 +323,7 @@ async def _close(client: ServerClient, server: str, path: str) -> str | None:
 
 
 def require_ok(reply: ServerReply, server: str, purpose: str) -> None:
-    """Raise the root cause of an error answer: the failure in it, or a `VerifierError` that quotes it."""
+    """Raise for an error reply: the failure in its envelope, or a `VerifierError` that quotes the body."""
     if reply.ok:
         return
     raise error_of(failure_of(reply, server, purpose))

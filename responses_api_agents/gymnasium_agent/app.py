@@ -1,4 +1,4 @@
-"""An agent for step-style environments: the model answers, the environment steps, until the episode is over."""
+"""An agent for step-style environments: the model answers and the environment steps until the episode ends."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class GymnasiumAgentConfig(BaseResponsesAPIAgentConfig):
     resources_server: ResourcesServerRef
     model_server: ModelServerRef
     max_steps: int = Field(default=10, ge=1)
-    """The most model calls in one attempt; an attempt that is cut by it counts as truncated."""
+    """The most model calls in one attempt; an attempt that reaches the limit is truncated."""
     reward: Literal["sum", "last"] = "sum"
-    """The attempt's reward: the sum of the rewards of its steps, or that of the last one."""
+    """The attempt's reward: the sum of the step rewards, or the last one."""
 
 
 class GymnasiumAgent(SimpleResponsesAPIAgent):
@@ -35,7 +35,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
     async def responses(
         self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
     ) -> NeMoGymResponse:
-        """One answer of the model: without a task row there is nothing to play."""
+        """Return one answer of the model. Without a task row there is no environment."""
         params = orjson.loads(body.model_dump_json(exclude_unset=True))
         answer = await Policy(self.server_client, self.config.model_server.name, Trajectory(params)).answer()
         return NeMoGymResponse.model_validate(answer)
@@ -76,7 +76,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
         return act
 
     def _end_reason(self, step: EnvStepResponse, answer: dict[str, Any], steps: int) -> EndReason | None:
-        """Why the episode is over; None while it goes on. A cut answer is stepped, so that to be cut is no way out."""
+        """Return the end reason; None while the episode continues. A truncated answer is stepped and scored, too."""
         if answer.get("incomplete_details"):
             return EndReason.of_response(answer)
         if step.terminated:

@@ -1,4 +1,4 @@
-"""A step-style environment as the agent meets it: `/reset`, `/step` and, where it is offered, `/close`."""
+"""The client of a step-style environment: `/reset`, `/step` and, if supported, `/close`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StepEnvironment:
         return opening
 
     async def step(self, answer: Mapping[str, Any]) -> EnvStepResponse:
-        """What comes of the model's answer. A step is sent again only where the environment can tell it has had it."""
+        """Send the model's answer. A step is retried only if the environment supports idempotent steps."""
         response = {**answer, "output": [without_tokens(item) for item in answer["output"]]}
         repeatable = self._offers.get("supports_step_idempotency") is True
         tag = {"_ng_step_request_id": uuid.uuid4().hex} if repeatable else {}
@@ -43,21 +43,23 @@ class StepEnvironment:
         )
 
     def tool_outputs(self, step: EnvStepResponse, answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Call id and output of each tool call in the answer. A call that the environment ignored gets an error,
-        because a conversation with an open call is one that engines refuse."""
+        """Return call id and output of each tool call in the answer.
+
+        A call that the environment ignored gets an error, because engines refuse a conversation with an open call.
+        """
         open_calls = {call["call_id"]: call["name"] for call in calls_in(answer)}
         given = step.info.get("tool_outputs") or []
         outputs = [(entry["call_id"], _text_of(entry["output"])) for entry in self._checked(given)]
         for call_id, _ in outputs:
             if open_calls.pop(call_id, None) is None:
                 raise self._malformed(
-                    "/step", f"`info.tool_outputs` answers {call_id!r}, which is no open call"
+                    "/step", f"`info.tool_outputs` has the call id {call_id!r}, which is not an open call"
                 )
         ignored = ((call_id, tool_error(f"{name} had no effect")) for call_id, name in open_calls.items())
         return [*outputs, *ignored]
 
     async def close(self) -> None:
-        """Call `/close` where the environment asked for it. The session is the episode driver's to close."""
+        """Call `/close` if the environment supports it. The episode driver closes the session."""
         if self._offers.get("supports_explicit_close") is True:
             await close_quietly(self._client, self._name, "/close")
 
@@ -83,7 +85,9 @@ class StepEnvironment:
 
     def _malformed(self, path: str, why: str) -> VerifierError:
         return VerifierError(
-            f"`{self._name}` answered {path} wrongly: {why}", code="malformed_step", peer=self._name
+            f"`{self._name}` returned an invalid response to {path}: {why}",
+            code="malformed_step",
+            peer=self._name,
         )
 
 

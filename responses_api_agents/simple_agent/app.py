@@ -1,4 +1,4 @@
-"""An agent that calls the model, then the tools it asks for, until it answers without a tool call."""
+"""An agent that calls the model and the requested tools until the model answers without a tool call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SimpleAgentConfig(BaseResponsesAPIAgentConfig):
     resources_server: ResourcesServerRef
     model_server: ModelServerRef
     max_steps: int | None = Field(default=None, ge=1)
-    """The most model calls in one attempt; an attempt that is cut by it counts as truncated."""
+    """The most model calls in one attempt; an attempt that reaches the limit is truncated."""
 
 
 class SimpleAgentRunRequest(BaseRunRequest):

@@ -1,4 +1,4 @@
-"""An agent that asks the model once and has its answer verified, tool calls and all: no tool is executed."""
+"""An agent that calls the model once. The verifier scores its answer with the tool calls; no tool is executed."""
 
 from __future__ import annotations
 

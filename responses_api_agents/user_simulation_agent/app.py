@@ -1,4 +1,4 @@
-"""An agent in a conversation: the policy answers, a second model plays the user, until the user is done."""
+"""An agent for conversations: the policy answers a user that a second model simulates, until the user ends it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class UserSimulationAgentConfig(BaseResponsesAPIAgentConfig):
     model_server: ModelServerRef
     user_model_server: ModelServerRef
     user_prompt: str = DEFAULT_PROMPT
-    """What the user's model is told. `{instructions}` and `{stop_token}` are filled in."""
+    """The system prompt of the user's model; `{instructions}` and `{stop_token}` are filled in."""
     user_params: dict[str, Any] = Field(default_factory=dict)
-    """Parameters of the user's model calls, `temperature` and the like."""
+    """Parameters of the user's model calls, such as `temperature`."""
     stop_token: str = Field(default="###STOP###", min_length=1)
-    """What the user writes when they are done."""
+    """The text with which the user ends the conversation."""
     max_turns: int = Field(default=20, ge=1)
-    """The most answers that the user gets; an attempt whose user wants more counts as truncated."""
+    """The most answers of the policy; an attempt whose user continues beyond them is truncated."""
     max_steps: int | None = Field(default=None, ge=1)
     """The most model calls of the policy in one attempt."""
 
@@ -42,7 +42,7 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
     async def responses(
         self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
     ) -> NeMoGymResponse:
-        """The policy's answer to what it is sent. There is no user where there is no task row."""
+        """Return the policy's answer to the request. Without a task row there is no simulated user."""
         params = orjson.loads(body.model_dump_json(exclude_unset=True))
         policy, tools = self._policy(params)
         reason = await policy.take_turn(tools, self.config.max_steps)
@@ -65,7 +65,7 @@ class UserSimulationAgent(SimpleResponsesAPIAgent):
                         said.text, simulated_by=self.config.user_model_server.name
                     )
                 if said.is_done and not turns:
-                    raise user.failure("was done before the policy was asked anything")
+                    raise user.failure("ended the conversation before the policy was asked")
                 if said.is_done:
                     return EndReason.USER_DONE
                 if turns == self.config.max_turns:

@@ -1,4 +1,4 @@
-"""The simulated user: a second model that is told whom to play, and sees the conversation from the other side."""
+"""The simulated user: a second model that sees the conversation with the roles swapped."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ What you are, know and want:
 - When you have what you want, or it is clear that you won't get it, write {stop_token} and nothing else."""
 
 _GREETING = "Hello, how can I help you?"
-"""What the user's model is shown where the user speaks first; the conversation itself doesn't have it."""
+"""Shown to the user's model when the user speaks first; not part of the conversation."""
 _NOTHING_SAID = "(no answer)"
 
 
 class UserInstructions(BaseModel):
     instructions: str = Field(min_length=1)
-    """Who the user is, what they know and what they want. The policy never sees it."""
+    """The user's identity, knowledge and goal. The policy never sees them."""
 
 
 class UserTask(BaseModel):
-    """What this agent reads from a task row."""
+    """The fields of a task row that this agent reads."""
 
     user_simulation: UserInstructions
 
 
 class Said(NamedTuple):
-    """A message of the user's; `text` is empty where they only said that they are done."""
+    """A message of the user; `text` is empty if it contained only the stop token."""
 
     text: str
     is_done: bool
 
 
 class SimulatedUser:
-    """One user in one conversation. Of the assistant they hear the answers, not its tools."""
+    """One user in one conversation. The user sees the assistant's answers, but not its tool calls."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class SimulatedUser:
         stop_token: str,
         conversation: str | Sequence[dict[str, Any]],
     ) -> None:
-        """`role` tells the model whom to play; `conversation` is the row's input, what has been said already."""
+        """`role` is the system prompt; `conversation` is the row's input, the conversation so far."""
         self._client = client
         self._model = model
         self._params = dict(params)
@@ -73,23 +73,23 @@ class SimulatedUser:
             if item.get("role") in _OTHER_SIDE
         ]
         self.usage: dict[str, Any] | None = None
-        """Of the user's calls, which are no part of the policy's usage."""
+        """The usage of the user's model calls, which is not part of the policy's usage."""
         self.messages = 0
-        """How often the user has spoken."""
+        """The number of the user's messages."""
 
     @property
     def has_spoken_last(self) -> bool:
-        """Whether it is the assistant's turn."""
+        """True if the next message is the assistant's."""
         return bool(self._heard_and_said) and self._heard_and_said[-1]["role"] == "assistant"
 
     def hear(self, text: str) -> None:
-        """The assistant's answer."""
+        """Add the assistant's answer."""
         self._heard_and_said.append(_seen("assistant", text))
 
     async def speak(self) -> Said:
-        """The user's next message.
+        """Generate the user's next message.
 
-        Raises `GymError` when the model can't be had or says nothing usable: the policy isn't scored for that.
+        Raises `GymError` if the model fails or returns no usable text: the policy is not scored for that.
         """
         reply = await self._client.post(self._model, "/v1/responses", data=self._request_body())
         require_ok(reply, self._model, "play the user")
@@ -114,11 +114,11 @@ class SimulatedUser:
         if stop:
             return Said(before.strip(), is_done=True)
         if not text or answer.get("incomplete_details"):
-            raise self.failure("was cut short" if text else "said nothing")
+            raise self.failure("returned a truncated message" if text else "returned no text")
         return Said(text, is_done=False)
 
     def failure(self, why: str) -> AgentError:
-        """That the user can't be played, with what to do about it."""
+        """Return the error of a failed user simulation."""
         return AgentError(
             f"`{self._model}`, which plays the user, {why}",
             code="user_simulation_failed",
@@ -132,12 +132,12 @@ _OTHER_SIDE = {"user": "assistant", "assistant": "user"}
 
 
 def _seen(role: str, text: str) -> dict[str, str]:
-    """A message as the user's model has it: there the user is the one who answers."""
+    """Convert a message for the user's model, in whose requests the user has the assistant's role."""
     return {"role": _OTHER_SIDE[role], "content": text or _NOTHING_SAID}
 
 
 def text_in(content: object) -> str:
-    """The text of a message's content; images and files are left out."""
+    """Return the text of a message's content, without images and files."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

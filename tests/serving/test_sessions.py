@@ -87,7 +87,7 @@ async def test_the_sweeper_frees_what_was_abandoned_and_survives_a_hook_that_fai
     assert freed == ["broken", "fine"]
     assert len(sessions) == 0
     assert "closing session broken failed" in caplog.text
-    assert "2 sessions were abandoned" in caplog.text
+    assert "2 abandoned sessions" in caplog.text
 
 
 async def run_sweeps(

@@ -174,9 +174,12 @@ async def test_prompt_and_stop_token_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("turn", "says"),
     [
-        ("", "said nothing"),
-        ("<think>what do I want?</think>", "said nothing"),
-        ({"output": [text("I wa")], "incomplete_details": {"reason": "max_output_tokens"}}, "cut short"),
+        ("", "returned no text"),
+        ("<think>what do I want?</think>", "returned no text"),
+        (
+            {"output": [text("I wa")], "incomplete_details": {"reason": "max_output_tokens"}},
+            "truncated message",
+        ),
     ],
 )
 async def test_a_user_who_says_nothing_usable_is_a_failure_and_no_score(turn: Any, says: str) -> None:
