@@ -59,7 +59,7 @@ class Exchange:
             self.reply.exception()  # a caller that is cancelled at this moment never looks at it
 
     def broken(self) -> TransportError:
-        return _transport_error("disconnected", f"{self.origin} broke the connection off")
+        return _transport_error("disconnected", f"{self.origin} closed the connection")
 
     def refused(self) -> TransportError:
         return _transport_error("connect_refused", f"{self.origin} refuses the connection")

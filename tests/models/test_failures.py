@@ -184,7 +184,7 @@ def test_an_engine_that_is_not_there_is_named(ask: Callable[..., str]) -> None:
     error = told(raised.value)
     assert (raised.value.status_code, error["code"], error["peer"]) == (502, "connect_refused", url)
     assert url in error["message"]
-    assert "Check that it runs" in error["remedy"]
+    assert "Check that the server runs" in error["remedy"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"text"'])
