@@ -18,7 +18,7 @@ from nemo_gym.serving.garbage import collected_rarely
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config import GlobalConfig
-    from nemo_gym.launch.gym import Gym
+    from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
     from nemo_gym.rollouts.plan.dataset import DatasetFile
     from nemo_gym.rollouts.run.settings import CollectSettings
@@ -75,11 +75,11 @@ def collect_end_to_end(
     """Return the exit code of the collection. Raises `ConfigError` before servers start, `LaunchError` afterwards."""
     from nemo_gym.cli.collect_rollouts import run_in_loop, settings_of
     from nemo_gym.cli.command import ExitCode
-    from nemo_gym.launch.reporting import LineReporter
+    from nemo_gym.launch.reporting import Reporter
     from nemo_gym.launch.serving import prepare, running, stop_signals, wait_ready_or
 
     settings = settings_of(keys, chosen_datasets(keys, config))
-    reporter = LineReporter(lambda: sys.stderr)
+    reporter = Reporter(lambda: sys.stderr)
     if config.data.get("dry_run"):
         prepare(config, reporter)
         return ExitCode.COMPLETE
@@ -97,7 +97,7 @@ def collect_end_to_end(
     return run_in_loop(start_and_collect())
 
 
-async def _collect_while_up(settings: CollectSettings, gym: Gym, *, as_json: bool) -> int:
+async def _collect_while_up(settings: CollectSettings, gym: RunningGym, *, as_json: bool) -> int:
     """Collect while the servers run. Raises the `LaunchError` of a server that cannot be kept running."""
     import asyncio
 

@@ -115,7 +115,7 @@ async def _reverify(
     settings: ReverifySettings, stored: StoredRun, survey: Survey, part: PartialConfig, *, inline: bool
 ) -> CollectSummary:
     """Start the servers, verify, and stop them."""
-    from nemo_gym.launch.reporting import LineReporter
+    from nemo_gym.launch.reporting import Reporter
     from nemo_gym.launch.serving import running
     from nemo_gym.rollouts.run import discovery
 
@@ -125,7 +125,7 @@ async def _reverify(
         async with placed_inline(part) as placed:
             seen = discovery.RunningGym(placed.config, placed.token, placed.transport)
             return await _verify_in(settings, stored, survey, seen)
-    reporter = LineReporter(lambda: sys.stderr)
+    reporter = Reporter(lambda: sys.stderr)
     async with running(part, reporter, began=time.monotonic(), fork_server=None) as gym:
         await gym.wait_ready()
         return await _verify_in(settings, stored, survey, discovery.RunningGym(gym.config, gym.token))

@@ -18,7 +18,7 @@ from nemo_gym.serving.garbage import collected_rarely
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config import GlobalConfig
-    from nemo_gym.launch.gym import Gym
+    from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
 
 
@@ -59,11 +59,11 @@ def run(
     import asyncio
 
     from nemo_gym.cli.command import ExitCode
-    from nemo_gym.launch.reporting import JsonReporter, LineReporter, Reporter
+    from nemo_gym.launch.reporting import Reporter
     from nemo_gym.launch.serving import prepare, serve, stop_signals
 
     # A function, because the live table replaces `sys.stdout`.
-    reporter: Reporter = JsonReporter(lambda: sys.stdout) if as_json else LineReporter(lambda: sys.stdout)
+    reporter = Reporter(lambda: sys.stdout, as_json=as_json)
     if config.data.get("dry_run"):
         prepare(config, reporter)
         return ExitCode.COMPLETE
@@ -90,11 +90,11 @@ def run(
     return ExitCode.COMPLETE if was_ready else ExitCode.INTERRUPTED
 
 
-async def _draw(gym: Gym) -> None:
+async def _draw(gym: RunningGym) -> None:
     # Imported after the servers have started, so that it does not delay them.
     from rich.console import Console
 
-    from nemo_gym.launch.live_table import draw_until_cancelled
+    from nemo_gym.launch.table import draw_until_cancelled
 
     await draw_until_cancelled(gym, Console())
 

@@ -1,33 +1,21 @@
-"""Where every server of a configuration listens: sockets held, addresses written into the configuration."""
+"""Addresses of all servers: held sockets, with hosts and ports written into the configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY
 
 
-class Instance(Protocol):
-    """What is needed of a server instance to give it addresses."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def implementation(self) -> str: ...
-    @property
-    def num_workers(self) -> int: ...
-
-
 @dataclass(slots=True)
 class Addresses:
-    """The sockets of a gym: one per process of every server, and the head server's."""
+    """The sockets of a gym: one per server process, and the head server's."""
 
     head: HeldSocket
     servers: Mapping[str, Sequence[HeldSocket]]
@@ -42,22 +30,21 @@ class Addresses:
 
 def hold_addresses(
     config: dict[str, Any],
-    instances: Sequence[Instance],
+    instances: Sequence[ServerInstance],
     announce: Callable[[str], None],
     *,
     head_port_is_fixed: bool,
 ) -> Addresses:
     """Bind every listening socket and write `host` and `port` into the blocks of `config`.
 
-    An instance with several workers gets a socket per worker; `_ng_replica_ports` lists all of them. A head port
-    that nobody insists on (`head_port_is_fixed` is false) gives way to a free one where it is taken, which is
-    announced. Raises `ConfigErrors` that name every port that cannot be had, and who holds it; then nothing
-    stays bound.
+    An instance with several workers gets a socket per worker; `_ng_replica_ports` lists their ports. If the head
+    server's port is taken and not fixed (`head_port_is_fixed`), a free one is used and announced. Raises
+    `ConfigErrors` naming every unavailable port and its holder, and releases all sockets.
     """
     holding = _Holding(config.get("default_host") or LOOPBACK, _port_range(config))
     head_block = config.setdefault(HEAD_SERVER, {})
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
-    # Fixed ports first: a free one chosen before might be somebody's fixed one.
+    # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
             holding.take_fixed(name, block)
@@ -75,7 +62,7 @@ def hold_addresses(
 
 @dataclass(slots=True)
 class _Holding:
-    """Sockets taken so far, and what could not be had."""
+    """The sockets taken so far, and the failures."""
 
     host: str
     ports: PortRange

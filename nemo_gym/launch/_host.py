@@ -1,8 +1,8 @@
-"""A launcher in a process of its own, for programs that embed a gym.
+"""A launcher in its own process, for programs that embed a gym.
 
-A trainer's interpreter is busy, runs threads and forks; supervision has no place in it. The trainer sends the loaded
-configuration and gets a `Ready` or the `Failure` that ended the gym, which may also come later. When the channel is
-closed, or the trainer is gone, the gym ends.
+A trainer's interpreter is busy, runs threads and forks, so supervision runs outside it. The trainer sends the loaded
+configuration and receives `Ready`, and a `Failure` if the gym fails, at its start or later. The gym ends when the
+channel is closed or the trainer has ended.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-import nemo_gym.config.loading  # noqa: F401 - of which the message will be; imported while the trainer reads it
+import nemo_gym.config.loading  # noqa: F401 - the class of the message, imported while the trainer loads it
 from nemo_gym.failures import GymError
-from nemo_gym.launch.gym import Gym, LaunchableConfig
-from nemo_gym.launch.reporting import LineReporter
+from nemo_gym.launch.gym import LaunchableConfig, RunningGym
+from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals
 from nemo_gym.processes import messages
 from nemo_gym.processes.fork_server import ForkServer
@@ -24,7 +24,7 @@ from nemo_gym.processes.program import until_parent_ends
 
 
 class Ready(NamedTuple):
-    """All servers answer."""
+    """The message that all servers are ready."""
 
     config: dict[str, Any]
     """The configuration with every address."""
@@ -35,13 +35,13 @@ class Ready(NamedTuple):
 async def host(
     config: LaunchableConfig, fork_server: ForkServer, began: float, channel: socket.socket
 ) -> None:
-    """Run the gym until the channel is closed, the parent is gone, or a signal comes."""
+    """Run the gym until the channel is closed, the parent has ended, or a stop signal arrives."""
 
-    async def send_ready(gym: Gym) -> None:
+    async def send_ready(gym: RunningGym) -> None:
         messages.send(channel, Ready(gym.config, gym.token, gym.head_url))
         await asyncio.Event().wait()
 
-    reporter = LineReporter(lambda: sys.stderr)
+    reporter = Reporter(lambda: sys.stderr)
     with stop_signals() as stop:
         watching = asyncio.create_task(until_parent_ends(channel))
         watching.add_done_callback(lambda _: stop.set())
@@ -52,12 +52,12 @@ async def host(
 
 
 def main(channel: socket.socket, fork_server: ForkServer) -> None:
-    """Host the gym whose configuration comes over the channel."""
+    """Host the gym whose configuration arrives on the channel."""
     began = time.monotonic()
     try:
         config = messages.receive(channel)
     except EOFError:
-        return  # the embedding program found its configuration wanting
+        return  # the embedding program rejected its configuration
     try:
         asyncio.run(host(config, fork_server, began, channel))
     except GymError as error:

@@ -1,7 +1,7 @@
 """Servers in the launcher's own process: the `inline` placement of `ng_run` and `ng_e2e_collect_rollouts`.
 
-They listen on their held sockets as processes would, so that trainers, `ng_status` and tools that call by URL reach
-them. Among themselves they call each other's apps in memory. A server that blocks the event loop blocks all of them.
+They listen on their held sockets, so that trainers, `ng_status` and tools can call them by URL. Calls between them go
+through memory. A server that blocks the event loop blocks all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nemo_gym.transport.server_client import ServerClient, process_transport
 log = logging.getLogger(__name__)
 
 _END_S = 1.0
-"""How long servers may take to end once they are cancelled."""
+"""Seconds that cancelled servers have to end."""
 
 
 class InlineSpawner:
@@ -45,7 +45,7 @@ class InlineSpawner:
 
     def __init__(self) -> None:
         self.transport = InMemoryTransport()
-        """How the servers reach each other, and how a collector in this process reaches them."""
+        """Calls between the servers, and from a collector in this process, use it."""
         self._classes: dict[str, type[SimpleServer]] = {str(HEAD_SCRIPT): HeadServer}
         self._children: list[_InlineChild] = []
         self._opened = contextlib.ExitStack()
@@ -53,9 +53,9 @@ class InlineSpawner:
     async def spawn(self, process: ServerProcess) -> Child:
         if process.python is not None:
             raise LaunchError(
-                f"`{process.title}` needs an environment of its own: its requirements.txt is not satisfied",
+                f"`{process.title}` needs its own environment: its requirements.txt is not satisfied",
                 code="not_inline",
-                remedy="Install what it asks for, or run it with a process a server: +placement=process.",
+                remedy="Install its requirements, or run each server in its own process: +placement=process.",
                 peer=process.title,
             )
         if not self._children:
@@ -68,15 +68,15 @@ class InlineSpawner:
         for child in self._children:
             child.signal(signal.SIGKILL)
         if self._children:
-            _, clinging = await asyncio.wait([child.task for child in self._children], timeout=_END_S)
-            if clinging:
-                log.warning("%d servers did not end within %g s and are left behind", len(clinging), _END_S)
+            _, pending = await asyncio.wait([child.task for child in self._children], timeout=_END_S)
+            if pending:
+                log.warning("%d servers did not end within %g s and keep running", len(pending), _END_S)
         await self.transport.close()
         await process_transport().close()
         self._opened.close()
 
     def _open(self, process: ServerProcess) -> None:
-        """What servers find around them in a process of their own, for all of them."""
+        """Set up the environment that a server process has, once for all servers."""
         raise_file_limit()
         self._opened.enter_context(_log_into(process.log_path))
         self._opened.enter_context(collected_rarely())
@@ -105,17 +105,17 @@ class InlineSpawner:
 
 
 class _Web:
-    """Serves an app on held sockets, and can be told to stop."""
+    """Serves an app on held sockets until it is stopped."""
 
     def __init__(self) -> None:
         self._server: _SignallessServer | None = None
         self._is_stopping = False
 
     async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket]) -> None:
-        """Return when it was told to stop, and what was in flight has had its time."""
+        """Serve until `stop`, then finish the requests in flight."""
         self._server = _SignallessServer(web_config(app))
         self._server.should_exit = self._is_stopping
-        # Copies: the server closes what it is given, and the launcher goes on holding its own.
+        # Copies: the server closes its sockets, and the launcher keeps its own.
         await self._server.serve([held.listener.dup() for held in sockets])
 
     def stop(self) -> None:
@@ -125,7 +125,7 @@ class _Web:
 
 
 class _SignallessServer(uvicorn.Server):
-    """Signals are the launcher's business."""
+    """A server without signal handlers; the launcher handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -133,7 +133,7 @@ class _SignallessServer(uvicorn.Server):
 
 
 class _InlineChild(Child):
-    """A server as a task: SIGTERM asks it to end, SIGKILL cancels it."""
+    """A server as a task: SIGTERM stops it, SIGKILL cancels it."""
 
     def __init__(self, serve: Callable[[_Web], Coroutine[Any, Any, None]]) -> None:
         super().__init__(os.getpid(), self._receive)
@@ -150,14 +150,14 @@ class _InlineChild(Child):
     def _end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("a server ended", exc_info=error)
+            log.error("a server failed", exc_info=error)
         if not self.exited.done():
             self.exited.set_result(0 if error is None else 1)
 
 
 @contextlib.contextmanager
 def _log_into(path: Path) -> Iterator[None]:
-    """Write what is logged in this process to `path`, beside where it goes without that."""
+    """Write this process's log to `path`, in addition to its current handlers."""
     file = logging.FileHandler(path)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""One log file per server, and what its last lines say about a death."""
+"""One log file per server, and the cause of a death in its last lines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nemo_gym.launch.records import is_alive
 TAIL_BYTES = 1 << 16
 TAIL_LINES = 20
 KEPT_FOLDERS = 50
-"""Gyms whose logs are kept; those of older ones are removed when another starts."""
+"""The number of gyms whose logs are kept; older logs are removed when a gym starts."""
 _FOLDER_NAME = re.compile(r"\d{8}_\d{6}_(\d+)(_\d+)?")
 _SAFE_NAME = re.compile(r"[^\w.-]+")
 
 
 def new_log_folder(parent: Path, now: datetime) -> Path:
-    """A fresh folder `<parent>/<date>_<time>_<pid>` that only this user may read."""
+    """Create a folder `<parent>/<date>_<time>_<pid>` that only this user can read."""
     folder = parent / f"{now:%Y%m%d_%H%M%S}_{os.getpid()}"
     number = 1
     while True:
@@ -32,33 +32,33 @@ def new_log_folder(parent: Path, now: datetime) -> Path:
 
 
 def prune(parent: Path, keep: int = KEPT_FOLDERS) -> None:
-    """Remove all but the latest log folders in `parent`; those of gyms that run stay, and so does all else."""
+    """Remove all but the latest log folders in `parent`, except those of running gyms."""
     matches = ((_FOLDER_NAME.fullmatch(folder.name), folder) for folder in parent.iterdir())
     folders = sorted((folder.name, int(match[1]), folder) for match, folder in matches if match)
     for _, pid, folder in folders[:-keep]:
         if not is_alive(pid):
-            shutil.rmtree(folder, ignore_errors=True)  # another gym may be removing it too
+            shutil.rmtree(folder, ignore_errors=True)  # another gym may remove it at the same time
 
 
 def log_path(folder: Path, server: str, replica: int, replicas: int) -> Path:
-    """`<folder>/<server>.log`, with the replica's number where there are several."""
+    """`<folder>/<server>.log`, with the replica's number if there are several."""
     suffix = f".{replica}" if replicas > 1 else ""
     return folder / f"{_SAFE_NAME.sub('_', server)}{suffix}.log"
 
 
 def size(path: Path) -> int:
-    """Bytes in the log so far; 0 before it exists."""
+    """Current size of the log in bytes; 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 def append(path: Path, line: str) -> None:
-    """Write a line of the launcher's own into a server's log."""
+    """Append a line of the launcher to a server's log."""
     with path.open("a", encoding="utf-8") as file:
         file.write(f"--- {line} ---\n")
 
 
 def tail(path: Path, *, since: int = 0) -> list[str]:
-    """The last lines of `path` that were written after byte `since`."""
+    """The last lines of `path` written after byte `since`."""
     if not path.exists():
         return []
     with path.open("rb") as file:
@@ -68,9 +68,9 @@ def tail(path: Path, *, since: int = 0) -> list[str]:
 
 
 def root_cause(lines: list[str]) -> str | None:
-    """The exception that ended the process, its message in full; None where the log has no traceback.
+    """The exception that ended the process, with its full message; None without a traceback.
 
-    The frames of a traceback are indented, so the exception is the first line after them that is not.
+    Frames of a traceback are indented, so the exception is the first unindented line after them.
     """
     start = max((number for number, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
     if start is None:
@@ -82,6 +82,6 @@ def root_cause(lines: list[str]) -> str | None:
 
 
 def explain_death(path: Path, *, since: int = 0) -> str:
-    """Why the process that wrote to `path` from byte `since` on died: its exception, or else its last lines."""
+    """The cause of death of the process that wrote to `path` from byte `since` on: its exception, or its last lines."""
     lines = tail(path, since=since)
     return root_cause(lines) or "\n".join(lines[-TAIL_LINES:]) or "it wrote nothing to its log"

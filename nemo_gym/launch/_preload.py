@@ -1,7 +1,7 @@
-"""Imports what every server imports, and builds a server that is thrown away.
+"""Imports the modules that every server needs, and builds and discards one server.
 
-FastAPI and uvicorn import a good part of themselves when the first app is built. A fork server imports this module
-before it forks, so that each server finds all that done.
+FastAPI and uvicorn import many of their modules when the first app is built. A fork server imports this module before
+it forks, so that its children skip all of this.
 """
 
 from __future__ import annotations

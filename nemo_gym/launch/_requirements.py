@@ -1,7 +1,7 @@
-"""What a server's `requirements.txt` asks for, and whether the running interpreter already has it.
+"""A server's `requirements.txt`, and its check against the running interpreter.
 
-A line that names nemo-gym itself (`-e nemo-gym[dev] @ ../../`) is always satisfied: the server runs in our own
-environment, or in one that our packages are linked into. Its extras count, except `dev`.
+A line that names nemo-gym itself (`-e nemo-gym[dev] @ ../../`) is always satisfied: the server runs in this
+environment, or in one that links these packages. Its extras count, except `dev`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class Requirements:
     """A requirements file with its includes, without the lines that name nemo-gym."""
 
     packages: tuple[str, ...] = ()
-    """`name>=1`, as PEP 508 writes it."""
+    """Requirements such as `name>=1` (PEP 508)."""
     places: tuple[str, ...] = ()
-    """URLs, paths and editable installs without a name to look for: never counted as installed."""
+    """URLs, paths and editable installs, which have no name to look up and never count as installed."""
     options: tuple[str, ...] = ()
     """Lines for the installer (`--extra-index-url ...`, `-c ...`)."""
     own_extras: tuple[str, ...] = ()
-    """Extras of nemo-gym that the file asks for."""
+    """Extras of nemo-gym that the file requires."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What an installer has to be told."""
+        """The lines for an installer."""
         return (*self.options, *self.packages, *self.places)
 
 
 def read_requirements(path: Path) -> Requirements:
-    """Read `path` and what it includes. Raises `LaunchError` naming an include that is not there."""
+    """Read `path` and its includes. Raises `LaunchError` naming a missing include."""
     packages, places, options, own_extras = [], [], [], []
     for folder, line in _logical_lines(path):
         target = _EDITABLE.sub("", line)
@@ -70,7 +70,7 @@ def read_requirements(path: Path) -> Requirements:
 
 
 def find_unsatisfied(requirements: Requirements) -> list[str]:
-    """The requirements that the running interpreter does not meet, each with what it has instead."""
+    """The requirements that the running interpreter does not meet, each with the installed version."""
     if not requirements.packages and not requirements.own_extras:
         return list(requirements.places)
     from packaging.requirements import InvalidRequirement, Requirement
@@ -82,7 +82,7 @@ def find_unsatisfied(requirements: Requirements) -> list[str]:
             requirement = Requirement(line)
         except InvalidRequirement as error:
             raise LaunchError(
-                f"`{line}` is not a requirement: {error}",
+                f"`{line}` is not a valid requirement: {error}",
                 code="bad_requirement",
                 remedy="Write it as `name>=1.2`; see PEP 508.",
             ) from error
@@ -91,14 +91,14 @@ def find_unsatisfied(requirements: Requirements) -> list[str]:
 
 
 def own_requirements(extras: Sequence[str]) -> list[str]:
-    """What nemo-gym itself needs, with `extras`, as lines for an installer."""
+    """The dependencies of nemo-gym itself with `extras`, as lines for an installer."""
     from packaging.requirements import Requirement
 
     try:
         declared = metadata.requires(OWN_NAME) or []
     except metadata.PackageNotFoundError as error:
         raise LaunchError(
-            "nemo-gym is not installed, so what it needs is not known",
+            "nemo-gym is not installed, so its dependencies are unknown",
             code="not_installed",
             remedy="Install it: `pip install -e .` in its folder.",
         ) from error
@@ -107,7 +107,7 @@ def own_requirements(extras: Sequence[str]) -> list[str]:
 
 
 def _logical_lines(path: Path) -> Iterator[tuple[Path, str]]:
-    """The lines of `path` and its includes, each with the folder it was written in; no comments, no blanks."""
+    """Yield the lines of `path` and its includes, each with its folder, without comments and blank lines."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -130,7 +130,7 @@ def _applies(requirement: Requirement, extras: Collection[str]) -> bool:
 
 
 def _unmet(requirement: Requirement, seen: set[str]) -> list[str]:
-    """What is missing for `requirement` and its extras; `seen` ends circles."""
+    """The unmet parts of `requirement` and its extras; `seen` breaks cycles."""
     if not _applies(requirement, ("",)) or str(requirement) in seen:
         return []
     seen.add(str(requirement))
@@ -158,7 +158,7 @@ def _unmet_extras(requirement: Requirement, installed: metadata.Distribution, se
 
 
 def _origin(installed: metadata.Distribution) -> str | None:
-    """The URL an installed package came from, in the form a requirement would give it (PEP 610)."""
+    """The URL that a package was installed from, in the form of a requirement (PEP 610)."""
     text = installed.read_text("direct_url.json")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Run a server's `app.py` as `__main__`, with the search path and `sys.argv` it would see from the command line.
+"""Run a server's `app.py` as `__main__`, with the search path and `sys.argv` of a command line.
 
 `python -P _script.py <directory> <app.py> [<search path> ...]` does so in another interpreter.
 """
@@ -12,9 +12,9 @@ import sys
 
 
 def run_script(directory: str, script: str, *search_path: str) -> None:
-    """Execute the file `script` as `__main__` in `directory`; imports look into `search_path` first."""
+    """Execute the file `script` as `__main__` in `directory`, with `search_path` first in `sys.path`."""
     sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
-    # Imported before the folder changes: `nemo_gym.WORKING_DIR` is where the gym was started.
+    # Imported before the folder changes, because it sets `nemo_gym.WORKING_DIR`.
     importlib.import_module("nemo_gym")
     os.chdir(directory)
     sys.argv = [script]
@@ -22,7 +22,7 @@ def run_script(directory: str, script: str, *search_path: str) -> None:
 
 
 def main(directory: str, script: str, *search_path: str) -> None:
-    """Run a server in an interpreter of its own."""
+    """Run a server in its own interpreter."""
     parent_pid = os.getppid()
     os.environ.pop("VIRTUAL_ENV", None)
     sys.path[:0] = search_path

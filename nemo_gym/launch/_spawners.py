@@ -1,6 +1,6 @@
-"""Starting server processes: forked from a fork server, or executed by it where they need another interpreter.
+"""Starting server processes: forked from a fork server, or executed by it with another interpreter.
 
-`Spawner` is the seam: the supervisor knows only `spawn`, `Child.exited`, `Child.signal` and `close`.
+The supervisor uses only the protocol `Spawner` and the class `Child`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from nemo_gym.transport import Transport
 
 _BOOTSTRAP_FD = 3
-"""Where a server process finds its bootstrap; its listening sockets follow."""
+"""The descriptor of the bootstrap in a server process; its listening sockets follow."""
 _SCRIPT_RUNNER = str(Path(__file__).with_name("_script.py"))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """What to start: everything about one server process but the process."""
+    """The specification of one server process."""
 
     title: str
     script: str
@@ -38,10 +38,10 @@ class ServerProcess:
     search_path: Sequence[str]
     sockets: Sequence[HeldSocket]
     bootstrap: Bootstrap
-    """`listen_fds` is filled in when the process is started."""
+    """`listen_fds` is set when the process starts."""
     log_path: Path
     python: str | None = None
-    """The interpreter of its own virtual environment; None for the launcher's."""
+    """The interpreter of the server's virtual environment; None for the launcher's."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,35 +54,35 @@ class Child:
         self._send_signal = send_signal
 
     def signal(self, number: int) -> None:
-        """Signal the process unless it is gone; SIGKILL goes to its whole process group."""
+        """Signal the process if it still runs; SIGKILL goes to its whole process group."""
         if not self.exited.done():
             self._send_signal(number)
 
 
 class Spawner(Protocol):
-    """Starts processes that die with the launcher."""
+    """Starts processes that end with the launcher."""
 
     @property
     def transport(self) -> Transport | None:
-        """How what it starts is reached without a socket; None where only sockets lead there."""
+        """The transport that reaches its servers without a socket; None if there is none."""
         ...
 
     async def spawn(self, process: ServerProcess) -> Child:
-        """Start `process`; returns when it exists. Raises `LaunchError` when it cannot be started."""
+        """Start `process` and return once it exists. Raises `LaunchError` if it cannot be started."""
         ...
 
     async def close(self) -> None:
-        """End what is left of the processes."""
+        """End all remaining processes."""
         ...
 
 
 class ProcessSpawner:
-    """Starts servers by a `ForkServer`, which it owns from then on."""
+    """Starts servers with a `ForkServer`, which it owns."""
 
     transport = None
 
     def __init__(self, fork_server: ForkServer, *, forks: bool = FORKS_ARE_SAFE) -> None:
-        """Without `forks` every server is loaded anew, by an interpreter of its own."""
+        """Without `forks` every server starts in a new interpreter."""
         self.fork_server = fork_server
         self._forks = forks
         self._watchers: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ class ProcessSpawner:
         try:
             try:
                 forked, pid = await self._start(process)
-            except ForkServerGone:  # it died this moment; there will be another
+            except ForkServerGone:  # it has just died; the next attempt starts another
                 forked, pid = await self._start(process)
         except OSError as error:
             raise LaunchError(str(error), code="fork_failed") from error
@@ -132,7 +132,7 @@ async def _watch(child: Child, forked: ForkedProcess) -> None:
 
 @contextlib.contextmanager
 def _descriptors(process: ServerProcess) -> Iterator[dict[int, int]]:
-    """Log file, bootstrap and sockets of `process`, by their numbers in it, open while it is being started."""
+    """Log file, bootstrap and sockets of `process` by their numbers in it, open during its start."""
     sockets = dict(enumerate((held.listener.fileno() for held in process.sockets), start=_BOOTSTRAP_FD + 1))
     bootstrap = replace(process.bootstrap, listen_fds=list(sockets))
     log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,4 +1,4 @@
-"""The life of a supervised server as data: states, allowed transitions, and when a dead one is started again."""
+"""The states of a supervised server, their transitions, and the rules for restarts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from enum import StrEnum
 
 
 class ServerState(StrEnum):
-    """How a server process stands. `STOPPED` and `FAILED` are terminal."""
+    """The state of a server process. `STOPPED` and `FAILED` are terminal."""
 
     PREPARING = "preparing"
-    """Its process is not there yet: its virtual environment is being built, or it is about to be forked."""
+    """Before the process exists: its virtual environment is built, or it waits for its fork."""
     STARTING = "starting"
-    """The process exists and has not answered yet."""
+    """The process exists but has not answered yet."""
     READY = "ready"
     """It answered `GET /` with 200."""
     CRASHED = "crashed"
-    """The process is gone and will be started again; callers wait in the backlog of its socket."""
+    """The process died and will be restarted; callers wait in the backlog of its socket."""
     STOPPING = "stopping"
-    """It was asked to end."""
+    """It was sent SIGTERM."""
     STOPPED = "stopped"
-    """It ended because it was asked to."""
+    """It ended on request."""
     FAILED = "failed"
-    """It died too often at its start; it will not be started again."""
+    """It died too often during startup and will not be restarted."""
 
 
 TRANSITIONS: Mapping[ServerState, frozenset[ServerState]] = {
@@ -43,32 +43,32 @@ TERMINAL_STATES = frozenset(state for state, following in TRANSITIONS.items() if
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When a dead server is started again, and when it is given up."""
+    """The rules for restarting a dead server and for giving it up."""
 
     deaths_at_start: int = 3
-    """Deaths in a row before the first answer, after which the server counts as failed."""
+    """Consecutive deaths before the first answer after which the server has failed."""
     first_delay_s: float = 0.1
     longest_delay_s: float = 10.0
     steady_after_s: float = 60.0
-    """A server that was ready for this long starts with a clean record."""
+    """After being ready for this long, a server's earlier deaths no longer count."""
 
     def delay_s(self, deaths: int) -> float:
-        """Seconds to wait before the start that follows the `deaths`-th death in a row (counted from 1)."""
+        """Seconds to wait before the restart after `deaths` consecutive deaths."""
         return min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(deaths - 1, 32))
 
 
 class DeathRecord:
-    """Counts the deaths of one server in a row."""
+    """Counts the consecutive deaths of one server."""
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
         self.deaths = 0
         """Deaths since the server was last steady."""
         self.deaths_at_start = 0
-        """Deaths in a row before the first answer."""
+        """Consecutive deaths before the first answer."""
 
     def died(self, *, ready_for_s: float | None) -> None:
-        """Count a death; `ready_for_s` says how long the process had been ready, None that it never was."""
+        """Count a death; `ready_for_s` is how long the process was ready, None if it never was."""
         if ready_for_s is None:
             self.deaths_at_start += 1
             self.deaths += 1

@@ -1,7 +1,7 @@
-"""Keeps every server process alive: waits until it answers, starts it again when it dies, ends it on request.
+"""Supervision of server processes: readiness, restart after a death, end on request.
 
-The sockets outlive the processes, so a caller of a server that is being restarted waits in the backlog. One
-server that cannot be kept alive fails the whole gym: `Supervisor.failure` resolves to the reason.
+The sockets outlive the processes, so callers of a restarting server wait in the backlog. A server that keeps dying
+fails the whole gym: `Supervisor.failure` resolves to the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.observation import answers
 
 STOP_GRACE_S = 1.0
-"""Seconds between asking a server to end and killing it."""
+"""Seconds between SIGTERM and SIGKILL to a server."""
 STARTUP_TIMEOUT_S = 600.0
 """Seconds from the start of a process to its first answer, unless the configuration says otherwise."""
 PROBE_TIMEOUT_S = 30.0
@@ -38,12 +38,12 @@ class ServerEvent:
     state: ServerState
     pid: int | None = None
     detail: str | None = None
-    """Why, where there is something to say."""
+    """The reason, if there is one."""
 
 
 @dataclass(slots=True)
 class SupervisedServer:
-    """One server process and how it stands."""
+    """One server process and its state."""
 
     name: str
     kind: str
@@ -53,12 +53,12 @@ class SupervisedServer:
     url: str
     process: ServerProcess
     requirements: Path | None = None
-    """The `requirements.txt` that the interpreter must satisfy."""
+    """The `requirements.txt` that its interpreter must satisfy."""
     state: ServerState = ServerState.PREPARING
     child: Child | None = None
     restarts: int = 0
     has_answered: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set at the first answer, and from then on."""
+    """Set at the first answer."""
     listeners: list[Callable[[ServerEvent], None]] = field(default_factory=list)
 
     @property
@@ -70,9 +70,9 @@ class SupervisedServer:
         return self.process.log_path
 
     def become(self, state: ServerState, detail: str | None = None) -> None:
-        """Enter `state` and tell the listeners."""
+        """Enter `state` and notify the listeners."""
         if state not in TRANSITIONS[self.state]:
-            raise ValueError(f"`{self.name}` cannot go from {self.state} to {state}")
+            raise ValueError(f"`{self.name}` cannot change from {self.state} to {state}")
         self.state = state
         if state is ServerState.READY:
             self.has_answered.set()
@@ -81,17 +81,17 @@ class SupervisedServer:
             listener(event)
 
     def signal(self, number: int) -> None:
-        """Signal the process, if there is one."""
+        """Signal the process, if it exists."""
         if self.child is not None:
             self.child.signal(number)
 
 
 ChooseInterpreter = Callable[[Path], Awaitable[str | None]]
-"""Gives the interpreter that satisfies a `requirements.txt`; None is the launcher's own."""
+"""Returns the interpreter that satisfies a `requirements.txt`; None is the launcher's own."""
 
 
 class Supervisor:
-    """Runs one task per server, from its first start until it is stopped or has failed."""
+    """Runs one task per server, from its first start until it has stopped or failed."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Supervisor:
     ) -> None:
         self.servers = tuple(servers)
         self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
-        """Resolves when a server cannot be kept alive."""
+        """Resolves when a server has failed."""
         self._spawner = spawner
         self._choose_interpreter = choose_interpreter
         self._policy = policy or RestartPolicy()
@@ -113,29 +113,29 @@ class Supervisor:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to start all servers at once."""
+        """Start all servers concurrently."""
         for server in self.servers:
             task = asyncio.create_task(self._supervise(server), name=f"supervise {server.name}")
             task.add_done_callback(self._note_end)
             self._tasks.append(task)
 
     async def wait_ready(self) -> None:
-        """Return when every server has answered. Raises the `LaunchError` of one that cannot be kept alive."""
-        everyone = asyncio.create_task(self._all_have_answered())
-        either: list[asyncio.Future[Any]] = [everyone, self.failure]
+        """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
+        all_answered = asyncio.create_task(self._all_have_answered())
+        either: list[asyncio.Future[Any]] = [all_answered, self.failure]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self.failure.done():
                 raise self.failure.result()
         finally:
-            everyone.cancel()
+            all_answered.cancel()
 
     async def _all_have_answered(self) -> None:
         for server in self.servers:
             await server.has_answered.wait()
 
     async def stop(self) -> None:
-        """End all servers at once: SIGTERM, and SIGKILL after a grace. Returns when all are gone."""
+        """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
         self._is_stopping = True
         for server, task in zip(self.servers, self._tasks, strict=True):
             if server.pid is None:
@@ -161,10 +161,10 @@ class Supervisor:
         if isinstance(error, LaunchError):
             self.failure.set_result(error)
         else:
-            self.failure.set_exception(error)  # a bug of ours: whoever waits for the failure meets it
+            self.failure.set_exception(error)  # a bug of the supervisor reaches those who await the failure
 
     async def _supervise(self, server: SupervisedServer) -> None:
-        """Keep `server` alive until it is stopped. Raises `LaunchError` when that is hopeless."""
+        """Restart `server` until it is stopped. Raises `LaunchError` when it is given up."""
         try:
             if server.requirements is not None:
                 python = await self._choose_interpreter(server.requirements)
@@ -182,10 +182,10 @@ class Supervisor:
             raise
 
     async def _live_once(self, server: SupervisedServer, record: DeathRecord) -> None:
-        """Start the process and stay until it is gone."""
+        """Start the process and wait until it ends."""
         if record.deaths:
             server.restarts += 1
-            logs.append(server.log_path, f"started again, restart {server.restarts}")
+            logs.append(server.log_path, f"restart {server.restarts}")
         child = server.child = await self._spawner.spawn(server.process)
         server.become(ServerState.STARTING)
         ready_since = None
@@ -201,7 +201,7 @@ class Supervisor:
         server.become(ServerState.CRASHED, describe_exit(code))
 
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
-        """Wait until the server answers; False when its process ends first. Raises `LaunchError` for a silent one."""
+        """Wait until the server answers; False if its process ends first. Raises `LaunchError` at the timeout."""
         try:
             async with asyncio.timeout(self._startup_timeout_s):
                 return await _answers(server, child)
@@ -210,7 +210,7 @@ class Supervisor:
             await child.exited
             server.become(ServerState.CRASHED, "it did not answer in time")
             raise LaunchError(
-                f"`{server.name}` did not answer within {self._startup_timeout_s:g} s of its start.",
+                f"`{server.name}` did not answer within {self._startup_timeout_s:g} s after its start.",
                 code="startup_timeout",
                 remedy=f"Its log: {server.log_path}. Raise +startup_timeout_s if it needs longer.",
                 peer=server.name,
@@ -238,21 +238,18 @@ def describe_exit(code: int) -> str:
 
 
 async def _answers(server: SupervisedServer, child: Child) -> bool:
-    """Wait until the server answers; False when its process ends first."""
-    asking = asyncio.create_task(_ask_until_answered(server.url))
-    either: list[asyncio.Future[Any]] = [asking, child.exited]
+    """Wait until the server answers; False if its process ends first."""
+    probing = asyncio.create_task(_probe_until_answered(server.url))
+    either: list[asyncio.Future[Any]] = [probing, child.exited]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return asking.done() and asking.result() and not child.exited.done()
+        return probing.done() and probing.result() and not child.exited.done()
     finally:
-        asking.cancel()
+        probing.cancel()
 
 
-async def _ask_until_answered(url: str) -> bool:
-    """Ask until there is an answer.
-
-    The socket is open before the server is, so the first question usually waits in the backlog for its answer.
-    """
+async def _probe_until_answered(url: str) -> bool:
+    """Probe until the server answers. Its socket is open already, so the first probe usually waits in the backlog."""
     while True:
         if await answers(url, timeout_s=PROBE_TIMEOUT_S):
             return True

@@ -1,6 +1,6 @@
-"""The fork server of a gym: started before anything else, because it warms up on another core meanwhile.
+"""The fork server of a gym, started before anything else so that it preloads on another core.
 
-This module is the first that a command imports, so it imports next to nothing itself.
+Commands import this module first, so it imports almost nothing itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from nemo_gym.processes.fork_server import ForkServer
 
 FORKS_ARE_SAFE = sys.platform == "linux"
-"""Whether a process that has loaded the server stack may be forked here; elsewhere every server is loaded anew."""
+"""True if a process with the loaded server stack can be forked here; elsewhere every server gets a new interpreter."""
 
 _STARTS_NOTHING = ("help", "dry_run=true", "placement=inline")
-"""Parts of arguments with which a command starts no server. Where one is overlooked, a server has warmed up in vain."""
+"""Parts of arguments with which a command starts no server. A missed one only wastes a fork server."""
 
 
 def start_fork_server() -> ForkServer:
-    """A fork server that loads what servers have in common while the caller goes on."""
+    """Start a fork server that preloads the common modules of servers in parallel."""
     server = ForkServer("nemo_gym.launch._preload" if FORKS_ARE_SAFE else "")
     server.start()
     return server
@@ -27,7 +27,7 @@ def start_fork_server() -> ForkServer:
 
 @contextlib.contextmanager
 def early_fork_server(arguments: Sequence[str]) -> Iterator[ForkServer | None]:
-    """A fork server for a command that is about to start servers; None where it will not."""
+    """A fork server for a command that starts servers; None if `arguments` start none."""
     if any(word in argument for argument in arguments for word in _STARTS_NOTHING):
         yield None
         return

@@ -1,8 +1,7 @@
-"""A virtual environment for a server that needs more than the core, and only for such a server.
+"""Virtual environments for servers whose requirements the running interpreter does not meet.
 
-The folder's name is a hash of everything that went into it, so an environment is never changed: other
-requirements are another folder, equal ones share it. A file lock lets one process build while others wait; a
-marker written last tells a finished environment from a torn one.
+An environment is immutable: its folder is named by a hash of all inputs, so equal requirements share it. A file lock
+lets one process build while others wait. A marker file, written last, shows that the build is complete.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ LINKED_PACKAGES = (
     "responses_api_agents",
     "responses_api_models",
 )
-"""Our packages, linked into every environment instead of installed: they are always those of this run."""
+"""Packages of this project, linked into every environment, so that it always uses those of this run."""
 _READY_MARKER = "nemo_gym_ready"
 _PROBE = "import nemo_gym.serving.base"
 
 RunInstaller = Callable[[Sequence[str], Path, Path], None]
-"""Runs a command in a folder, its output appended to a log. Raises `LaunchError` when it fails."""
+"""Runs a command in a folder and appends its output to a log. Raises `LaunchError` if it fails."""
 
 
 class Environments:
-    """Chooses, and where needed builds, the interpreter for a requirements file."""
+    """Chooses the interpreter for a requirements file, and builds its environment if needed."""
 
     def __init__(
         self,
@@ -48,19 +47,19 @@ class Environments:
         folder: Path = CACHE_DIR / "venvs",
         run: RunInstaller | None = None,
     ) -> None:
-        """`announce` gets a line when an environment is built; `run` stands in for the installers in tests."""
+        """`announce` receives a line when an environment is built; tests replace `run`."""
         self._announce = announce
         self._folder = folder
         self._run = run or run_logged
 
     async def choose(self, requirements: Path) -> str | None:
-        """The interpreter that satisfies `requirements`; None where the running one does."""
+        """The interpreter that satisfies `requirements`; None for the running one."""
         return await asyncio.to_thread(self.choose_now, requirements)
 
     def choose_now(self, path: Path | None, *, beside: Sequence[str] = ()) -> str | None:
-        """As `choose`, in the calling thread. Raises `LaunchError` when the environment cannot be built.
+        """Like `choose`, in the calling thread. Raises `LaunchError` if the environment cannot be built.
 
-        `beside` are requirements that the file does not state; without a file they are all there are.
+        `beside` are requirements in addition to those of the file, which may be missing.
         """
         requirements = read_requirements(path) if path is not None else Requirements()
         requirements = replace(requirements, packages=(*requirements.packages, *beside))
@@ -99,7 +98,7 @@ class Environments:
 
 
 def fingerprint(lines: Sequence[str]) -> str:
-    """A name for the environment that `lines` make with this interpreter and these packages of ours."""
+    """The name of the environment with requirements `lines` for this interpreter and project."""
     identity = [
         sys.implementation.cache_tag,
         sysconfig.get_platform(),
@@ -115,12 +114,12 @@ def interpreter(environment: Path) -> Path:
 
 
 def is_ready(environment: Path) -> bool:
-    """Whether the environment was built to its end and its interpreter still exists."""
+    """Return whether the environment is complete and its interpreter still exists."""
     return (environment / _READY_MARKER).exists() and os.access(interpreter(environment), os.X_OK)
 
 
 def installer_commands(environment: Path, listing: Path) -> list[list[str]]:
-    """Commands that make `environment` with the packages in `listing`: by uv where it is at hand, else by pip."""
+    """Commands that build `environment` with the packages in `listing`, using uv if available, else pip."""
     python = str(interpreter(environment))
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
@@ -135,7 +134,7 @@ def installer_commands(environment: Path, listing: Path) -> list[list[str]]:
 
 
 def link_own_packages(environment: Path) -> None:
-    """Make our packages importable in `environment`, and nothing else of this interpreter's."""
+    """Make this project's packages importable in `environment`."""
     bases = {"base": str(environment), "platbase": str(environment)}
     site_packages = Path(sysconfig.get_path("purelib", "venv", vars=bases))
     for name in LINKED_PACKAGES:
@@ -145,7 +144,7 @@ def link_own_packages(environment: Path) -> None:
 
 
 def run_logged(command: Sequence[str], directory: Path, log: Path) -> None:
-    """Run `command` in `directory`, its output appended to `log`. Raises `LaunchError` with the last lines."""
+    """Run `command` in `directory` and append its output to `log`. Raises `LaunchError` with the last lines."""
     with log.open("ab") as output:
         done = subprocess.run(
             command,
@@ -159,5 +158,5 @@ def run_logged(command: Sequence[str], directory: Path, log: Path) -> None:
         raise LaunchError(
             f"{logs.explain_death(log)}\n`{' '.join(command)}` failed with exit code {done.returncode}",
             code="environment_failed",
-            remedy=f"Its whole output: {log}",
+            remedy=f"Read its full output: {log}",
         )

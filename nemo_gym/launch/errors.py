@@ -1,4 +1,4 @@
-"""What goes wrong between a good configuration and running servers."""
+"""Failures between a valid configuration and running servers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from nemo_gym.failures import Boundary, GymError
 
 
 class LaunchError(GymError):
-    """A server process could not be started or kept alive; a command that meets it exits with 1."""
+    """A server process could not be started or kept alive; commands exit with 1."""
 
     boundary = Boundary.CONFIG

@@ -1,10 +1,10 @@
-"""A running gym, from the library's side:
+"""A running gym for library code:
 
     async with launch(config) as gym:
         await gym.wait_ready()
         print(gym.addresses["my_agent"])
 
-Leaving the block ends every server. Nothing of it touches signals or prints; that is the command's business.
+Leaving the block ends every server. This module neither handles signals nor prints; commands do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import ProcessSpawner, Spawner
@@ -27,7 +28,7 @@ from nemo_gym.launch._supervisor import STARTUP_TIMEOUT_S, ServerEvent, Supervis
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, StartableInstance, plan_servers
+from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, plan_servers
 from nemo_gym.launch.records import (
     GymRecord,
     Registry,
@@ -47,40 +48,40 @@ INLINE_LOG = "inline.log"
 
 
 class LaunchableConfig(Protocol):
-    """What is needed of a loaded configuration to start its servers."""
+    """The parts of a loaded configuration that a launch needs."""
 
     @property
-    def servers(self) -> Sequence[StartableInstance]: ...
+    def servers(self) -> Sequence[ServerInstance]: ...
     @property
     def data(self) -> Mapping[str, Any]: ...
     def is_given(self, path: str) -> bool:
-        """Whether somebody wrote the value at the dotted `path`, rather than it being a default."""
+        """Return whether the user set the value at the dotted `path`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    """How to start, where the defaults are not right."""
+    """Options of a launch."""
 
     announce: Callable[[str], None] = lambda line: None
-    """Gets lines a person should see; may be called from another thread."""
+    """Receives lines for the user; may be called from another thread."""
     listeners: Sequence[Callable[[ServerEvent], None]] = ()
-    """Told of every change of a server's state."""
+    """Receive every change of a server's state."""
     working_folder: Path = field(default_factory=Path.cwd)
-    """Gets the discovery file, and the logs unless the configuration puts them elsewhere."""
+    """The folder of the discovery file, and of the logs unless the configuration sets another."""
     registry: Registry = field(default_factory=Registry)
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     head_script: Path = HEAD_SCRIPT
     fork_server: ForkServer | None = None
-    """One that was started ahead; the gym ends it."""
+    """A fork server started earlier; the gym ends it."""
     forks: bool = FORKS_ARE_SAFE
-    """Whether servers are forks of a warm process; otherwise each loads everything anew."""
+    """True forks servers from the fork server; false starts each in a new interpreter."""
     is_inline: bool = False
-    """Whether servers run in this process, in its event loop, instead of in processes of their own."""
+    """True runs servers in this process's event loop instead of in their own processes."""
 
 
-class Gym:
-    """The servers of one configuration, held up until `stop`."""
+class RunningGym:
+    """The servers of one configuration, kept running until `stop`."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Gym:
         self.config = config
         """The resolved configuration with every address, secrets included."""
         self.token = keys.token
-        """Opens the control routes of this run."""
+        """The token for the control routes of this run."""
         self.log_folder = log_folder
         self.addresses: Mapping[str, tuple[str, ...]] = {
             name: tuple(held.url for held in sockets) for name, sockets in addresses.servers.items()
@@ -103,7 +104,7 @@ class Gym:
         """Server name → base URLs, one per replica."""
         self.head_url = addresses.head.url
         self.transport = transport
-        """How servers in this process are reached without a socket; None where they are in processes of their own."""
+        """The transport to servers in this process; None if they run in their own processes."""
         self.run = RunRecord(
             pid=os.getpid(),
             token=keys.token,
@@ -121,26 +122,26 @@ class Gym:
 
     @property
     def failure(self) -> asyncio.Future[LaunchError]:
-        """Resolves when a server cannot be kept alive."""
+        """Resolves when a server has failed."""
         return self._supervisor.failure
 
     def begin(self) -> None:
-        """Start all servers, and tell others of the gym."""
+        """Start all servers and write the files that announce the gym."""
         for server in self.servers:
             server.listeners += [*self._options.listeners, self._write_record]
         self._supervisor.start()
         replaced = write_discovery(self._options.working_folder, self.config, self.run)
         if replaced is not None:
             self._options.announce(
-                f"the gym of pid {replaced} runs in this folder too; its discovery file is replaced by ours"
+                f"the gym of pid {replaced} runs in this folder too; this gym replaces its discovery file"
             )
 
     async def wait_ready(self) -> None:
-        """Return when every server has answered. Raises the `LaunchError` of one that cannot be kept alive."""
+        """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
         await self._supervisor.wait_ready()
 
     async def stop(self) -> None:
-        """End every server, release the ports, remove the files that told others of the gym. Idempotent."""
+        """End every server, release the ports, and remove the files that announce the gym. Idempotent."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -152,7 +153,7 @@ class Gym:
             self._options.registry.remove(self.run)
 
     def record(self) -> GymRecord:
-        """How the gym stands now."""
+        """The current state of the gym."""
         servers = tuple(
             ServerRecord(
                 name=server.name,
@@ -175,10 +176,10 @@ class Gym:
 
 
 @contextlib.asynccontextmanager
-async def launch(config: LaunchableConfig, options: LaunchOptions | None = None) -> AsyncIterator[Gym]:
-    """Start the servers of `config`; they are being started while the block runs, and ended when it is left.
+async def launch(config: LaunchableConfig, options: LaunchOptions | None = None) -> AsyncIterator[RunningGym]:
+    """Start the servers of `config`; the block begins before they are ready, and its end stops them.
 
-    Raises `ConfigError` for ports that cannot be had.
+    Raises `ConfigErrors` for unavailable ports.
     """
     gym = _prepare(config, options or LaunchOptions())
     try:
@@ -188,7 +189,7 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
         await gym.stop()
 
 
-def _prepare(config: LaunchableConfig, options: LaunchOptions) -> Gym:
+def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
     addresses = hold_addresses(
         data, config.servers, options.announce, head_port_is_fixed=config.is_given("head_server.port")
@@ -212,7 +213,7 @@ def _prepare(config: LaunchableConfig, options: LaunchOptions) -> Gym:
     except BaseException:
         addresses.close()
         raise
-    return Gym(data, addresses, keys, supervisor, options, log_folder, spawner.transport)
+    return RunningGym(data, addresses, keys, supervisor, options, log_folder, spawner.transport)
 
 
 def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
@@ -222,7 +223,7 @@ def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
 
 def _spawner(options: LaunchOptions) -> Spawner:
     if options.is_inline:
-        # Imported here: processes of their own don't need the launcher to know servers.
+        # Imported here: only inline servers need the server stack in the launcher.
         from nemo_gym.launch._inline_spawner import InlineSpawner
 
         return InlineSpawner()

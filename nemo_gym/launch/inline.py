@@ -1,10 +1,10 @@
 """The inline placement: every server of a configuration in one event loop, calls through memory, no ports.
 
-The same apps and routes as with a process a server; only the transport differs. It starts in well under a second
-and spends no CPU on sockets, and gives up what processes give: a server that blocks the loop blocks all of them, and
-one that crashes takes the gym along. Made for notebooks, tests and small runs.
+The apps and routes are those of the process placement; only the transport differs. It starts in well under a second
+and spends no CPU on sockets. But a server that blocks the loop blocks all of them, and a crash ends the whole gym. It
+is meant for notebooks, tests and small runs.
 
-    with gym_inline(config) as gym:                  # from ordinary code; the loop runs in a thread
+    with gym_inline(config) as gym:                  # from blocking code; the loop runs in a thread
         row = gym.run("my_agent", task_row)
 
     async with inline(config) as gym:                # from a coroutine
@@ -22,7 +22,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import orjson
 from pydantic import BaseModel
@@ -33,9 +33,11 @@ from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.nodes import value_at
 from nemo_gym.config.options import option_faults
 from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
 from nemo_gym.head.server import HeadServer
-from nemo_gym.launch.plan import RunKeys, StartableInstance
+from nemo_gym.launch.gym import LaunchableConfig
+from nemo_gym.launch.plan import RunKeys
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
@@ -44,17 +46,7 @@ from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
 
 _HOST = "inline"
-"""The host in the addresses of inline servers; nothing listens there."""
-_T = TypeVar("_T")
-
-
-class InlineConfig(Protocol):
-    """What is needed of a loaded configuration."""
-
-    @property
-    def servers(self) -> Sequence[StartableInstance]: ...
-    @property
-    def data(self) -> Mapping[str, Any]: ...
+"""The host in the addresses of inline servers, which have no sockets."""
 
 
 @dataclass(slots=True)
@@ -62,7 +54,7 @@ class InlineGym:
     """The servers of a configuration in this event loop."""
 
     config: dict[str, Any]
-    """The resolved configuration, with an address of every server, secrets included."""
+    """The resolved configuration with every address, secrets included."""
     token: str
     transport: InMemoryTransport
     servers: dict[str, SimpleServer] = field(default_factory=dict)
@@ -71,7 +63,7 @@ class InlineGym:
         return ServerClient.connect(self.config, transport=self.transport, token=self.token)
 
     async def run(self, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The scored row of one attempt; raises `UpstreamError` with the root cause when it failed."""
+        """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         reply = await self.client().post(agent, "/run", json=dict(row))
         reply.raise_for_status()
         scored: dict[str, Any] = orjson.loads(reply.body)
@@ -79,8 +71,8 @@ class InlineGym:
 
 
 @contextlib.asynccontextmanager
-async def inline(config: InlineConfig) -> AsyncIterator[InlineGym]:
-    """All servers of `config`, started; stopped with the block. One gym at a time in a process."""
+async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
+    """Start all servers of `config`; the end of the block stops them. A process can run one such gym at a time."""
     data = copy.deepcopy(dict(config.data))
     keys = RunKeys.of_config(data)
     addresses = _give_addresses(data, config.servers)
@@ -101,8 +93,8 @@ async def inline(config: InlineConfig) -> AsyncIterator[InlineGym]:
 
 
 @contextlib.contextmanager
-def gym_inline(config: InlineConfig) -> Iterator[BlockingGym]:
-    """An inline gym for ordinary code: its event loop runs in a thread of its own."""
+def gym_inline(config: LaunchableConfig) -> Iterator[BlockingGym]:
+    """An inline gym for blocking code: its event loop runs in a thread."""
     with EventLoopThread("inline gym") as loop:
         manager = inline(config)
         gym = loop.run(manager.__aenter__())
@@ -113,21 +105,21 @@ def gym_inline(config: InlineConfig) -> Iterator[BlockingGym]:
 
 
 class BlockingGym:
-    """An `InlineGym` whose methods wait for their results."""
+    """An `InlineGym` with blocking methods."""
 
     def __init__(self, gym: InlineGym, wait_for: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self.gym = gym
         self._wait_for = wait_for
 
     def run(self, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The scored row of one attempt; raises `UpstreamError` with the root cause when it failed."""
+        """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         scored: dict[str, Any] = self._wait_for(self.gym.run(agent, row))
         return scored
 
     def run_all(
         self, agent: str, rows: Sequence[Mapping[str, Any]], in_parallel: int = 64
     ) -> list[dict[str, Any]]:
-        """The scored rows, in the order of the tasks; the first attempt that failed raises."""
+        """Run one attempt per row and return the scored rows in order; the first failed attempt raises."""
 
         async def all_of_them() -> list[dict[str, Any]]:
             window = asyncio.Semaphore(in_parallel)
@@ -142,8 +134,8 @@ class BlockingGym:
         return scored
 
 
-def _give_addresses(config: dict[str, Any], instances: Sequence[StartableInstance]) -> dict[str, str]:
-    """Write an address into the block of every server; server name → base URL."""
+def _give_addresses(config: dict[str, Any], instances: Sequence[ServerInstance]) -> dict[str, str]:
+    """Write an address into the block of every server, and return server name → base URL."""
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     blocks[HEAD_SERVER_KEY_NAME] = config.setdefault(HEAD_SERVER_KEY_NAME, {})
     for port, block in enumerate(blocks.values(), start=1):
@@ -152,9 +144,9 @@ def _give_addresses(config: dict[str, Any], instances: Sequence[StartableInstanc
 
 
 def _classes(
-    instances: Sequence[StartableInstance], data: Mapping[str, Any]
+    instances: Sequence[ServerInstance], data: Mapping[str, Any]
 ) -> Iterator[tuple[str, type[SimpleServer]]]:
-    """Every server's name and class. Raises `ConfigErrors` for options that its class does not have."""
+    """Yield every server's name and class. Raises `ConfigErrors` for options that its class does not have."""
     yield HEAD_SERVER_KEY_NAME, HeadServer
     loaded: dict[Path, type[SimpleServer]] = {}
     for each in instances:
@@ -169,7 +161,7 @@ def _classes(
 
 
 def load_server_class(script: Path) -> type[SimpleServer]:
-    """The class whose `run_webserver()` the file ends with. Raises `ConfigError` where there is none."""
+    """The class whose `run_webserver()` the file calls at its end. Raises `ConfigError` if there is none."""
     for folder in (str(PARENT_DIR), str(script.parents[2]), str(script.parent)):
         if folder not in sys.path:
             sys.path.append(folder)
@@ -179,7 +171,7 @@ def load_server_class(script: Path) -> type[SimpleServer]:
         raise ConfigError(
             f"{script} can't be placed inline: it does not end with `MyServer.run_webserver()`",
             code="not_inline",
-            remedy="Run it with a process a server: +placement=process.",
+            remedy="Run each server in its own process: +placement=process.",
         )
     return found
 

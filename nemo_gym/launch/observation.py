@@ -1,4 +1,4 @@
-"""How the servers of a running gym are right now: do they answer, what do they count, what do they weigh."""
+"""The current state of a running gym's servers: readiness, counters, memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from nemo_gym.failures import TransportError
@@ -16,7 +15,7 @@ from nemo_gym.transport import Call, call_once
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The counts of a server since its start."""
+    """The counters of a server since its start."""
 
     requests: int
     errors: int
@@ -25,18 +24,18 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One server as it is now."""
+    """The current state of one server."""
 
     server: ServerRecord
     answers: bool
     figures: Figures | None
-    """None where the server has no route that tells them."""
+    """None if the server has no route for them."""
     memory_bytes: int | None
-    """What it adds to the machine's memory; pages it shares with other processes count by their share."""
+    """Proportional set size: shared pages are divided among their processes."""
 
     @property
     def state(self) -> str:
-        """The launcher's word, except that a server it holds for ready may not answer."""
+        """The launcher's state, or `silent` for a ready server that does not answer."""
         return "silent" if self.server.state == "ready" and not self.answers else self.server.state
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +45,7 @@ class Observation:
 
 
 async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:
-    """Ask every server of `gym` at once; one that does not answer within `timeout_s` counts as silent."""
+    """Probe every server of `gym` concurrently; one without an answer within `timeout_s` is silent."""
     return await asyncio.gather(
         *(_observe_server(server, gym.run.token, timeout_s) for server in gym.servers)
     )
@@ -59,9 +58,9 @@ async def _observe_server(server: ServerRecord, token: str, timeout_s: float) ->
 
 
 async def answers(url: str, *, timeout_s: float) -> bool:
-    """Whether the server at `url` answers, and not with a server error.
+    """Return whether the server at `url` answers with a status below 500.
 
-    Any other status will do: a server of an author's own making may lack the route `/`.
+    A custom server may lack the route `/`, so 404 is fine.
     """
     try:
         return (await call_once(url, Call("GET", "/"), timeout_s=timeout_s)).status < 500
@@ -70,38 +69,27 @@ async def answers(url: str, *, timeout_s: float) -> bool:
 
 
 async def get_figures(url: str, token: str, *, timeout_s: float) -> Figures | None:
-    """The figures of the server at `url`, or None where it gives none."""
+    """The counters of the server at `url`; None if it provides none."""
     try:
         call = Call("GET", "/_ng/stats", headers={"x-ng-token": token})
         answer = await call_once(url, call, timeout_s=timeout_s)
     except TransportError:
-        return None  # down or busy: the state says which
+        return None  # down or busy: `state` shows which
     if answer.status != 200:
-        return None  # a server of an author's own making, without the route
+        return None  # a custom server without the route
     try:
         counts = json.loads(answer.body)
         return Figures(int(counts["requests"]), int(counts["errors"]), int(counts["in_flight"]))
     except (ValueError, KeyError, TypeError):
-        return None  # its own route of the same path
+        return None  # a custom route of the same path
 
 
 def memory_bytes(pid: int | None) -> int | None:
-    """The proportional memory of process `pid`; None where it is gone or may not be seen."""
-    if pid is None:
-        return None
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except (FileNotFoundError, PermissionError, ProcessLookupError):
-        return _resident_bytes(pid)  # not Linux, or gone
-    return None
-
-
-def _resident_bytes(pid: int) -> int | None:
+    """The proportional memory of process `pid`; None if it has ended or cannot be read."""
     import psutil
 
     try:
-        return int(psutil.Process(pid).memory_info().rss)
+        memory = psutil.Process(pid).memory_full_info() if pid is not None else None
     except psutil.Error:
         return None
+    return int(getattr(memory, "pss", memory.rss)) if memory is not None else None  # only Linux has pss

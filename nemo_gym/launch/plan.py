@@ -1,4 +1,4 @@
-"""From a configuration with addresses to the server processes that make it true."""
+"""The server processes of a configuration with addresses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch import _logs as logs
-from nemo_gym.launch._addresses import Addresses, Instance
+from nemo_gym.launch._addresses import Addresses
 from nemo_gym.launch._spawners import ServerProcess
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.sockets import HeldSocket
@@ -21,49 +22,40 @@ HEAD_SCRIPT = PARENT_DIR / "nemo_gym" / "head" / "server.py"
 REQUIREMENTS_FILE = "requirements.txt"
 
 
-class StartableInstance(Instance, Protocol):
-    """What is needed of a server instance to start it."""
-
-    @property
-    def directory(self) -> Path: ...
-    @property
-    def entrypoint(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RunKeys:
     """The keys of one run."""
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
-    """Opens control routes."""
+    """The token for control routes."""
     cookie_key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     """Signs session cookies."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> RunKeys:
-        """Random keys, with the `run_token` of `config` where it has one."""
+        """Random keys, with the `run_token` of `config` if set."""
         token = config.get("run_token")
         return cls(token=str(token)) if token else cls()
 
 
 def plan_servers(
     config: dict[str, Any],
-    instances: Sequence[StartableInstance],
+    instances: Sequence[ServerInstance],
     addresses: Addresses,
     keys: RunKeys,
     log_folder: Path,
     head_script: Path = HEAD_SCRIPT,
 ) -> list[SupervisedServer]:
-    """One `SupervisedServer` per process, the head server first. `config` holds the addresses already."""
+    """One `SupervisedServer` per process, the head server first. `config` contains all addresses."""
     planner = _Planner(config, keys, log_folder)
-    # The head's folder is inside our package: on the search path it would shadow other modules.
+    # The head server's folder stays off the search path, where its modules would shadow others.
     head = planner.server(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, (), [addresses.head])
     servers = [*head]
     for each in instances:
         directory = Path(each.directory).resolve()
         script = directory / each.entrypoint
         sockets = addresses.servers[each.name]
-        # Its own folder for `import scoring`, the one above the kinds for `import resources_servers.mine.scoring`.
+        # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         search_path = (str(directory), str(directory.parents[1]))
         servers += planner.server(each.name, each.kind, each.implementation, script, search_path, sockets)
     return servers
@@ -71,7 +63,7 @@ def plan_servers(
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """What all servers of a run share."""
+    """The values that all servers of a run share."""
 
     config: dict[str, Any]
     keys: RunKeys

@@ -1,10 +1,10 @@
-"""The files that tell others of a running gym.
+"""The two files that announce a running gym.
 
-Two are written, both readable by this user alone, both replaced whole, both removed at the end:
+Both are readable only by this user, replaced atomically, and removed at the end:
 - `.nemo_gym_global_config.yaml` in the working folder: the configuration with every address, secrets hidden,
-  and `_ng_run` with the run's pid, token, start and head URL. Tools that are started beside the gym read it.
-- `<pid>-<number>.json` in a folder of this user's: the servers and how they stand. `ng_status` reads all of them, so it
-  finds running gyms without being told where they are.
+  and `_ng_run` with the run's pid, token, start and head URL. Tools started in the same folder read it.
+- `<pid>-<port>.json` in this user's registry folder: the servers and their states. `ng_status` reads all of them to
+  find running gyms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Who runs a gym, since when, and what opens its control routes."""
+    """The process of a gym, its start time and its token."""
 
     pid: int
     token: str
@@ -36,7 +36,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """One server process as its launcher last saw it."""
+    """The last recorded state of one server process."""
 
     name: str
     kind: str
@@ -51,7 +51,7 @@ class ServerRecord:
 
 @dataclass(frozen=True, slots=True)
 class GymRecord:
-    """A running gym as its launcher last saw it."""
+    """The last recorded state of a running gym."""
 
     run: RunRecord
     directory: str
@@ -69,7 +69,7 @@ class GymRecord:
 
 
 class Registry:
-    """The folder of this user's running gyms."""
+    """The folder with the records of this user's running gyms."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_registry_folder()
@@ -82,23 +82,23 @@ class Registry:
         self._path(run).unlink(missing_ok=True)
 
     def running(self) -> list[GymRecord]:
-        """The gyms whose launcher is alive, oldest first; what dead ones left behind is removed."""
+        """The gyms whose launcher is alive, oldest first; records of dead ones are removed."""
         records = []
         for path in self.folder.glob("*.json"):
             if not is_alive(int(path.stem.partition("-")[0])):
                 path.unlink(missing_ok=True)
                 continue
-            with contextlib.suppress(FileNotFoundError):  # it has ended since
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
                 records.append(GymRecord.from_json(path.read_text(encoding="utf-8")))
         return sorted(records, key=lambda record: record.run.started_at)
 
     def _path(self, run: RunRecord) -> Path:
-        # One process may run several gyms; the ports of their head servers tell them apart.
+        # One process may run several gyms, which differ in the ports of their head servers.
         return self.folder / f"{run.pid}-{run.head.rpartition(':')[2]}.json"
 
 
 def default_registry_folder() -> Path:
-    """`$XDG_RUNTIME_DIR/nemo_gym`, or a folder of this user's in the temporary folder."""
+    """`$XDG_RUNTIME_DIR/nemo_gym`, or a folder per user in the temporary folder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):
         return Path(runtime) / "nemo_gym"
@@ -106,7 +106,7 @@ def default_registry_folder() -> Path:
 
 
 def write_discovery(folder: Path, config: Mapping[str, Any], run: RunRecord) -> int | None:
-    """Write the discovery file into `folder`. Gives the pid of another running gym whose file it replaced."""
+    """Write the discovery file into `folder`. Returns the pid of another running gym whose file it replaced."""
     import yaml
 
     from nemo_gym.config import hide_secrets
@@ -125,7 +125,7 @@ def remove_discovery(folder: Path, run: RunRecord) -> None:
 
 
 def discovery_owner(folder: Path) -> int | None:
-    """The pid in the discovery file of `folder`, or None where there is no such file of ours."""
+    """The pid in the discovery file of `folder`; None if there is no valid file."""
     import yaml
 
     try:
@@ -146,12 +146,12 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # it exists and is somebody else's
+        return True  # it exists and belongs to another user
     return True
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace `path` whole by a file that this user alone may read."""
+    """Replace `path` atomically with a file that only this user can read."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -160,12 +160,12 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _make_private_folder(folder: Path) -> None:
-    """Create `folder`, or refuse one that another user has put there."""
+    """Create `folder`, or refuse one that another user owns or can enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise LaunchError(
-            f"{folder} belongs to another user or is open to others, and the gym's token would stand in it",
+            f"{folder} belongs to another user or is open to others, so the gym's token cannot be stored there",
             code="registry_unsafe",
             remedy="Remove it, or set XDG_RUNTIME_DIR to a folder of your own.",
             peer=str(folder),

@@ -1,9 +1,9 @@
-"""`RunHelper`: how trainers embed a gym.
+"""`RunHelper`: a gym embedded in a trainer.
 
 helper = RunHelper()
 helper.start(GlobalConfigDictParserConfig(initial_global_config_dict={...}, skip_load_from_cli=True))
 ...
-helper.poll()      # raises when a server is down for good
+helper.poll()      # raises if a server has failed
 helper.shutdown()
 """
 
@@ -32,7 +32,7 @@ POLL_PAUSE_S = 1.0
 
 
 class RunHelper:
-    """Starts the servers of a configuration and watches over them from a process of their own."""
+    """Starts the servers of a configuration and supervises them in a separate process."""
 
     def __init__(self) -> None:
         self._program: Program | None = None
@@ -41,14 +41,14 @@ class RunHelper:
     def start(self, global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None) -> None:
         """Start the servers and return when all of them answer.
 
-        Afterwards `get_global_config_dict()` gives the configuration with every address and the run's token.
-        Raises `ConfigErrors` for a configuration that cannot be used, `LaunchError` for servers that do not start.
+        Afterwards `get_global_config_dict()` returns the configuration with every address and the run's token.
+        Raises `ConfigErrors` for an invalid configuration, `LaunchError` for servers that do not start.
         """
         if self._program is not None:
             raise LaunchError(
-                "this RunHelper runs a gym already", code="already_running", remedy="Use another one."
+                "this RunHelper already runs a gym", code="already_running", remedy="Use another one."
             )
-        # The process warms up while we read the configuration.
+        # The process preloads while the configuration is read here.
         self._program = Program(f"{__name__}:run_host", grace_s=SHUTDOWN_TIMEOUT_S)
         try:
             ready = _hand_over(self._program, global_config_dict_parser_config)
@@ -61,20 +61,20 @@ class RunHelper:
         set_global_config_dict({**ready.config, "run_token": ready.token})
 
     def poll(self) -> None:
-        """Raise `LaunchError` when the gym is no longer up."""
+        """Raise `LaunchError` if the gym has ended."""
         if self._program is None:
             raise LaunchError("this RunHelper runs no gym", code="not_running", remedy="Call start first.")
         if self._program.process.poll() is not None:
             raise _reason_of_end(self._program)
 
     def shutdown(self) -> None:
-        """End every server and wait until all are gone, two seconds at most. Idempotent."""
+        """End every server and wait until all have ended, up to `SHUTDOWN_TIMEOUT_S`. Idempotent."""
         program, self._program = self._program, None
         if program is not None:
             program.close()
 
     def run_forever(self) -> None:
-        """Return, with everything shut down, at Ctrl-C; raise when a server is down for good."""
+        """Wait until Ctrl-C, then shut down and return; raise `LaunchError` if a server fails."""
         try:
             while True:
                 self.poll()
@@ -86,7 +86,7 @@ class RunHelper:
 
 
 def run_host(channel: socket.socket) -> None:
-    """In the process of its own: start to warm up before anything else is imported, then host a gym."""
+    """In the separate process: start the fork server before other imports, then host a gym."""
     with contextlib.closing(start_fork_server()) as fork_server:
         from nemo_gym.launch._host import main
 
@@ -94,7 +94,7 @@ def run_host(channel: socket.socket) -> None:
 
 
 def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | None) -> Ready:
-    """Read the configuration, hand it to the process, and wait until its servers are ready."""
+    """Load the configuration, send it to the process, and wait until its servers are ready."""
     from nemo_gym.config.current import GlobalConfigDictParser
     from nemo_gym.launch.inspection import Inspector
 
@@ -102,7 +102,7 @@ def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | N
         config = GlobalConfigDictParser().load(parser_config, inspect=inspector.inspect)
     for warning in config.warnings:
         log.warning("%s", warning)
-    with contextlib.suppress(BrokenPipeError):  # why it is gone is read below
+    with contextlib.suppress(BrokenPipeError):  # the reason of its end is read below
         program.send(config)
     ready = _receive(program)
     if ready is None or isinstance(ready, Failure):
@@ -111,7 +111,7 @@ def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | N
 
 
 def _receive(program: Program) -> Ready | Failure | None:
-    """A message of the process; None where it ended without one."""
+    """Receive a message of the process; None if it ended without one."""
     try:
         message: Ready | Failure = messages.receive(program.channel)
     except EOFError:
@@ -126,7 +126,7 @@ def _reason_of_end(program: Program, message: Failure | None = None) -> LaunchEr
         error.failure = failure
         return error
     return LaunchError(
-        f"the process that keeps the servers is gone (exit code {program.process.wait()})",
+        f"the process that supervises the servers has ended (exit code {program.process.wait()})",
         code="host_gone",
-        remedy="Its last words are on stderr.",
+        remedy="Its last messages are on stderr.",
     )

@@ -1,4 +1,4 @@
-"""A gym as a command runs it: start, say how it stands, stay until a signal or a server's failure, stop."""
+"""A gym run by a command: start, report, wait for a signal or a failed server, stop."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 from nemo_gym.launch._addresses import hold_addresses
 from nemo_gym.launch.environments import Environments
-from nemo_gym.launch.gym import Gym, LaunchableConfig, LaunchOptions, launch
+from nemo_gym.launch.gym import LaunchableConfig, LaunchOptions, RunningGym, launch
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.processes.fork_server import ForkServer
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WAITING_NOTE_S = 10.0
-"""How often the servers that are still starting are named."""
+"""Seconds between two reports of the servers that are still starting."""
 
 
-WhileUp = Callable[[Gym], Coroutine[Any, Any, None]]
-"""What to do with a gym that is up, until it is cancelled."""
+WhileUp = Callable[[RunningGym], Coroutine[Any, Any, None]]
+"""Runs with a ready gym until it is cancelled."""
 
 
 async def serve(
@@ -39,8 +39,8 @@ async def serve(
 ) -> bool:
     """Run the servers of `config` until `stop` is set.
 
-    `began` is the `time.monotonic()` of the command's begin. Gives whether all servers were ready before the stop.
-    Raises the `LaunchError` of a server that cannot be kept alive.
+    `began` is the `time.monotonic()` of the command's start. Returns whether all servers were ready before the stop.
+    Raises the `LaunchError` of a server that failed.
     """
     async with running(config, reporter, began=began, fork_server=fork_server, is_inline=is_inline) as gym:
         if not await wait_ready_or(stop, gym, reporter, began):
@@ -50,9 +50,9 @@ async def serve(
 
 
 def prepare(config: LaunchableConfig, reporter: Reporter) -> None:
-    """Everything short of starting: hold and release the ports, build the environments, say what would run.
+    """Do a dry run: hold and release the ports, build the environments, report the processes that would start.
 
-    Raises `ConfigError` or `LaunchError` for what would keep the servers from starting.
+    Raises `ConfigErrors` or `LaunchError` for problems that would prevent the start.
     """
     data = copy.deepcopy(dict(config.data))
     head_port_is_fixed = config.is_given("head_server.port")
@@ -74,8 +74,8 @@ async def running(
     began: float,
     fork_server: ForkServer | None,
     is_inline: bool = False,
-) -> AsyncIterator[Gym]:
-    """A gym whose every change is reported."""
+) -> AsyncIterator[RunningGym]:
+    """A gym whose state changes are reported."""
     options = LaunchOptions(
         announce=reporter.announce,
         listeners=[lambda event: reporter.server_changed(event, time.monotonic() - began)],
@@ -92,11 +92,15 @@ async def running(
 
 
 async def wait_ready_or(
-    stop: asyncio.Event, gym: Gym, reporter: Reporter, began: float, note_every_s: float = WAITING_NOTE_S
+    stop: asyncio.Event,
+    gym: RunningGym,
+    reporter: Reporter,
+    began: float,
+    note_every_s: float = WAITING_NOTE_S,
 ) -> bool:
-    """Wait until every server of `gym` has answered; False when `stop` comes first.
+    """Wait until every server of `gym` has answered; False if `stop` is set first.
 
-    Some servers load for minutes (`startup_timeout_s` bounds that). Those that are waited for are named now and then.
+    Some servers load for minutes (up to `startup_timeout_s`), so those still starting are reported periodically.
     """
     ready = asyncio.ensure_future(gym.wait_ready())
     stopped = asyncio.ensure_future(stop.wait())
@@ -118,24 +122,24 @@ async def wait_ready_or(
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """An event that Ctrl-C, SIGTERM and the terminal's end set, in place of what they do otherwise.
+    """An event that SIGINT, SIGTERM and SIGHUP set, instead of ending the process.
 
-    A signal that this process was started to ignore (`nohup`) stays ignored.
+    A signal that this process ignores since its start (`nohup`) stays ignored.
     """
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    heeded = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heeded:
+    handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
         loop.add_signal_handler(number, stop.set)
     try:
         yield stop
     finally:
-        for number in heeded:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
-async def _stay_up(stop: asyncio.Event, gym: Gym, while_up: WhileUp | None) -> None:
-    """Return at `stop`. Raises when a server fails for good, or `while_up` does."""
+async def _stay_up(stop: asyncio.Event, gym: RunningGym, while_up: WhileUp | None) -> None:
+    """Wait for `stop`. Raises if a server or `while_up` fails."""
     watched: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait()), gym.failure]
     if while_up is not None:
         watched.append(asyncio.ensure_future(while_up(gym)))
@@ -150,7 +154,7 @@ async def _stay_up(stop: asyncio.Event, gym: Gym, while_up: WhileUp | None) -> N
 
 
 async def _cancelled(*futures: asyncio.Future[Any]) -> None:
-    """Cancel what is still running and wait for its end."""
+    """Cancel the futures and wait for their end."""
     for future in futures:
         future.cancel()
     await asyncio.gather(*futures, return_exceptions=True)

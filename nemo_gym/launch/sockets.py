@@ -1,8 +1,7 @@
 """Listening sockets that the launcher holds for the servers.
 
-No port is ever chosen without being held: the launcher binds and listens, publishes the address, and hands the
-descriptor to the child. A connection made while the child is still starting, or is being restarted, waits in
-the backlog instead of failing.
+Every chosen port is held: the launcher binds and listens, publishes the address, and passes the descriptor to the
+child. A connection during the child's start or restart waits in the backlog instead of failing.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _WILDCARDS = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}
 
 @dataclass(frozen=True, slots=True)
 class HeldSocket:
-    """A bound and listening socket, and the address it is reached at."""
+    """A bound and listening socket with its address."""
 
     listener: socket.socket
     host: str
-    """As configured: may be a wildcard address."""
+    """The configured host, which may be a wildcard address."""
     port: int
 
     @property
@@ -47,7 +46,7 @@ class HeldSocket:
 
 @dataclass(frozen=True, slots=True)
 class PortRange:
-    """The ports to choose from where the configuration names none: `low` to `high`, without `disallowed`.
+    """The ports for servers without a configured one: `low` to `high`, except `disallowed`.
 
     Without bounds the kernel chooses.
     """
@@ -58,7 +57,7 @@ class PortRange:
 
     def candidates(self) -> Iterator[int]:
         if self.low is None and self.high is None:
-            # The kernel's choice may be disallowed; every try gives another port because the last is still held.
+            # The kernel may choose a disallowed port. Each is held until the end, so every try gives another.
             yield from (0 for _ in range(len(self.disallowed) + 1))
             return
         low = 1024 if self.low is None else self.low
@@ -67,9 +66,9 @@ class PortRange:
 
 
 def hold(host: str, port: int, *, holder_of: str) -> HeldSocket:
-    """Bind and listen on `host:port`; `ConfigError` says who holds the port where it is taken.
+    """Bind and listen on `host:port`. Raises `ConfigError` naming the process that holds a taken port.
 
-    `holder_of` names the server that wants the port, for the message.
+    `holder_of` is the name of the server, for the message.
     """
     try:
         return _listen(host, port)
@@ -78,7 +77,7 @@ def hold(host: str, port: int, *, holder_of: str) -> HeldSocket:
             raise ConfigError(
                 f"port {port} of `{holder_of}` is taken by {describe_holder(port)}",
                 code="port_taken",
-                remedy="Stop that process, or give the server another port (or none, to have a free one chosen).",
+                remedy="Stop that process, or give the server another port (or none, to use a free one).",
                 peer=f"{host}:{port}",
             ) from error
         raise ConfigError(
@@ -90,8 +89,8 @@ def hold(host: str, port: int, *, holder_of: str) -> HeldSocket:
 
 
 def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
-    """Bind and listen on a free port of `ports`."""
-    passed_over: list[HeldSocket] = []
+    """Bind and listen on a free port of `ports`. Raises `ConfigError` if none is free."""
+    rejected: list[HeldSocket] = []
     try:
         for candidate in ports.candidates():
             try:
@@ -107,9 +106,9 @@ def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
                 ) from error
             if held.port not in ports.disallowed:
                 return held
-            passed_over.append(held)
+            rejected.append(held)
     finally:
-        for held in passed_over:
+        for held in rejected:
             held.close()
     raise ConfigError(
         f"no port from {ports.low} to {ports.high} is free for `{holder_of}`",
@@ -119,13 +118,13 @@ def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
 
 
 def describe_holder(port: int) -> str:
-    """Who listens on `port`: `pid 123 (python app.py)`, as far as this user may know."""
+    """The process that listens on `port`, such as `pid 123 (python app.py)`, if this user can see it."""
     import psutil
 
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:
-        return "a process that this user may not see"
+        return "a process that this user cannot see"
     for connection in connections:
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
             try:
@@ -133,7 +132,7 @@ def describe_holder(port: int) -> str:
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 command = "its command cannot be read"
             return f"pid {connection.pid} ({command[:200]})"
-    return "a process of another user, or a connection that is still closing"
+    return "another user's process, or a connection that is still closing"
 
 
 def _listen(host: str, port: int) -> HeldSocket:
@@ -151,10 +150,10 @@ def _listen(host: str, port: int) -> HeldSocket:
 
 
 def find_open_port(disallowed_ports: list[int] | None = None, max_retries: int = 50) -> int:
-    """A port that is free right now, within the configured range.
+    """A port of the configured range that is currently free.
 
-    It is not held: something else may take it. Servers of the gym get sockets that are held for them instead.
-    `max_retries` has no effect, for every port of the range is tried.
+    It is not held, so another process may take it; the gym's servers use held sockets instead. `max_retries` has no
+    effect: every port of the range is tried.
     """
     config: Any = maybe_get_global_config_dict() or {}
     disallowed = (*(config.get("disallowed_ports") or ()), *(disallowed_ports or ()))

@@ -1,13 +1,19 @@
-"""The table of a gym's servers that a person sees."""
+"""The table of a gym's servers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
+from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from nemo_gym.launch.observation import Figures, Observation
+from nemo_gym.launch.gym import RunningGym
+from nemo_gym.launch.observation import Figures, Observation, observe
+
+REFRESH_S = 1.0
 
 _STYLE_OF_STATE: Mapping[str, str] = {
     "preparing": "yellow",
@@ -25,6 +31,15 @@ _KIND_SHOWN: Mapping[str, str] = {
     "responses_api_models": "model",
     "head_server": "head",
 }
+
+
+async def draw_until_cancelled(gym: RunningGym, console: Console, every_s: float = REFRESH_S) -> None:
+    """Keep the table of `gym` at the bottom of `console`, below all printed lines."""
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            observations = await observe(gym.record(), timeout_s=REFRESH_S)
+            live.update(server_table(observations), refresh=True)
+            await asyncio.sleep(every_s)
 
 
 def server_table(observations: Sequence[Observation]) -> Table:
@@ -54,7 +69,7 @@ def server_table(observations: Sequence[Observation]) -> Table:
 
 
 def name_shown(observation: Observation, observations: Sequence[Observation]) -> str:
-    """The server's name, with the replica's number where there are several."""
+    """The server's name, with the replica's number if there are several."""
     server = observation.server
     replicas = sum(other.server.name == server.name for other in observations)
     return f"{server.name} #{server.replica}" if replicas > 1 else server.name

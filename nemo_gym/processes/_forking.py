@@ -1,11 +1,11 @@
-"""The inside of a fork server: a program that imports modules ahead and forks children that share them.
+"""The main loop of a fork server: a program that preloads modules and forks children that share them.
 
-It stays single-threaded and runs no event loop, so that forking is safe. Its parent sends `ForkRequest`
-and `Signal` messages. Every request brings a socket over which the child's pid (or the reason
-why there is none) and later its exit code are told.
+It stays single-threaded and runs no event loop, so that forking is safe. Its parent sends `ForkRequest` and `Signal`
+messages. Every request comes with a socket, to which the server writes the child's pid (or the reason why the fork
+failed) and later its exit code.
 
-When the parent is gone, the server asks its children to end, kills after a grace what is left of them and of all that
-they started, and ends. When the server is killed, the kernel kills the children.
+When the parent ends, the server sends SIGTERM to its children, kills all remaining descendants after a grace period,
+and ends. When the server is killed, the kernel kills the children.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from nemo_gym.processes.process_tree import kill, kill_group, tree_of
 from nemo_gym.processes.program import load
 
 GRACE_S = 1.0
-"""Seconds between asking the children to end and killing them, when the parent is gone."""
+"""Seconds between SIGTERM and SIGKILL to the children, after the parent has ended."""
 _HANDLED_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
-"""Blocked from before a fork until the child has its own dispositions."""
+"""Blocked from before a fork until the child has reset its handlers."""
 _ABOVE_ASKED_NUMBERS = messages.MAX_DESCRIPTORS + 3
 
 
@@ -42,16 +42,16 @@ class ForkRequest:
     """A child to fork: a function to call, or a program to execute."""
 
     number: int
-    """Names the child in signals."""
+    """Identifies the child in signals."""
     title: str
-    """Its name in `ps -o comm` and `top`, of which they show 15 bytes."""
+    """Its name in `ps -o comm` and `top`, which show 15 bytes."""
     descriptors: Sequence[int]
-    """The numbers that the descriptors beside this message have in the child."""
+    """The numbers in the child of the descriptors sent with this message."""
     target: str = ""
     """The function, as "module:function"."""
     arguments: Sequence[object] = ()
     command: Sequence[str] = ()
-    """A program and its arguments, to execute in place of the function."""
+    """A program and its arguments, executed instead of the function."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to add."""
 
@@ -65,14 +65,14 @@ class Signal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ForkedChild:
-    """This process, just forked, on its way to what it was asked for."""
+    """The current process right after the fork."""
 
     request: ForkRequest
     descriptors: Sequence[int]
     parent_pid: int
 
     def run(self) -> None:
-        """Leave everything of the server behind and do what was asked."""
+        """Drop the server's state and run the requested function or program."""
         os.setsid()
         end_with_parent(self.parent_pid)
         with contextlib.suppress(OSError):
@@ -86,12 +86,12 @@ class ForkedChild:
         load(self.request.target)(*self.request.arguments)
 
     def _take_descriptors(self) -> None:
-        """Give the descriptors their numbers and close everything else of the server's."""
+        """Move the descriptors to their numbers and close all others."""
         signal.set_wakeup_fd(-1)
         moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE_ASKED_NUMBERS) for fd in self.descriptors]
-        for fd in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - names are all that is needed
+        for fd in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - only names are needed
             if fd > 2 and fd not in moved:
-                with contextlib.suppress(OSError):  # the listing's own, which is closed already
+                with contextlib.suppress(OSError):  # the descriptor of the listing itself, closed already
                     os.close(fd)
         for number, fd in zip(self.request.descriptors, moved, strict=True):
             os.dup2(fd, number)
@@ -104,13 +104,13 @@ class ForkedChild:
 
 
 class ForkLoop:
-    """Forks children on request, reaps them, and tells how they end."""
+    """Forks children on request, reaps them, and reports their exit codes."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._parent_pid = os.getppid()
         self._children: dict[int, tuple[int, socket.socket]] = {}
-        """pid → number and status socket of the child."""
+        """Pid → number and status socket of the child."""
         self._is_ending = False
         self._wake_reader, wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
@@ -121,18 +121,18 @@ class ForkLoop:
         adopt_orphans()
 
     def serve(self) -> ForkedChild | None:
-        """Obey until the parent is gone. Returns a `ForkedChild` in a child, None in the server itself."""
+        """Handle messages until the parent ends. Returns a `ForkedChild` in a child, None in the server itself."""
         channel_fd = self._channel.fileno()
         while not self._is_ending and os.getppid() == self._parent_pid:
             readable, _, _ = select.select([channel_fd, self._wake_reader], [], [], PARENT_CHECK_S)
             if self._wake_reader in readable:
                 self._reap()
-            if channel_fd in readable and (child := self._obey()) is not None:
+            if channel_fd in readable and (child := self._handle_message()) is not None:
                 return child
         self._end_children()
         return None
 
-    def _obey(self) -> ForkedChild | None:
+    def _handle_message(self) -> ForkedChild | None:
         try:
             message, received = messages.receive_with_descriptors(self._channel)
         except EOFError:
@@ -158,34 +158,34 @@ class ForkLoop:
             outcome = error.strerror or str(error)
         if outcome == 0:
             for held in (self._channel, status, *(each for _, each in self._children.values())):
-                held.detach()  # the child closes their descriptors with all others
+                held.detach()  # the child closes all descriptors at once
             return ForkedChild(request, descriptors, parent_pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_SIGNALS)
         for descriptor in descriptors:
             os.close(descriptor)
-        _tell(status, outcome)
+        _report(status, outcome)
         if isinstance(outcome, int):
             self._children[outcome] = request.number, status
         return None
 
     def _reap(self) -> None:
-        """Collect every child that ended, end what is left of its process group, and tell its exit code."""
+        """Reap every ended child, kill the rest of its process group, and report its exit code."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_reader, 4096):
                 pass
-        with contextlib.suppress(ChildProcessError):  # there is no child at all
+        with contextlib.suppress(ChildProcessError):  # there are no children
             while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
                 pid, exit_status = ended
-                kill_group(pid)  # its number is nobody else's as long as the group has a member
+                kill_group(pid)  # the pid cannot be reused while the group has a member
                 _, status = self._children.pop(pid, (0, None))
                 if status is not None:
-                    _tell(status, os.waitstatus_to_exitcode(exit_status))
+                    _report(status, os.waitstatus_to_exitcode(exit_status))
 
     def _end_soon(self, *_: object) -> None:
         self._is_ending = True
 
     def _end_children(self) -> None:
-        """Ask every child to end, kill what is left after the grace, and whatever the children left behind."""
+        """Send SIGTERM to every child, and kill all remaining descendants after the grace period."""
         for pid in self._children:
             _send(pid, signal.SIGTERM)
         give_up_at = time.monotonic() + GRACE_S
@@ -201,42 +201,39 @@ class ForkLoop:
 
 
 def main(channel: socket.socket, preload: str) -> None:
-    """Import the module `preload`, unless that is "", and serve the parent at the other end of `channel`."""
+    """Import the module `preload`, unless it is "", and serve the parent at the other end of `channel`."""
     loop = ForkLoop(channel)
-    _import_ahead(preload)
+    _preload(preload)
     child = loop.serve()
     if child is not None:
-        # Python's `random` seeds itself anew after a fork; nothing warm keeps other random state.
+        # Python reseeds `random` after a fork; no preloaded module keeps other random state.
         child.run()
 
 
-def _import_ahead(preload: str) -> None:
-    """Import a module and set all objects apart from garbage collection, so that forks share them.
+def _preload(preload: str) -> None:
+    """Import a module and exclude all objects from garbage collection, so that forks share their pages.
 
-    A module that cannot be imported is no reason to stop: children start all the same, if slower, and the one that
-    needs it says so itself.
+    A failed import is only logged: a child that needs the module fails with its own error.
     """
     gc.disable()
     if preload:
         try:
             importlib.import_module(preload)
         except ImportError as error:
-            sys.stderr.write(f"{preload} cannot be imported ahead: {error}\n")
-    sys.stdout.flush()  # what is left in the buffer would be printed by every child
+            sys.stderr.write(f"{preload} cannot be preloaded: {error}\n")
+    sys.stdout.flush()  # every child would print the rest of the buffer
     gc.enable()
     gc.collect()
     gc.freeze()
 
 
-def _tell(status: socket.socket, message: int | str) -> None:
-    with contextlib.suppress(
-        BrokenPipeError, ConnectionResetError
-    ):  # whoever forked the child has let go of it
+def _report(status: socket.socket, message: int | str) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the requester has closed its end
         messages.send(status, message)
 
 
 def _send(pid: int, number: int) -> None:
-    """Signal a child that was not waited for yet; SIGKILL goes to its whole process group."""
+    """Signal a child that is not reaped yet; SIGKILL goes to its whole process group."""
     if number == signal.SIGKILL:
         kill_group(pid)
     os.kill(pid, number)

@@ -1,6 +1,6 @@
-"""One worker process as its pool sees it: a forked child, a socket, and one job at a time.
+"""One worker process of a pool: a forked child with a socket, running one job at a time.
 
-The socket is registered with an event loop only while a job is under way, so an idle worker belongs to no loop.
+The socket is registered with an event loop only during a job, so an idle worker belongs to no loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Worker:
     """A child of `server` that runs `nemo_gym.processes.worker_main`."""
 
     def __init__(self, server: ForkServer, setup: Sequence[object]) -> None:
-        """`setup` are the arguments of `worker_main.main`. Raises `OSError` when no process can be asked for."""
+        """`setup` are the arguments of `worker_main.main`. Raises `OSError` if the fork server cannot run."""
         self._channel, theirs = socket.socketpair()
         weakref.finalize(self, self._channel.close)
         with theirs:
@@ -33,14 +33,14 @@ class Worker:
             )
         self._channel.setblocking(False)
         self.pid: int | None = None
-        """The process that runs the job; None before the first has begun."""
+        """The pid of the worker; None before its first job."""
 
     async def call(
         self, job: bytes, name: str, *, timeout_s: float, import_timeout_s: float
     ) -> tuple[str, Any]:
-        """Run one job, the function `name`, and give the kind and the body of its answer.
+        """Run one job, the function `name`, and return the kind and the body of its answer.
 
-        Raises `VerifierError`; after that, and after a cancellation, the worker can only be ended.
+        Raises `VerifierError`; after that, or after a cancellation, the worker must be ended.
         """
         overdue = f"took over {import_timeout_s:g} s to import in a worker"
         try:
@@ -61,7 +61,7 @@ class Worker:
             ) from error
 
     def is_alive(self) -> bool:
-        """Whether an idle worker still waits for jobs: its socket is open, and nothing unasked lies in it."""
+        """Return whether an idle worker can take a job: its socket is open and empty."""
         try:
             self._channel.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -71,16 +71,16 @@ class Worker:
         return False
 
     def kill(self) -> None:
-        """Kill the process and what it started. A call under way fails."""
+        """Kill the process group. A running call fails."""
         self._process.signal(signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill the process and free what it holds here. Not while a call is under way."""
+        """Kill the process and close its socket. Not during a call."""
         self.kill()
         self._channel.close()
 
     async def _exit_reason(self) -> str:
-        self.kill()  # the job may have closed the socket and live on
+        self.kill()  # the job may have closed the socket without exiting
         try:
             code = await self._process.ended()
         except OSError as error:
@@ -93,7 +93,7 @@ class Worker:
 
 
 def unavailable(error: OSError) -> VerifierError:
-    """That there is no process to run a job."""
+    """The failure of a job whose worker could not be started."""
     return VerifierError(
         f"A verifier worker could not be started: {error}.", code="verifier_unavailable", retryable=True
     )

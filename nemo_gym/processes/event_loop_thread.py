@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for code that waits: it works in a notebook's running event loop too."""
+"""An event loop in its own thread, for blocking code; it also works inside a notebook's running event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EventLoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """The result of `work`. An exception in the waiting thread, such as KeyboardInterrupt, cancels it."""
+        """Wait for the result of `work`. An exception in the waiting thread, such as KeyboardInterrupt, cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -29,7 +29,7 @@ class EventLoopThread:
             raise
 
     def iterate(self, stream: AsyncGenerator[_T, None]) -> Generator[_T, None, None]:
-        """The items of `stream`, each asked for when the one before is done with. Leaving closes `stream`."""
+        """Yield the items of `stream`, each requested when the consumer asks for it. Closing this closes `stream`."""
         try:
             while (item := self.run(_next_of(stream))) is not _END:
                 yield cast(_T, item)
@@ -44,7 +44,7 @@ class EventLoopThread:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if sys.is_finalizing():  # daemon threads stand still, and waiting for one would never end
+        if sys.is_finalizing():  # daemon threads are frozen, so joining one would hang
             return
         self.run(_end_other_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -60,13 +60,13 @@ async def _next_of(stream: AsyncGenerator[_T, None]) -> _T | object:
 
 
 async def _close(stream: AsyncGenerator[Any, None]) -> None:
-    await _end_other_tasks()  # such as an interrupted `_next_of`, which still runs in the stream
+    await _end_other_tasks()  # such as an interrupted `_next_of`, which still runs the stream
     await stream.aclose()
 
 
 async def _end_other_tasks() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
-        if not task.cancelling():  # a second cancellation would cut its cleaning up short
+        if not task.cancelling():  # a second cancellation would interrupt its cleanup
             task.cancel()
     await asyncio.gather(*others, return_exceptions=True)

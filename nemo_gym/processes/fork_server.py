@@ -1,13 +1,13 @@
-"""A fork server as its parent sees it: started as early as possible, asked for children later.
+"""The parent's side of a fork server, which is started early and forks children on request.
 
 Importing the server stack costs over a second of CPU. A fork server imports it on another core while its parent reads
 the configuration; every child is then a fork that shares those pages.
 
-The standard library's fork server will not do: every child inherits the descriptor by whose closing that server
-notices the end of its parent, so both go on when the parent is killed (seen with Python 3.11 to 3.13). It also reaps
-a child without a word to its process group, and a process has one list of preloaded modules.
+The standard library's fork server does not fit. Its children inherit the descriptor whose closing signals the end of
+the parent, so both survive when the parent is killed (seen with Python 3.11 to 3.13). It also ignores the process
+group of an ended child, and a process has only one list of preloaded modules.
 
-This module is the first that a command imports, so it imports next to nothing itself.
+Commands import this module first, so it imports almost nothing itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nemo_gym.processes._forking import GRACE_S, ForkRequest, Signal
 from nemo_gym.processes.program import Program
 
 _EXIT_GRACE_S = GRACE_S + 1.0
-"""Seconds that a fork server has for ending what is left of its children before it is killed."""
+"""Seconds that a fork server has to end its children before it is killed."""
 _numbers = itertools.count(1)
 
 
@@ -33,11 +33,11 @@ class ForkServerGone(ChildProcessError):
     """The fork server ended before it forked the child."""
 
     def __init__(self) -> None:
-        super().__init__("the process that others are forked from is gone")
+        super().__init__("the fork server has ended")
 
 
 class ForkedProcess:
-    """A child of a fork server. One task at a time may wait for it."""
+    """A child of a fork server. Only one task at a time may await it."""
 
     def __init__(self, number: int, status: socket.socket, server: Program) -> None:
         self._number = number
@@ -49,39 +49,39 @@ class ForkedProcess:
         self._code: int | None = None
 
     async def started(self) -> int:
-        """Its pid. Raises `ChildProcessError` when it could not be forked, `ForkServerGone` among them."""
+        """Wait for its pid. Raises `ChildProcessError` if the fork failed, `ForkServerGone` if the server ended."""
         if self._pid is None:
             try:
-                told = await messages.receive_async(self._status)
+                reply = await messages.receive_async(self._status)
             except EOFError as error:
                 raise ForkServerGone() from error
-            if isinstance(told, str):
-                raise ChildProcessError(f"no process could be forked: {told}")
-            self._pid = told
+            if isinstance(reply, str):
+                raise ChildProcessError(f"no process could be forked: {reply}")
+            self._pid = reply
         assert self._pid is not None
         return self._pid
 
     async def ended(self) -> int:
-        """Its exit code once it has ended, negative for a signal. Raises as `started` does."""
+        """Wait for its exit code, negative for a signal. Raises as `started` does."""
         await self.started()
         if self._code is None:
             try:
                 self._code = await messages.receive_async(self._status)
             except EOFError:
-                self._code = -signal.SIGKILL  # its server is gone, so the kernel killed it
+                self._code = -signal.SIGKILL  # the server has ended, so the kernel killed the child
         assert self._code is not None
         return self._code
 
     def signal(self, number: int) -> None:
-        """Signal it unless it has ended; SIGKILL goes to its whole process group."""
-        with contextlib.suppress(OSError):  # without its server it is dead already
+        """Signal it if it still runs; SIGKILL goes to its whole process group."""
+        with contextlib.suppress(OSError):  # the server has ended, and its children with it
             self._server.send(Signal(self._number, number))
 
 
 class ForkServer:
     """Forks children on request, from any thread. Closing it ends them all.
 
-    A fork server that dies takes its children with it; the next request starts another.
+    Children die with their fork server; the next request starts a new one.
     """
 
     def __init__(self, preload: str = "", *, variables: Mapping[str, str] | None = None) -> None:
@@ -94,7 +94,7 @@ class ForkServer:
         self._lock = threading.Lock()
 
     def start(self) -> int:
-        """Have the server run, and give its pid; it warms up while the caller goes on. Raises `OSError`."""
+        """Start the server if it does not run, and return its pid; it preloads in parallel. Raises `OSError`."""
         return self._running().process.pid
 
     def fork(
@@ -107,10 +107,10 @@ class ForkServer:
         descriptors: Mapping[int, int],
         variables: Mapping[str, str] | None = None,
     ) -> ForkedProcess:
-        """A child that calls `target` with `arguments`, or executes `command`; it may not have begun yet.
+        """Request a child that calls `target` with `arguments`, or executes `command`.
 
-        `descriptors` are what it gets of ours: its number of each → ours. The rest is as in `ForkRequest`. Raises
-        `OSError` when there is no server to ask.
+        `descriptors` maps descriptor numbers in the child to ours. The rest is as in `ForkRequest`. Raises `OSError`
+        if no server can run.
         """
         request = ForkRequest(
             next(_numbers), title, list(descriptors), target, arguments, command, variables or {}
@@ -122,20 +122,20 @@ class ForkServer:
             sent = request, [theirs.fileno(), *descriptors.values()]
             try:
                 program.send(*sent)
-            except (BrokenPipeError, ConnectionResetError):  # it died this moment
+            except (BrokenPipeError, ConnectionResetError):  # it has just died
                 program.close()
                 program = self._running()
                 program.send(*sent)
         return ForkedProcess(request.number, ours, program)
 
     def close(self) -> None:
-        """End the server and wait for it: with children it takes up to its grace, without them milliseconds."""
+        """End the server and wait for it: up to its grace period with children, milliseconds without."""
         with self._lock:
             self._is_closed = True
             if self._program is None:
                 return
             if not self._has_forked:
-                self._program.process.kill()  # it may be warming up still, and would not notice
+                self._program.process.kill()  # a server that still preloads does not react
             self._program.close()
 
     def _running(self) -> Program:

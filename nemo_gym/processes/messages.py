@@ -1,7 +1,7 @@
-"""Messages between a parent and its child: pickles with their length before them, over a Unix stream socket.
+"""Messages between a parent and its child: length-prefixed pickles over a Unix stream socket.
 
-Both ends are the same program, so a pickle is as trusted as the code that reads it. File descriptors travel beside a
-message. This module stays free of asyncio at import time, because workers need none.
+Both ends run the same code, so a pickle is as trusted as its reader. File descriptors can accompany a message. This
+module does not import asyncio at import time, because workers do not need it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Any
 LENGTH = struct.Struct("!Q")
 """The prefix of every message: the bytes of the pickle that follows."""
 MAX_DESCRIPTORS = 250
-"""As many descriptors as Linux passes with one message, less a few."""
+"""The most descriptors with one message; Linux allows 253."""
 _CHUNK_BYTES = 256 * 1024
 
 
 def frame(message: object) -> bytes:
-    """`message` as it goes over a socket."""
+    """The bytes of `message` on a socket."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(body)) + body
 
 
 def send(channel: socket.socket, message: object, descriptors: Sequence[int] = ()) -> None:
-    """Send `message`, with copies of `descriptors`. Raises `OSError` when the other end is closed."""
+    """Send `message`, with copies of `descriptors`. Raises `OSError` if the other end is closed."""
     data = frame(message)
     sent = socket.send_fds(channel, [data], descriptors) if descriptors else 0
     channel.sendall(data[sent:])
 
 
 def receive(channel: socket.socket) -> Any:
-    """The next message. Raises `EOFError` when the other end is closed, `TimeoutError` by the socket's timeout."""
+    """Receive a message. Raises `EOFError` if the other end is closed, `TimeoutError` at the socket's timeout."""
     return receive_with_descriptors(channel)[0]
 
 
 def receive_with_descriptors(channel: socket.socket) -> tuple[Any, list[int]]:
-    """The next message and the descriptors that came with it. Raises as `receive` does."""
+    """Receive a message and its descriptors. Raises as `receive` does."""
     try:
         head, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, MAX_DESCRIPTORS)
         if not head:

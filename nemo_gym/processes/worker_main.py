@@ -1,10 +1,10 @@
-"""The inside of a worker of `nemo_gym.processes.workers`.
+"""The main loop of a worker of `nemo_gym.processes.workers`.
 
-Jobs and answers are messages over one socket. A worker is forked with the standard library alone, so that it costs a
-bare interpreter plus what its functions need.
+Jobs and answers are messages over one socket. A worker is forked with only the standard library loaded, so it costs a
+bare interpreter plus the imports of its functions.
 
-    pool → worker   job     (module, qualname, file, imports, pickled call)     any number, one at a time
-    worker → pool   STARTED pid                      the function is imported; its own time starts now
+    pool → worker   job     (module, qualname, file, imports, pickled call)     one at a time
+    worker → pool   STARTED pid                      the function is imported; its deadline starts now
                     RETURNED value | RAISED (last line, whole traceback) | FAILED `nemo_gym.failures.Failure`
 
 A worker ends when the pool closes the socket.
@@ -35,10 +35,10 @@ CHANNEL_FD = 3
 STARTED, RETURNED, RAISED, FAILED = "started", "returned", "raised", "failed"
 
 OUT_OF_MEMORY_STATUS = 97
-"""The exit status of a worker whose function ran out of memory: its heap is not to be trusted any more."""
+"""The exit status of a worker that ran out of memory; its heap is no longer reliable."""
 
 MAIN_ALIAS = "__mp_main__"
-"""The name that a script's module gets in a worker, as in multiprocessing, so that its main guard is false."""
+"""The name of a script's module in a worker, as in multiprocessing, so that its main guard is false."""
 
 _TRACEBACK_LIMIT = 20_000
 
@@ -48,7 +48,7 @@ def main(sys_path: Sequence[str], memory_limit_bytes: int | None, imports: Seque
     sys.path[:] = sys_path
     if memory_limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
-    # Early imports only save time: a job that needs one repeats it, and that job reports its failure.
+    # A failed preload is ignored: the job that needs the module imports it again and reports the error.
     with contextlib.suppress(Exception):
         _import_all(imports)
     with socket.socket(fileno=CHANNEL_FD) as channel, contextlib.suppress(EOFError):
@@ -67,9 +67,9 @@ def _serve(
         answer = messages.frame((RETURNED, function(*args, **kwargs)))
     except MemoryError:
         os._exit(OUT_OF_MEMORY_STATUS)
-    except BaseException as error:  # noqa: BLE001 - the boundary: whatever the function raised goes to the pool
+    except BaseException as error:  # noqa: BLE001 - the boundary: every exception of the function goes to the pool
         answer = messages.frame(_raised(error))
-    # An alarm that the function left pending would go off in somebody else's job.
+    # An alarm left by the function would interrupt the next job.
     signal.setitimer(signal.ITIMER_REAL, 0)
     channel.sendall(answer)
 
@@ -90,16 +90,16 @@ def _load_function(module_name: str, qualname: str, file: str | None) -> Callabl
     found: Any = load_module(module_name, file)
     for name in qualname.split("."):
         found = getattr(found, name)
-    # The name of a decorated function leads to its asynchronous wrapper (`nemo_gym.verify.off_loop`).
+    # A decorated function's name refers to its asynchronous wrapper (`nemo_gym.verify.off_loop`).
     function: Callable[..., object] = getattr(found, "off_loop_function", found)
     return function
 
 
 def load_module(name: str, file: str | None) -> ModuleType:
-    """The module `name`; `file` is where to find one that can't be imported by name, such as `__main__`."""
+    """Import the module `name`, or load `file` if it cannot be imported by name, such as `__main__`."""
     if name == "__main__" and file is not None:
         module = sys.modules.get(MAIN_ALIAS) or _load_file(MAIN_ALIAS, file)
-        # Arguments whose classes were pickled as `__main__.Name` are looked up there.
+        # Arguments of classes pickled as `__main__.Name` are looked up there.
         sys.modules["__main__"] = module
         return module
     try:

@@ -1,29 +1,28 @@
-"""A warm pool of worker processes for synchronous code that computes, or that may never end.
+"""A pool of preloaded worker processes for CPU-bound or non-terminating synchronous code.
 
-Verifiers call sympy, regular expressions from task rows and code of strangers. On the event loop that stalls
-every session of the server, and a thread cannot be stopped. So it runs in processes of its own:
+Verifiers call sympy and regular expressions from task rows. On the event loop such code blocks every session of the
+server, and a thread cannot be stopped. So it runs in worker processes:
 
     pool = default_pool()
     reward = await pool.run(score, answer, expected, timeout_s=5)
 
-The function is a module-level one that a worker can import; arguments and results are pickled. Each job has a
-deadline of its own, counted from when a worker holds it with the function imported (waiting in the queue and
-importing don't count). At the deadline, or when the caller is cancelled, the worker is killed together with
-what it started, and replaced. A worker that dies takes one job with it, never two.
+The function must be importable by a worker; arguments and results are pickled. Each job has its own deadline, which
+starts when a worker has imported the function (queueing and importing do not count). At the deadline, or when the
+caller is cancelled, the worker's process group is killed and the worker replaced. A dying worker fails one job only.
 
-A pool bounds time and memory. It is no sandbox: code that a model wrote belongs into one.
+A pool bounds time and memory. It is no sandbox: run model-written code with `nemo_gym.sandbox`.
 
-No library does this: pebble's and the standard library's pools know neither which process runs a job nor when the
-job's own time begins, and one crash in the latter breaks the whole pool.
+No library fits: the pools of pebble and the standard library expose neither the process that runs a job nor the start
+of the job's own time, and one crash breaks the standard library's whole pool.
 
-How a job fails, always as a `VerifierError`:
+A job fails with a `VerifierError`:
     verifier_timeout      the deadline passed
-    verifier_crashed      the worker died: a signal, `os._exit`, no memory left
-    verifier_raised       the function raised, or what it gave cannot be pickled
+    verifier_crashed      the worker died: a signal, `os._exit`, out of memory
+    verifier_raised       the function raised, or its result cannot be pickled
     verifier_overloaded   the queue is full (HTTP 503, retryable)
     verifier_unavailable  no worker could be started (retryable)
-    verifier_closed       the pool was closed meanwhile (retryable)
-A `GymError` that the function raises arrives as itself.
+    verifier_closed       the pool was closed during the job (retryable)
+A `GymError` of the function is raised unchanged.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ IMPORT_TIMEOUT_S = 120.0
 
 @dataclass(slots=True)
 class PoolStats:
-    """How busy a pool is and was. `peak_queued` well above zero says: more cores, or fewer jobs."""
+    """The load of a pool. A `peak_queued` well above zero calls for more cores or fewer jobs."""
 
     size: int
-    """The most workers that the pool runs."""
+    """The maximum number of workers."""
     workers: int = 0
-    """Processes that are up now."""
+    """Current worker processes."""
     busy: int = 0
     queued: int = 0
     completed: int = 0
-    """Jobs that a worker answered, exceptions of the function included."""
+    """Jobs that returned or raised."""
     killed: int = 0
-    """Workers killed for a deadline or because the caller went away."""
+    """Workers killed at a deadline or after a cancelled call."""
     crashed: int = 0
     peak_busy: int = 0
     peak_queued: int = 0
@@ -75,10 +74,10 @@ class RemoteTraceback(Exception):
 
 
 class WorkerPool:
-    """At most `size` worker processes, started when they are needed and kept.
+    """At most `size` worker processes, started on demand and kept.
 
-    `memory_limit_bytes` bounds the address space of each worker (RLIMIT_AS). A pool belongs to the event loop
-    that uses it for as long as that loop runs; its workers outlive the loop, so the next one finds them warm.
+    `memory_limit_bytes` bounds the address space of each worker (RLIMIT_AS). A pool belongs to one event loop while
+    that loop runs; its workers survive the loop and serve the next one.
     """
 
     def __init__(
@@ -100,12 +99,12 @@ class WorkerPool:
         self._idle: deque[Worker] = deque()
         self._workers: set[Worker] = set()
         self._imports: dict[str, None] = {}
-        # The same hash seed everywhere: code that iterates over sets gives the same verdict in every worker.
+        # One hash seed, so that code that iterates over sets gives the same verdict in every worker.
         self._server = ForkServer(worker_main.__name__, variables={"PYTHONHASHSEED": "0"})
         self._owner_pid = os.getpid()
         self._stats = PoolStats(self.size)
         self.is_closed = False
-        # What a script's own functions give back is pickled under the name that the script has in a worker.
+        # Results of a script's own classes are pickled under the script's name in a worker.
         sys.modules.setdefault(worker_main.MAIN_ALIAS, sys.modules["__main__"])
 
     @property
@@ -113,7 +112,7 @@ class WorkerPool:
         return replace(self._stats)
 
     async def start(self, imports: Sequence[str] = ()) -> None:
-        """Start every worker now, with the modules named in `imports` imported in each."""
+        """Start every worker and import the modules `imports` in each."""
         timeout_s = self._import_timeout_s
         jobs = (self.run(os.getpid, timeout_s=timeout_s, imports=imports) for _ in range(self.size))
         await asyncio.gather(*jobs)
@@ -121,9 +120,9 @@ class WorkerPool:
     async def run(
         self, function: Callable[[*Ts], R], *args: *Ts, timeout_s: float, imports: Sequence[str] = ()
     ) -> R:
-        """`function(*args)` in a worker, for at most `timeout_s` seconds. Failures: see the module.
+        """Run `function(*args)` in a worker for at most `timeout_s` seconds. Failures: see the module.
 
-        `imports` names modules that the function imports lazily; importing them doesn't count as its time.
+        `imports` names modules that the function imports lazily; their import does not count towards `timeout_s`.
         """
         return await self.submit(function, args, {}, timeout_s=timeout_s, imports=imports)
 
@@ -136,7 +135,7 @@ class WorkerPool:
         timeout_s: float,
         imports: Sequence[str] = (),
     ) -> R:
-        """`run` with the arguments as data."""
+        """Like `run`, with keyword arguments."""
         job = _encode_job(function, args, kwargs, imports)
         self._imports.update(dict.fromkeys(imports))
         self.attach(asyncio.get_running_loop())
@@ -146,7 +145,7 @@ class WorkerPool:
         return cast(R, _result(kind, body, function.__qualname__))
 
     async def close(self) -> None:
-        """End every worker. Jobs under way and waiting fail with `verifier_closed`. Closing twice is fine."""
+        """End every worker. Running and queued jobs fail with `verifier_closed`. Idempotent."""
         self.is_closed = True
         for worker in self._workers:
             worker.kill()
@@ -155,24 +154,26 @@ class WorkerPool:
         await asyncio.to_thread(self._server.close)
 
     def is_free_for(self, loop: asyncio.AbstractEventLoop | None) -> bool:
-        """Whether `loop` may use this pool: it is open, of this process, and no other running loop has it."""
+        """Return whether `loop` may use this pool: it is open, of this process, and no other running loop owns it."""
         is_ours = not self.is_closed and self._owner_pid == os.getpid()
         return is_ours and (self._loop is None or self._loop is loop or not self._loop.is_running())
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Make the pool `loop`'s. Raises RuntimeError while another loop that runs has it."""
+        """Make `loop` the owner of the pool. Raises RuntimeError if another running loop owns it."""
         if self._loop is loop:
             return
         if self._loop is not None and self._loop.is_running():
-            raise RuntimeError("This worker pool is in use by another event loop; make a pool for this one.")
+            raise RuntimeError(
+                "This worker pool is in use by another event loop; create a pool for this one."
+            )
         self._loop, self._slots = loop, asyncio.Semaphore(self.size)
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
-        """The right to use one worker, first come, first served."""
+        """Wait in FIFO order for the right to use one worker."""
         if self._stats.queued >= self._max_queued:
             raise VerifierError(
-                f"All {self.size} verifier workers are busy and {self._stats.queued} jobs wait already.",
+                f"All {self.size} verifier workers are busy and {self._stats.queued} jobs are queued.",
                 code="verifier_overloaded",
                 retryable=True,
                 status=503,
@@ -194,7 +195,7 @@ class WorkerPool:
             slots.release()
 
     def _take_worker(self) -> Worker:
-        """An idle worker, the one used last first, or a new one."""
+        """The idle worker used most recently, or a new one."""
         if self.is_closed:
             raise _closed()
         while self._idle:
@@ -217,7 +218,7 @@ class WorkerPool:
         limits = {"timeout_s": timeout_s, "import_timeout_s": self._import_timeout_s}
         try:
             answer = await worker.call(job, name, **limits)
-        except BaseException as error:  # cancellation too: nobody waits for the answer any more
+        except BaseException as error:  # a cancellation too: its answer has no receiver
             self._discard(worker)
             code = error.failure.code if isinstance(error, VerifierError) else "cancelled"
             if self.is_closed and code == "verifier_crashed":
@@ -225,7 +226,7 @@ class WorkerPool:
             self._stats.crashed += code == "verifier_crashed"
             self._stats.killed += code in ("verifier_timeout", "cancelled")
             if not self.is_closed:
-                # The successor imports in the background what jobs have needed so far.
+                # The successor preloads the imports of all jobs so far in the background.
                 self._idle.appendleft(self._start_worker())
             raise
         self._idle.append(worker)
@@ -239,12 +240,12 @@ class WorkerPool:
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shared_stats() -> list[PoolStats]:
-    """How busy the pools are that this process shares; none before the first job."""
+    """The load of the shared pools; empty before the first job."""
     return [pool.stats for pool in _default_pools if not pool.is_closed]
 
 
@@ -253,10 +254,9 @@ _default_pools_lock = threading.Lock()
 
 
 def default_pool() -> WorkerPool:
-    """The pool that this process shares, one worker a core.
+    """The shared pool of this process, with one worker per core.
 
-    There is a second one only while a second event loop runs in another thread, and a process has its own after
-    a fork.
+    A second event loop in another thread gets a second pool, and a forked process its own.
     """
     loop = _running_loop()
     with _default_pools_lock:
@@ -284,7 +284,7 @@ def _encode_job(
 ) -> bytes:
     module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if module is None or not qualname or "<" in qualname:
-        raise TypeError(f"A worker cannot import {function!r}: it must be a function of a module.")
+        raise TypeError(f"A worker cannot import {function!r}; it must be a module-level function.")
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     try:
         call = pickle.dumps((tuple(args), dict(kwargs)), protocol=pickle.HIGHEST_PROTOCOL)

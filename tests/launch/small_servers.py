@@ -1,4 +1,4 @@
-"""Tiny servers to launch: raw asyncio on the held socket, so that a process starts in milliseconds."""
+"""Tiny servers for launch tests: raw asyncio on the held socket, so that a process starts in milliseconds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch._states import RestartPolicy
 from nemo_gym.launch.gym import LaunchOptions
 from nemo_gym.launch.records import Registry
@@ -55,19 +56,15 @@ def write_server(folder: Path, preamble: str = "") -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class SmallInstance:
-    name: str
-    directory: Path
-    num_workers: int = 1
-    kind: str = "resources_servers"
-    implementation: str = "small"
-    entrypoint: str = "app.py"
+def small_instance(name: str, directory: Path, num_workers: int = 1) -> ServerInstance:
+    return ServerInstance(
+        name, "resources_servers", "small", directory, "app.py", {}, None, num_workers=num_workers
+    )
 
 
 @dataclass(frozen=True)
 class SmallConfig:
-    servers: Sequence[SmallInstance]
+    servers: Sequence[ServerInstance]
     data: Mapping[str, Any]
 
     def is_given(self, path: str) -> bool:
@@ -75,27 +72,27 @@ class SmallConfig:
         return key in self.data.get(block, {})
 
 
-def config_of(*instances: SmallInstance, **keys: Any) -> SmallConfig:
+def config_of(*instances: ServerInstance, **keys: Any) -> SmallConfig:
     blocks = {each.name: {each.kind: {each.implementation: {"entrypoint": "app.py"}}} for each in instances}
     return SmallConfig(instances, {**blocks, **keys})
 
 
 @dataclass
 class Workbench:
-    """A folder with everything a launch needs, apart from this machine's other gyms."""
+    """A folder for launches, separate from other gyms of this machine."""
 
     folder: Path
     lines: list[str] = field(default_factory=list)
 
-    def instance(self, name: str, preamble: str = "", num_workers: int = 1) -> SmallInstance:
-        return SmallInstance(name, write_server(self.folder / name, preamble), num_workers)
+    def instance(self, name: str, preamble: str = "", num_workers: int = 1) -> ServerInstance:
+        return small_instance(name, write_server(self.folder / name, preamble), num_workers)
 
     @property
     def registry(self) -> Registry:
         return Registry(self.folder / "registry")
 
     def options(self, **changes: Any) -> LaunchOptions:
-        """Options for a launch with a fork server that imports nothing ahead."""
+        """Launch options with a fork server without preloaded modules."""
         defaults: dict[str, Any] = {
             "announce": self.lines.append,
             "working_folder": self.folder,

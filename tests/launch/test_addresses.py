@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch.sockets import hold
-from tests.launch.small_servers import SmallConfig, SmallInstance, config_of
+from tests.launch.small_servers import SmallConfig, config_of, small_instance
 
 
 def held(
@@ -24,8 +25,8 @@ def block_of(config: SmallConfig, name: str) -> dict[str, Any]:
     return block
 
 
-def a_server(name: str, num_workers: int = 1) -> SmallInstance:
-    return SmallInstance(name, Path("unused"), num_workers)
+def a_server(name: str, num_workers: int = 1) -> ServerInstance:
+    return small_instance(name, Path("unused"), num_workers)
 
 
 def test_every_block_and_the_head_get_the_address_that_is_held() -> None:

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent
-from nemo_gym.launch.gym import Gym
-from nemo_gym.launch.reporting import JsonReporter, LineReporter, Reporter
+from nemo_gym.launch.gym import RunningGym
+from nemo_gym.launch.reporting import Reporter
 
 
-def tell_a_story(reporter: Reporter) -> None:
+def report_a_run(reporter: Reporter) -> None:
     gym: Any = SimpleNamespace(
         servers=[1, 2], log_folder=Path("/logs"), head_url="http://h", addresses={"env": ("http://e",)}
     )
@@ -23,7 +23,7 @@ def tell_a_story(reporter: Reporter) -> None:
     happen(ServerState.STARTING, 1)
     reporter.still_waiting(["env"], 10)
     happen(ServerState.READY, 11.26)
-    reporter.gym_ready(cast(Gym, gym), 11.3)
+    reporter.gym_ready(cast(RunningGym, gym), 11.3)
     happen(ServerState.CRASHED, 20, "exit code 7")
     happen(ServerState.READY, 21)
     happen(ServerState.READY, 22, replica=1)
@@ -31,9 +31,9 @@ def tell_a_story(reporter: Reporter) -> None:
     reporter.gym_stopped(0.44)
 
 
-def test_lines_tell_a_person_what_matters_in_order() -> None:
+def test_lines_report_the_main_events_in_order() -> None:
     stream = io.StringIO()
-    tell_a_story(LineReporter(lambda: stream))
+    report_a_run(Reporter(lambda: stream))
     assert stream.getvalue().splitlines() == [
         "still starting after 10 s: env",
         "ready in 11.3 s: env http://e",
@@ -46,9 +46,9 @@ def test_lines_tell_a_person_what_matters_in_order() -> None:
     ]
 
 
-def test_json_tells_a_program_everything() -> None:
+def test_json_reports_every_event() -> None:
     stream = io.StringIO()
-    tell_a_story(JsonReporter(lambda: stream))
+    report_a_run(Reporter(lambda: stream, as_json=True))
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [event["event"] for event in events] == [
         *("server", "waiting", "server", "ready", "server", "server", "server", "note", "stopped")

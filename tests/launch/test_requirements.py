@@ -90,7 +90,7 @@ def test_a_package_by_url_must_have_come_from_there(tmp_path: Path) -> None:
 
 
 def test_nonsense_is_an_error_that_shows_it(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match="`>=what` is not a requirement"):
+    with pytest.raises(LaunchError, match="`>=what` is not a valid requirement"):
         find_unsatisfied(read_requirements(written(tmp_path, ">=what\n")))
 
 

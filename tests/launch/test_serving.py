@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.gym import Gym, launch
-from nemo_gym.launch.live_table import draw_until_cancelled
-from nemo_gym.launch.reporting import LineReporter
+from nemo_gym.launch.gym import RunningGym, launch
+from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals, wait_ready_or
+from nemo_gym.launch.table import draw_until_cancelled
 from tests.launch.small_servers import Workbench, config_of
 from tests.waiting import until
 
@@ -24,7 +24,7 @@ async def test_servers_that_take_long_are_named_while_they_are_waited_for(bench:
     async with launch(
         config_of(bench.instance("slow", SLOW), bench.instance("quick")), bench.options()
     ) as gym:
-        reporter = LineReporter(lambda: stream)
+        reporter = Reporter(lambda: stream)
         assert await wait_ready_or(asyncio.Event(), gym, reporter, time.monotonic(), note_every_s=0.2)
     lines = stream.getvalue().splitlines()
     assert any(line.startswith("still starting after") and line.endswith("slow") for line in lines)
@@ -35,7 +35,7 @@ async def test_a_stop_ends_the_waiting(bench: Workbench) -> None:
     stop = asyncio.Event()
     stop.set()
     async with launch(config_of(bench.instance("slow", SLOW)), bench.options()) as gym:
-        assert not await wait_ready_or(stop, gym, LineReporter(io.StringIO), time.monotonic())
+        assert not await wait_ready_or(stop, gym, Reporter(io.StringIO), time.monotonic())
 
 
 async def test_signals_set_the_event_and_an_ignored_one_stays_ignored() -> None:
@@ -59,7 +59,7 @@ async def test_a_server_that_fails_for_good_ends_the_serving(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(bench.folder))
     options = bench.options()
 
-    async def break_the_server(gym: Gym) -> None:
+    async def break_the_server(gym: RunningGym) -> None:
         (bench.folder / "env" / "app.py").write_text("raise RuntimeError('broken since')")
         gym.servers[1].signal(signal.SIGKILL)
         await asyncio.Event().wait()
@@ -68,7 +68,7 @@ async def test_a_server_that_fails_for_good_ends_the_serving(
     with pytest.raises(LaunchError, match="RuntimeError: broken since"):
         await serve(
             config,
-            LineReporter(io.StringIO),
+            Reporter(io.StringIO),
             asyncio.Event(),
             began=time.monotonic(),
             fork_server=options.fork_server,

@@ -143,7 +143,7 @@ async def test_servers_start_although_the_fork_server_was_killed(spawner: Spawne
 
 async def test_after_its_end_a_spawner_starts_nothing(spawner: Spawner, tmp_path: Path) -> None:
     await spawner.close()
-    with pytest.raises(LaunchError, match="forked from is gone"):
+    with pytest.raises(LaunchError, match="fork server has ended"):
         await spawner.spawn(a_process(tmp_path, "pass"))
 
 

@@ -77,7 +77,7 @@ def test_what_cannot_be_imported_ahead_is_said_and_children_start_all_the_same(
 ) -> None:
     with closing(ForkServer("a_module_that_is_not_there")) as server:
         assert code_of(server.fork("child", "builtins:print", descriptors={})) == 0
-    assert "a_module_that_is_not_there cannot be imported ahead" in capfd.readouterr().err
+    assert "a_module_that_is_not_there cannot be preloaded" in capfd.readouterr().err
 
 
 async def test_a_signal_reaches_a_child_and_a_kill_its_whole_group(

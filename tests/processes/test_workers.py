@@ -235,7 +235,7 @@ async def test_a_full_queue_refuses_and_says_that_a_retry_may_help() -> None:
     await pool.start()
     jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=TIMEOUT_S)) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(VerifierError, match="busy and 1 jobs wait") as caught:
+    with pytest.raises(VerifierError, match="busy and 1 jobs are queued") as caught:
         await pool.run(abs, 1, timeout_s=TIMEOUT_S)
     assert (code_of(caught), caught.value.failure.retryable) == ("verifier_overloaded", True)
     assert caught.value.failure.http_status == 503
