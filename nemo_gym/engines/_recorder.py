@@ -1,4 +1,4 @@
-"""Recordings of a model server's calls, in the form that `replay_model` reads."""
+"""Recordings of a model server's calls, in the format of `replay_model`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nemo_gym.failures import ConfigError
 
 
 class Recorder:
-    """Appends calls to a JSONL file, each by one write, so that the processes of a server can share the file."""
+    """Appends calls to a JSONL file, one write per call, so that all processes of a server can share the file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `ConfigError` when the file can't be written."""
+        """Open the file. Raises `ConfigError` if it is not writable."""
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,5 +41,5 @@ class Recorder:
             f"cannot record to {self.path}: {error.strerror}",
             code="record_unwritable",
             param="record_to",
-            remedy="Make room, or set record_to to another file.",
+            remedy="Free disk space, or set record_to to another file.",
         )

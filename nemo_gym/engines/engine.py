@@ -1,13 +1,12 @@
 """The inference engine behind a model server: an OpenAI-compatible API at one base URL or several replicas.
 
-A session always talks to the same replica, whose prefix cache holds its history; a replica that can't be reached is
-passed over, and left out of the turns until it answers again. Busy and broken answers are asked for again within a
-budget; what remains is a failure that says which engine refused what, and why, without the secrets that the request
-carried.
+A session always uses the same replica, whose prefix cache contains its history. An unreachable replica is skipped until
+it replies again. Calls are retried within a budget while the engine is busy or the connection breaks. The final failure
+names the engine and the reason, without the secrets of the request.
 
-What the caller of a model server gets for an engine's error: 400 for a context that is too short and for a request
-that the engine refuses, 429 and 503 for an engine that is busy or away, and 502 for all that only the operator can
-put right. That includes an engine's 401 and 404: the key and the model's name are the server's, not the caller's.
+HTTP statuses of engine errors for the caller of a model server: 400 for a context overflow and for a refused request,
+429 and 503 for a busy or unreachable engine, and 502 for errors that only the operator can fix. An engine's 401 and 404
+are among these, because the key and the model's name belong to the server's configuration.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import asyncio
 import hashlib
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -37,13 +37,13 @@ from nemo_gym.transport.server_client import process_transport
 log = logging.getLogger(__name__)
 
 PREFLIGHT_S = 4.0
-"""Less than a collector waits for a model server's own preflight."""
+"""Less than the time that a collector waits for a model server's preflight."""
 ENGINE_RETRY = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
 PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0)
 
 
 class EngineRefused(EngineError):
-    """The engine answered an error; `overflow` holds its numbers when the context was too small."""
+    """The engine replied with an error; `overflow` has the token counts of a context overflow."""
 
     def __init__(self, refusal: EngineRefusal) -> None:
         super().__init__(refusal.failure.message, code=refusal.failure.code)
@@ -52,35 +52,32 @@ class EngineRefused(EngineError):
 
 
 class EngineReply(NamedTuple):
-    """An engine's answer, whatever its status, and the base URL that it came from."""
+    """An engine's reply with any status, and the base URL of the replica."""
 
     reply: Reply
     url: str
 
 
 class EngineAnswer(NamedTuple):
-    """The JSON object of a good answer, and the base URL that it came from."""
+    """The JSON object of a successful reply, and the base URL of the replica."""
 
     body: dict[str, Any]
     url: str
 
 
-class attributed_to:
-    """Name the engine at `url` in an `EngineError` that names nobody: what is read out of its answer is its fault."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, EngineError) and error.failure.peer is None:
-            error.failure = replace(error.failure, peer=self._url)
+@contextmanager
+def attributed_to(url: str) -> Iterator[None]:
+    """Set the engine at `url` as the peer of an `EngineError` that names no peer."""
+    try:
+        yield
+    except EngineError as error:
+        if error.failure.peer is None:
+            error.failure = replace(error.failure, peer=url)
+        raise
 
 
 class Engine:
-    """Speaks JSON with an engine. Made once a server; connects on first use."""
+    """A JSON client for an engine. Create one per server; it connects on first use."""
 
     def __init__(
         self,
@@ -92,7 +89,7 @@ class Engine:
         transport: Transport | None = None,
         budget: RetryBudget = ENGINE_RETRY,
     ) -> None:
-        """`query` is sent with every request, and so are `headers`. Raises `ConfigError` for a URL that can't be."""
+        """`query` and `headers` are sent with every request. Raises `ConfigError` for an invalid URL."""
         self.urls = [checked_url(url) for url in ([urls] if isinstance(urls, str) else urls)]
         if not self.urls:
             raise ConfigError("an engine needs a base URL", code="no_base_url", param="base_url")
@@ -106,19 +103,19 @@ class Engine:
         self._transport = transport
         self._budget = budget
         self._rng = sources.rng()
-        self._turn = itertools.count()
+        self._round_robin = itertools.count()
         self._caller: Caller | None = None
-        """Of the transport that was used last."""
+        """The caller of the most recently used transport."""
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
-        """The engine's answer to `body`. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
+        """Post `body` and return the answer. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
         answer = await self.call("POST", path, orjson.dumps(body), at_root=at_root)
         if not answer.reply.ok:
             raise self._refused(answer)
         return EngineAnswer(parse_answer(answer.reply.body, peer=answer.url), answer.url)
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
-        """Send `body` to the root of every replica; raises what `post` does when one of them refuses."""
+        """Post `body` to the root of every replica. Raises the errors of `post` if one replica fails."""
         call = Call("POST", path + self._query, orjson.dumps(body), self._headers)
         transport = self._transport or process_transport()
         sending = (self._send(root_of(url), call, transport, self._budget, None) for url in self.urls)
@@ -129,9 +126,9 @@ class Engine:
     async def call(
         self, method: str, path: str, body: bytes | None = None, *, at_root: bool = False
     ) -> EngineReply:
-        """One request; the answer may be an error. Raises `EngineError` when none arrives, and `DeadlineError`.
+        """Send one request and return the reply, which may be an error. Raises `EngineError`, `DeadlineError`.
 
-        `path` is below the base URL; `at_root`, where vLLM has routes of its own, it is beside `/v1`.
+        `path` is below the base URL; with `at_root` it is beside `/v1`, where vLLM has routes of its own.
         """
         context = current_context.get()
         deadline = context.deadline if context else None
@@ -144,8 +141,8 @@ class Engine:
             breakers = breakers_of(transport)
             for url in _reachable(ranked, breakers):
                 try:
-                    firm = _FirmTransport(transport)
-                    return await self._send(url, call, firm, self._budget, deadline, breakers)
+                    failover = _FailoverTransport(transport)
+                    return await self._send(url, call, failover, self._budget, deadline, breakers)
                 except EngineError as error:
                     if error.failure.code not in UNDELIVERED_CODES:
                         raise
@@ -153,11 +150,11 @@ class Engine:
         return await self._send(ranked[0], call, transport, self._budget, deadline)
 
     async def models(self) -> list[dict[str, Any]]:
-        """What `/models` of the first replica that can be reached lists; empty where there is no such route."""
+        """Return the entries of `/models` of the first reachable replica; empty without such a route."""
         return self._listed(await self.call("GET", "/models"))
 
     async def preflight(self, model: str | None) -> list[dict[str, Any]]:
-        """What every replica lists; raises what is wrong with any: unreachable, key refused, no model of that name."""
+        """Return the models of all replicas. Raises for an unreachable replica, a refused key or an unknown model."""
         listings = await asyncio.gather(*map(self._models_now, self.urls), return_exceptions=True)
         listed: list[dict[str, Any]] = []
         for url, listing in zip(self.urls, listings, strict=True):
@@ -171,12 +168,12 @@ class Engine:
     # --- One request --------------------------------------------------------------------------------------------
 
     def _ranked(self, session: str | None) -> list[str]:
-        """The replicas in the order in which they are asked: the session's own first, without a session in turn."""
+        """Return the replicas in the order to try them: by hash of the session, or round robin without one."""
         urls = self.urls
         if len(urls) == 1:
             return urls
         if session is None:
-            start = next(self._turn) % len(urls)
+            start = next(self._round_robin) % len(urls)
             return urls[start:] + urls[:start]
         return sorted(
             urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest()
@@ -222,7 +219,7 @@ class Engine:
     # --- Models -------------------------------------------------------------------------------------------------
 
     async def _models_now(self, url: str) -> list[dict[str, Any]]:
-        """What `url` lists, within the time that a preflight has."""
+        """Return the models of `url` within the time limit of a preflight."""
         call = Call("GET", "/models" + self._query, headers=self._headers)
         transport = self._transport or process_transport()
         try:
@@ -233,7 +230,7 @@ class Engine:
                 code="engine_silent",
                 retryable=True,
                 peer=url,
-                remedy="Check that the engine runs and that the URL is right.",
+                remedy="Check that the engine runs and that the URL is correct.",
             ) from error
         return self._listed(answer)
 
@@ -246,8 +243,8 @@ class Engine:
         return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
 
 
-class _FirmTransport:
-    """Lets a caller go to the next replica at once instead of asking again where nobody listens."""
+class _FailoverTransport:
+    """Makes undelivered calls not retryable, so that the caller tries the next replica at once."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -265,7 +262,7 @@ class _FirmTransport:
 
 
 def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
-    """Those of `urls` that are not known to be out."""
+    """Return the `urls` that are not known to be unreachable."""
     if not breakers.by_url:
         return urls
     now = sources.monotonic()
@@ -273,19 +270,23 @@ def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
 
 
 def root_of(url: str) -> str:
-    """Where an engine's own routes begin, such as `/tokenize`."""
+    """Return the URL for routes beside `/v1`, such as `/tokenize`."""
     return url.removesuffix("/v1")
 
 
 def checked_url(url: str) -> str:
-    """A base URL without its last slash. Raises `ConfigError` for one that holds secrets or a query."""
+    """Return a base URL without a trailing slash. Raises `ConfigError` for one with credentials or a query."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _bad_url(hide_in_text(url), "is not a URL", "A base URL looks like http://host:port/v1.")
     if parts.username or parts.password:
-        raise _bad_url(hide_in_text(url), "holds credentials", "Put them into the default headers.")
+        raise _bad_url(hide_in_text(url), "contains credentials", "Move them to the default headers.")
     if parts.query or parts.fragment:
-        raise _bad_url(hide_in_text(url), "holds a query", "Put it into `default_query` where there is one.")
+        raise _bad_url(
+            hide_in_text(url),
+            "contains a query",
+            "Move it to `default_query` if the model server has this option.",
+        )
     return url.rstrip("/")
 
 

@@ -1,8 +1,8 @@
-"""Model servers in front of an engine: JSON in, JSON out, plain or as a stream of events.
+"""Model servers in front of an engine: plain JSON in and out, optionally as a stream of events.
 
-A subclass says how a Responses request and a chat request are answered, on plain data; Anthropic's Messages are
-answered through the Responses API. The whole answer is had before its first byte goes out, so that a failure is an
-HTTP error and never half a stream.
+A subclass implements Responses requests and chat requests on plain data; Anthropic's Messages are converted to the
+Responses API. A stream starts only after the answer is complete, so a failure is always an HTTP error and never a
+truncated stream.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class EngineModelConfig(BaseResponsesAPIModelConfig):
-    model_config = ConfigDict(hide_input_in_errors=True)  # it holds keys
+    model_config = ConfigDict(hide_input_in_errors=True)  # the configuration contains keys
 
     record_to: str | None = None
-    """A JSONL file that every call is appended to, as `replay_model` reads it."""
+    """A JSONL file to which every call is appended, in the format of `replay_model`."""
 
 
 class EngineModel(SimpleResponsesAPIModel):
@@ -47,7 +47,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        # Not declared as private attributes: pydantic looks those up by raising an error first, at every access.
+        # Not private attributes: pydantic raises and catches an error for every access to those.
         record_to = self.config.record_to
         self._noted: Counter[str] = Counter()
         self._recorder = Recorder(WORKING_DIR / record_to) if record_to is not None else None
@@ -65,18 +65,18 @@ class EngineModel(SimpleResponsesAPIModel):
 
     @abstractmethod
     async def respond(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The Responses object that answers `params`, which hold no `stream`."""
+        """Return the Responses object for `params`, which contain no `stream`."""
 
     @abstractmethod
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
-        """The chat completion that answers the request `chat`, which holds no `stream`."""
+        """Return the chat completion for the request `chat`, which contains no `stream`."""
 
     @abstractmethod
     async def list_models(self) -> dict[str, Any]:
-        """OpenAI's list object of the models that can be asked for."""
+        """Return OpenAI's list object with the available models."""
 
     async def preflight(self) -> dict[str, Any]:
-        """Raises what would make every call fail: an engine out of reach, a refused key, an unknown model."""
+        """Raise for problems that make every call fail: an unreachable engine, a refused key, an unknown model."""
         return {"ok": True}
 
     async def responses(self, body: ResponseCreateParams = Body()) -> Response:
@@ -93,7 +93,7 @@ class EngineModel(SimpleResponsesAPIModel):
             self._recorder.close()
 
     def take_notes(self, notes: Iterable[Note | str]) -> None:
-        """Count what was changed or odd about a call, for `GET /_ng/notes`; the first of a kind is logged too."""
+        """Count changes and oddities of a call for `GET /_ng/notes`; log the first of each kind."""
         for note in notes:
             code, told = (
                 (note, "") if isinstance(note, str) else (note.code, f": {note.field} {note.message}")
@@ -138,7 +138,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request body; raises `InputError`."""
+    """Parse a JSON object. Raises `InputError`."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -149,12 +149,12 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def model_entry(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """An entry of `GET /v1/models`, with what the engine says about the model beside OpenAI's four fields."""
+    """Build an entry of `GET /v1/models`: OpenAI's four fields and the engine's own fields."""
     return {"object": "model", "created": 0, "owned_by": "nemo_gym", **(facts or {}), "id": name}
 
 
 def models_list(*entries: dict[str, Any]) -> dict[str, Any]:
-    """OpenAI's list object."""
+    """Build OpenAI's list object."""
     return {"object": "list", "data": list(entries)}
 
 
@@ -167,7 +167,7 @@ def now() -> float:
 
 
 def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
-    """The request without its wish for a stream; the wish, and the stream's options."""
+    """Return the request without stream fields, whether it asks for a stream, and the stream options."""
     asked = parse_object(body)
     streams = asked.pop("stream", None)
     options = asked.pop("stream_options", None)
@@ -193,7 +193,7 @@ _BODIES: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
 
 
 def _describe_bodies(app: FastAPI) -> None:
-    """Tell `GET /openapi.json` of the bodies that the routes parse themselves; nothing is made before it is asked."""
+    """Add the bodies that the routes parse themselves to `GET /openapi.json`, on its first request."""
     plain_openapi = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from nemo_gym.serving.base import BaseServer, SimpleServer
 
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
-    """The options every model server takes."""
+    """The options of all model servers."""
 
 
 class BaseResponsesAPIModel(BaseServer):

@@ -1,7 +1,7 @@
-"""A client of any server that speaks OpenAI's API, over the process's pooled connections.
+"""A client for any OpenAI-compatible API, over the process's pooled connections.
 
-It exists because the `openai` package spends milliseconds of CPU on each call; this one passes JSON through. It is
-the `Engine` of `nemo_gym.engines.engine` in the shape that environments make calls with.
+The `openai` package needs milliseconds of CPU per call; this client passes JSON through. It wraps the `Engine` of
+`nemo_gym.engines.engine` in the interface that environments use.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from nemo_gym.transport import Transport
 
 RATE_LIMIT_ERROR_CODES: list[int] = [429, 502, 503, 504, 520]
-"""Statuses that say "later": too many requests, or no engine behind the proxy at the moment.
+"""Statuses of temporary overload: too many requests, or no engine behind the proxy.
 
-For environments that make calls of their own; what this client tries again is `transport.caller`'s decision.
+They are for environments that make their own calls. `transport.caller` decides what this client retries.
 """
 
 RETRY_ERROR_CODES: list[int] = [*RATE_LIMIT_ERROR_CODES, 500]
@@ -28,26 +28,25 @@ class EngineClient(BaseModel):
     """Calls the endpoints under `base_url`, which usually ends in `/v1`.
 
     Every method takes the fields of the request as keyword arguments and returns the parsed answer. Calls are
-    tried again within `attempts` and `retry_s`, and end with the rollout's deadline. Raises `EngineError` when no
-    answer arrives, and `UpstreamError` (an `aiohttp.ClientResponseError` with the body as `.response_content`)
-    when the answer is an error.
+    retried within `attempts` and `retry_s`, and end with the rollout's deadline. Raises `EngineError` without a reply,
+    and `UpstreamError` (an `aiohttp.ClientResponseError` with the body as `.response_content`) for an error status.
     """
 
     base_url: str
     api_key: str = Field(repr=False)
     default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    """Sent with every request, beside the authorization."""
+    """Sent with every request, in addition to the authorization."""
     internal: bool = False
-    """Whether the peer is a server of this gym. Says so to readers; the calls are the same."""
+    """Whether the peer is a server of this gym. It has no effect on the calls."""
     attempts: int = 8
     retry_s: float = 120.0
-    """After so many seconds a failed call is not tried again."""
+    """Seconds after which a failed call is not retried."""
 
     _transport: Transport | None = PrivateAttr(default=None)
 
     @classmethod
     def over(cls, transport: Transport, **fields: Any) -> EngineClient:
-        """A client whose calls go through `transport`."""
+        """Create a client over `transport`."""
         client = cls(**fields)
         client._transport = transport
         return client
@@ -62,11 +61,11 @@ class EngineClient(BaseModel):
         return await self._call("POST", "/completions", params)
 
     async def create_models(self) -> dict[str, Any]:
-        """The models that the engine serves."""
+        """List the models of the engine."""
         return await self._call("GET", "/models")
 
     async def create_tokenize(self, **params: Any) -> dict[str, Any]:
-        """vLLM's `/tokenize`, which stands beside `/v1`, not under it."""
+        """Call vLLM's `/tokenize`, which is beside `/v1` and not below it."""
         return await self._call("POST", "/tokenize", params, at_root=True)
 
     async def _call(
@@ -77,7 +76,7 @@ class EngineClient(BaseModel):
         *,
         at_root: bool = False,
     ) -> dict[str, Any]:
-        # Imported here, because the schemas' import path leads through this module and needs no HTTP client.
+        # Imported here: the schemas' import path leads through this module and needs no HTTP client.
         from nemo_gym.engines.engine import Engine
         from nemo_gym.responses import parse_answer
         from nemo_gym.transport import RetryBudget

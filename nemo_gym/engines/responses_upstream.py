@@ -1,8 +1,8 @@
-"""A Responses request as an upstream takes it that speaks the Responses API itself, and its answer read.
+"""Responses requests for upstreams that support the Responses API, and checks of their answers.
 
-An episode's history holds things that the upstream which made it would refuse to read: OpenAI refuses a `status` on
-a reasoning item, a null where it expects nothing, a field that it doesn't know, and the id of an item that it
-doesn't keep. What is left behind here is nothing that a model reads, or it is told in a note.
+An upstream can refuse items of its own earlier answers: OpenAI refuses a `status` on a reasoning item, null values,
+unknown fields, and ids of items that it does not store. This module removes such fields. None of them is visible to a
+model, or a note reports the removal.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from nemo_gym.responses.tools import needs_tools
 from nemo_gym.tokens.records import CARRIED_FIELDS
 
 OUR_FIELDS = CARRIED_FIELDS
-"""What a model server adds to the items and messages of an answer, and what goes to no engine."""
+"""Fields that a model server adds to items and messages, and that are never sent to an engine."""
 
 _TARGET = "this upstream's Responses API"
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _MERGING = replace(VLLM, max_tokens_field="max_output_tokens")
 _TEXT_ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning"})
-"""Items that hold all that they are: their id is a name, by which the upstream looks them up."""
+"""Items with complete content; their id only lets the upstream look them up."""
 
 
 def responses_request_of(
     params: Mapping[str, Any], *, drop_reasoning: bool = False, merge_extras: bool = False
 ) -> Converted:
-    """`params` without what an upstream refuses; `params` itself is not changed.
+    """Return a copy of `params` without fields that an upstream refuses.
 
-    `drop_reasoning` leaves the reasoning of earlier turns out. `merge_extras` makes the engine extras in `metadata`
-    fields of the request; without it they are left out. Raises `InputError` for what can't be honoured.
+    `drop_reasoning` removes the reasoning of earlier turns. `merge_extras` moves the engine extras in `metadata` to
+    fields of the request; otherwise they are removed. Raises `InputError` for unsupported requests.
     """
     problems = ConversionProblems()
     notes: list[Note] = []
     body = {name: value for name, value in params.items() if value is not None}
     if body.get("background"):
-        problems.add("background", "answers are given in the foreground")
+        problems.add("background", "is not supported")
     if not body.get("tools"):
         if needs_tools(body.get("tool_choice")):
             problems.add("tool_choice", f"{body['tool_choice']!r} needs `tools`")
@@ -58,11 +58,11 @@ def responses_request_of(
 
 
 def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str, str]:
-    """Metadata as OpenAI takes it: strings only, and no extras for other engines."""
+    """Convert metadata for OpenAI: strings only, without extras for other engines."""
     for key in EXTRAS_KEYS:
         if metadata.get(key):
             notes.append(
-                Note("dropped_engine_extras", f"metadata.{key}", "left out: the upstream has no place for it")
+                Note("dropped_engine_extras", f"metadata.{key}", "removed: the upstream has no field for it")
             )
     return {
         key: value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -72,7 +72,7 @@ def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str,
 
 
 def without_our_fields(items: list[Any]) -> list[Any]:
-    """Items or messages without what a model server adds to an answer; the same list where there is nothing."""
+    """Remove the fields that a model server adds; returns the same list if there are none."""
     if not any(isinstance(item, dict) and not OUR_FIELDS.isdisjoint(item) for item in items):
         return items
     return [
@@ -84,16 +84,18 @@ def without_our_fields(items: list[Any]) -> list[Any]:
 
 
 def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
-    """`answer` itself, when it is a finished Responses object; raises `EngineError` when it failed or is none."""
+    """Return `answer` if it is a finished Responses object; otherwise raise `EngineError`."""
     error, status, output = answer.get("error"), answer.get("status"), answer.get("output")
     if error or status == "failed":
-        told = error.get("message") if isinstance(error, Mapping) else error
+        message = error.get("message") if isinstance(error, Mapping) else error
         raise EngineError(
-            str(told or "The engine's response failed without a reason."), code="engine_error", retryable=True
+            str(message or "The engine's response failed without a reason."),
+            code="engine_error",
+            retryable=True,
         )
     if status not in (None, "completed", "incomplete") or not isinstance(output, list):
         raise EngineError(
-            f"The engine's answer is no finished response: its status is {status!r}, its output is a "
+            f"The engine's answer is not a finished response: its status is {status!r}, its output is a "
             f"{type(output).__name__}.",
             code="malformed_answer",
         )
@@ -106,20 +108,20 @@ def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
 def _clean_items(
     items: list[Any], drop_reasoning: bool, is_stored: bool, problems: ConversionProblems, notes: list[Note]
 ) -> list[Any]:
-    # Nothing may be looked up that isn't kept, nor a call whose reasoning is kept with it and left out here.
+    # An id is valid only for a stored item, and a stored call requires its reasoning, which may be removed here.
     keeps_ids = is_stored and not drop_reasoning
     cleaned = []
     for field, item in _items_of(items, problems):
         if item.get("type") == "reasoning" and (drop_reasoning or not _is_readable(item, is_stored)):
-            reason = "as the configuration says" if drop_reasoning else "the upstream could not read it"
-            notes.append(Note("dropped_reasoning", field, f"left out: {reason}"))
+            reason = "by configuration" if drop_reasoning else "the upstream cannot read it"
+            notes.append(Note("dropped_reasoning", field, f"removed: {reason}"))
         else:
             cleaned.append(_clean_item(item, keeps_ids))
     return cleaned
 
 
 def _items_of(items: list[Any], problems: ConversionProblems) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every item with its path in the request; messages that are written as in chat become items."""
+    """Yield every item with its path in the request; chat messages are converted to items."""
     for index, item in enumerate(items):
         field = f"input[{index}]"
         if not isinstance(item, Mapping):
@@ -131,7 +133,7 @@ def _items_of(items: list[Any], problems: ConversionProblems) -> Iterator[tuple[
 
 
 def _is_readable(item: Mapping[str, Any], is_stored: bool) -> bool:
-    """Whether an upstream finds the reasoning: in the item itself, or under its id."""
+    """Return whether the upstream can read the reasoning: in the item, or by its id."""
     return bool(item.get("content") or item.get("encrypted_content") or (is_stored and item.get("id")))
 
 
@@ -150,7 +152,7 @@ def _clean_item(item: Mapping[str, Any], keeps_id: bool) -> dict[str, Any]:
 
 
 def _clean_part(part: Any) -> Any:
-    """A content part without nulls, and without logprobs, which describe an answer and are read by no model."""
+    """Remove null values and logprobs from a content part."""
     if not isinstance(part, Mapping) or ("logprobs" not in part and None not in part.values()):
         return part
     return {key: value for key, value in part.items() if value is not None and key != "logprobs"}

@@ -11,7 +11,7 @@ from responses_api_models.openai_model.app import OpenAIModel, OpenAIModelConfig
 
 class AzureOpenAIModelConfig(OpenAIModelConfig):
     default_query: dict[str, str] = Field(default_factory=dict)
-    """`api-version` and whatever else every request carries in its query."""
+    """Query parameters of every request, such as `api-version`."""
 
 
 class AzureOpenAIModel(OpenAIModel):
@@ -24,7 +24,7 @@ class AzureOpenAIModel(OpenAIModel):
         return self.config.default_query
 
     async def preflight(self) -> dict[str, Any]:
-        # Azure lists models, requests name deployments: only URL and key can be checked.
+        # Azure lists models, but requests name deployments: only URL and key can be checked.
         await self._engine.preflight(None)
         return {"ok": True}
 

@@ -1,4 +1,4 @@
-"""A model at OpenAI, or at anything that speaks OpenAI's API."""
+"""A model at OpenAI, or at any OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from nemo_gym.transport import Transport
 
 class OpenAIModelConfig(EngineModelConfig):
     openai_base_url: str | list[str]
-    """One URL, or one for each replica; usually ends in `/v1`. A session stays with its replica."""
+    """One URL, or one per replica; usually ends in `/v1`. A session always uses the same replica."""
     openai_api_key: str = Field(repr=False)
     openai_model: str
-    """The model to ask for, whatever name a request gives."""
+    """The model's name in upstream requests; it replaces the name in a request."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """Fields put into every request; they replace what the request says."""
+    """Fields of every upstream request; they override the request."""
     openai_default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     drop_input_reasoning_items: bool = False
-    """Leave the reasoning of earlier turns out of a request. Needed where another model than this one reasoned."""
+    """Remove the reasoning of earlier turns from requests. Required if another model produced it."""
     merge_metadata_extras: bool = False
-    """Make `metadata.extra_body` and `metadata.chat_template_kwargs` of a row fields of the request, for upstreams
-    that take what an engine takes. OpenAI doesn't, so they are left out otherwise."""
+    """Move `metadata.extra_body` and `metadata.chat_template_kwargs` of a row to fields of the request, for upstreams
+    with an engine's fields. OpenAI has none of them, so they are removed otherwise."""
     upstream_api: Literal["both", "responses", "chat_completions"] = "both"
-    """The APIs that the upstream speaks; a request in the other one is converted."""
+    """The APIs that the upstream supports; requests of the other API are converted."""
     retry_s: float = Field(default=60.0, ge=0)
-    """After so many seconds a request that was refused as too much or too early isn't sent again."""
+    """Seconds after which a request to a busy or unreachable upstream is not retried."""
 
 
 class OpenAIModel(EngineModel):
@@ -75,15 +75,15 @@ class OpenAIModel(EngineModel):
         )
 
     def credentials(self) -> dict[str, str]:
-        """The headers that say who asks."""
+        """Return the headers with the credentials."""
         return {"Authorization": f"Bearer {self.config.openai_api_key}"}
 
     def query(self) -> dict[str, str]:
-        """What every request carries in its query."""
+        """Return the query parameters of every request."""
         return {}
 
     def new_transport(self) -> Transport | None:
-        """How the upstream is reached; None for HTTP."""
+        """Return the transport to the upstream; None for HTTP."""
         return None
 
     def new_dialect(self) -> Dialect:
@@ -130,7 +130,7 @@ class OpenAIModel(EngineModel):
             return finished_response(answer)
 
     def _with_metadata(self, chat: dict[str, Any]) -> dict[str, Any]:
-        """`chat` with metadata as OpenAI takes it: strings, and only where the answer is stored with them."""
+        """Convert the metadata of `chat` for OpenAI: strings only, and only if the answer is stored."""
         metadata = chat.pop("metadata", None)
         if metadata:
             notes: list[Note] = []

@@ -1,7 +1,7 @@
-"""Answers from files of recorded answers, for offline runs and regression tests.
+"""A model server that replays recorded answers, for offline runs and regression tests.
 
-A request is matched by what the model would read (`recordings.request_key`). A request that was never recorded is an
-error, never an invented answer.
+Requests are matched by the content that a model reads (`recordings.request_key`). A request without a recording is an
+error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_DESCRIBED = 200
 
 class ReplayModelConfig(EngineModelConfig):
     recordings: list[str]
-    """JSONL files, as `record_to` of a model server or `prepare.py` writes them."""
+    """JSONL files, written by `record_to` of a model server or by `prepare.py`."""
     model: str = "replay"
 
 
@@ -44,9 +44,9 @@ class ReplayModel(EngineModel):
         answer = self._recordings.next_answer(params)
         if answer is None:
             raise EngineError(
-                f"this request was never recorded: {describe(params)}",
+                f"no recording matches this request: {describe(params)}",
                 code="not_recorded",
-                remedy=f"It was looked for in {', '.join(self.config.recordings)}.",
+                remedy=f"Record it, or add its file to `recordings` (now {', '.join(self.config.recordings)}).",
                 param="input",
                 status=404,
             )
@@ -60,7 +60,7 @@ class ReplayModel(EngineModel):
 
 
 def describe(params: Mapping[str, Any]) -> str:
-    """The end of the conversation, short, for an error."""
+    """Return the end of the conversation, shortened for an error message."""
     given = params.get("input")
     last = given[-1] if isinstance(given, list) and given else given
     text = last if isinstance(last, str) else orjson.dumps(last).decode()
@@ -68,7 +68,7 @@ def describe(params: Mapping[str, Any]) -> str:
 
 
 def text_response(text: str, params: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """A Responses object whose only output is `text`."""
+    """Build a Responses object whose only output is `text`."""
     message = {
         "type": "message",
         "id": new_id("msg"),

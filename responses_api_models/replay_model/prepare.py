@@ -1,10 +1,10 @@
-"""Recordings from answers that somebody recorded elsewhere: one row of answers to each row of tasks.
+"""Build recordings from answers of another source: one row of answers for each row of tasks.
 
     python responses_api_models/replay_model/prepare.py --tasks tasks.jsonl --answers answers.jsonl \\
         --answer-field solution --output recordings.jsonl
 
-Both files have the same rows in the same order; `--question-field question` makes sure of it. A task needs its
-`responses_create_params.input`: where a prompt template makes it, take the run's `*_materialized_inputs.jsonl`.
+Both files have the same rows in the same order; `--question-field question` checks that. Each task needs its
+`responses_create_params.input`; if a prompt template creates it, use the run's `*_materialized_inputs.jsonl`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nemo_gym.datasets.making import Row, bad_row, new_parser, write_rows
 def recordings_of(
     tasks: Path, answers: Path, answer_field: str, question_field: str | None = None
 ) -> Iterator[Row]:
-    """A recording for each pair of rows. Raises `ConfigError` that names the rows that don't fit together."""
+    """Yield a recording for each pair of rows. Raises `ConfigError` that names the first mismatched row."""
     for number, (task, answer) in enumerate(zip_longest(_rows(tasks), _rows(answers)), start=1):
         if task is None or answer is None:
             shorter = tasks if task is None else answers

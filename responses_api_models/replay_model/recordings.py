@@ -1,4 +1,4 @@
-"""Recorded answers, found again by what the model read when it gave them.
+"""Recorded answers, looked up by the content that the model read.
 
 A recording is a line `{"request": ..., "answer": ...}` of a JSONL file (`.gz` and `.zst` too): a Responses request,
 and a Responses object or the answer's text. A line with `"api": "chat"` holds a chat request and a chat completion.
@@ -23,18 +23,18 @@ from nemo_gym.responses import response_of_chat, responses_params_of_chat
 from nemo_gym.rollouts.plan.dataset import read_lines
 
 Recorded: TypeAlias = dict[str, Any] | str
-"""A Responses object, or the text of one."""
+"""A Responses object, or only its text."""
 
 _NOT_READ = OUR_FIELDS | {"id", "status", "annotations", "logprobs", "encrypted_content"}
-"""Fields of an item that no model reads."""
+"""Fields of an item that are invisible to a model."""
 _TEXT_PARTS = frozenset({"input_text", "output_text", "summary_text", "reasoning_text", "text"})
 
 
 class Recordings:
-    """The answers to each request, given out in their order, and then again from the first."""
+    """The recorded answers of each request, returned in order and then again from the first."""
 
     def __init__(self, names: list[str]) -> None:
-        """Reads the files of these names. Raises `ConfigError` that names the line at fault."""
+        """Read the files. Raises `ConfigError` that names the invalid line."""
         self._answers: dict[bytes, list[Recorded]] = defaultdict(list)
         self._turns: dict[bytes, itertools.count[int]] = defaultdict(itertools.count)
         for name in names:
@@ -49,16 +49,16 @@ class Recordings:
         return sum(map(len, self._answers.values()))
 
     def next_answer(self, params: Mapping[str, Any]) -> Recorded | None:
-        """The next answer to a request; None for one that was never recorded."""
+        """Return the next answer to a request; None without a recording."""
         key = request_key(params)
         answers = self._answers.get(key)
         return answers[next(self._turns[key]) % len(answers)] if answers else None
 
 
 def request_key(params: Mapping[str, Any]) -> bytes:
-    """A digest of what the model reads: spellings that mean the same give the same digest.
+    """Return a digest of the instructions, the items of the conversation and the names of the tools.
 
-    Read are the instructions, the items of the conversation, and the names of the tools.
+    Equivalent requests have the same digest.
     """
     given = params.get("input")
     items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
@@ -82,14 +82,14 @@ def _as_read(item: Any) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """The text of parts that are nothing but text; else the parts themselves."""
+    """Join parts that are all text; return other parts unchanged."""
     if all(isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS for part in parts):
         return "".join(str(part.get("text")) for part in parts)
     return parts
 
 
 def _parsed(recording: Any) -> tuple[Mapping[str, Any], Recorded]:
-    """The Responses request and the answer of a line. Raises ValueError, or what converting them raises."""
+    """Return the Responses request and the answer of a line. Raises ValueError or `GymError`."""
     request = recording.get("request") if isinstance(recording, dict) else None
     answer = recording.get("answer") if isinstance(recording, dict) else None
     if not isinstance(request, dict) or not isinstance(answer, dict | str):
@@ -99,16 +99,16 @@ def _parsed(recording: Any) -> tuple[Mapping[str, Any], Recorded]:
         if isinstance(answer, dict):
             return request, response_of_chat(answer, request, ids=new_id, now=now()).response
     if isinstance(answer, dict) and not isinstance(answer.get("output"), list):
-        raise ValueError("its `answer` is no Responses object: it has no list `output`")
+        raise ValueError("its `answer` is not a Responses object: it has no list `output`")
     return request, answer
 
 
 def _read(name: str) -> Iterator[tuple[str, Any]]:
-    """The recordings of a file, each with the place that it stands at."""
+    """Yield the recordings of a file, each with `file:line`."""
     path = find_file(name)
     if path is None:
         raise ConfigError(
-            f"there is no file of recordings at {name}",
+            f"there is no recordings file at {name}",
             code="missing_file",
             param="recordings",
             remedy="Paths are relative to the folder that the command is started in, or to the gym's own.",

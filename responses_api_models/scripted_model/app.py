@@ -1,6 +1,6 @@
-"""A scripted policy that needs no key, no network and no GPU: the engine stub inside the model server.
+"""A scripted policy that needs no key, no network and no GPU: the mock engine inside the model server.
 
-It is there for demonstrations and for people's CI. Its answers are a script's, not a model's.
+It is for demonstrations and CI. A script writes its answers, not a model.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class ScriptedModelConfig(VLLMModelConfig):
     api_key: str = ""
     model: str = "scripted"
     engine: dict[str, Any] = Field(default_factory=dict)
-    """Options of the engine stub: `policy`, `answers`, `latency_s`, ... (docs/mock_engine.md). Its files are looked
-    up in the folder that the command was started in, then beside the package."""
+    """Options of the mock engine: `policy`, `answers`, `latency_s`, ... (docs/mock_engine.md). Relative paths are
+    resolved in the folder of the command, then beside the package."""
 
     @field_validator("engine")
     @classmethod
     def _refuse_two_names(cls, value: dict[str, Any]) -> dict[str, Any]:
         if "model" in value:
-            raise ValueError("the model's name is `model` of the server, beside `engine`")
+            raise ValueError("set the model's name in `model` of the server, beside `engine`")
         return value
 
 
@@ -46,7 +46,7 @@ class ScriptedModel(VLLMModel):
         return transport
 
     def new_engine(self) -> MockEngine:
-        """The stub that answers in an engine's place."""
+        """Create the mock engine."""
         options = {**self.config.engine, "model": self.config.model}
         for name in _FILES:
             if isinstance(options.get(name), str):
@@ -55,7 +55,7 @@ class ScriptedModel(VLLMModel):
 
 
 def _found(option: str, name: str) -> str:
-    """The path of an option's file. A fault plan may also stand in the option itself."""
+    """Return the path of an option's file. The option `faults` may also contain the fault plan itself."""
     path = find_file(name)
     if path is not None:
         return str(path)

@@ -1,15 +1,15 @@
-"""A model served by vLLM, or by an engine that speaks its dialect; one replica or several.
+"""A model served by vLLM, or by an engine with a compatible API; one replica or several.
 
-Agents speak the Responses API; vLLM is spoken to in Chat Completions, which alone gives token ids and the
-log-probabilities of the sampling distribution. `is_responses_native` passes Responses requests on as they are.
+Agents use the Responses API. Requests to vLLM use Chat Completions, the only API with token ids and the
+log-probabilities of the sampling distribution. `is_responses_native` passes Responses requests through.
 
-What a request to the engine says, each line replacing what stands above it:
+Sources of the fields of an engine request; later ones override earlier ones:
 
 1. `chat_template_kwargs` of the configuration, key by key;
 2. the request, with the extras of its row (`metadata.extra_body`, `metadata.chat_template_kwargs`);
 3. `extra_body` of the configuration (its `chat_template_kwargs` key by key);
 4. `sampling_overrides` of the configuration;
-5. the model's name and, where token ids are wanted, the fields that ask for them.
+5. the model's name and, if token ids are enabled, the fields that request them.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
 from responses_api_models.vllm_model.training import (
     CallRecorder,
     EngineCall,
-    leave_out_what_was_not_asked,
     notes_on,
+    strip_token_data,
     training_request,
 )
 
@@ -78,41 +78,40 @@ _DETOKENIZE_S = 5.0
 
 class VLLMModelConfig(EngineModelConfig):
     base_url: str | list[str]
-    """One URL, or one for each replica; usually ends in `/v1`. A session stays with its replica."""
+    """One URL, or one per replica; usually ends in `/v1`. A session always uses the same replica."""
     api_key: str = Field(repr=False)
     model: str
     return_token_id_information: bool = False
-    """Ask the engine for token ids and log-probabilities, and put a record of them on the last output item of every
-    call, or on the message of a chat completion (docs/tokens.md)."""
+    """Request token ids and log-probabilities from the engine, and attach a record of them to the last output item of
+    every call, or to the message of a chat completion (docs/tokens.md)."""
     token_fields: Literal["contract", "packed", "lists"] = "contract"
-    """How they are written: `contract` for trainers that read `prompt_token_ids`, `generation_token_ids` and
-    `generation_log_probs`; `packed` for long rollouts, whose size `contract` makes grow with the square of their turns;
-    `lists` to read them by eye."""
+    """The format of the record: `contract` for trainers that read `prompt_token_ids`, `generation_token_ids` and
+    `generation_log_probs`; `packed` for long rollouts, because the size of `contract` grows with the square of the
+    turns; `lists` is human-readable."""
     exact_prompts: bool = True
-    """Where the engine can be fed token ids, send a conversation's own instead of having them rendered anew."""
+    """If the engine accepts token ids, send the recorded ids of a conversation instead of rendering them again."""
     linkage_room_mb: float = Field(default=1024, gt=0)
-    """Room for the token ids of open conversations; beyond it the oldest begin new segments."""
+    """Memory for the token ids of open conversations, in MB; beyond it the oldest ones start new segments."""
     uses_reasoning_parser: bool = True
-    """Read `<think>` blocks at the head of an answer as reasoning, where the engine has not parsed them."""
+    """Parse `<think>` blocks at the start of an answer as reasoning, if the engine has not parsed them."""
     reasoning_opened_by_template: bool = False
-    """The chat template itself writes the first `<think>`, so that an answer begins inside it."""
+    """The chat template writes the opening `<think>`, so an answer starts inside the block."""
     uses_interleaved_reasoning: bool = True
-    """Send the reasoning of earlier turns back with the history."""
+    """Send the reasoning of earlier turns with the history."""
     replace_developer_role_with_system: bool = False
     is_responses_native: bool = False
-    """Pass Responses requests to the engine's own `/v1/responses`; it gives no token ids."""
+    """Pass Responses requests to the engine's own `/v1/responses`, which returns no token ids."""
     chat_template_kwargs: dict[str, Any] | None = None
-    """Arguments of the chat template, where a request doesn't give them itself."""
+    """Default arguments of the chat template; a request can override them."""
     sampling_overrides: dict[str, Any] = Field(default_factory=dict)
-    """Sampling fields that replace what a request says, such as `temperature` or `top_k`."""
+    """Sampling fields that override the request, such as `temperature` or `top_k`."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """Fields put into every request; they replace what the request says."""
+    """Fields of every engine request; they override the request."""
     default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     min_new_tokens: int = Field(default=16, ge=1)
-    """A request that asks for more tokens than the context has left is cut to what is left, if that is at least
-    this many."""
+    """The token limit of a request is lowered to the rest of the context if that rest is at least this many tokens."""
     retry_s: float = Field(default=60.0, ge=0)
-    """After so many seconds a request to an engine that is busy or away isn't sent again."""
+    """Seconds after which a request to a busy or unreachable engine is not retried."""
     use_completions_api: bool = False
     render_chat_template: bool = False
     tokenizer: str | None = None
@@ -121,7 +120,7 @@ class VLLMModelConfig(EngineModelConfig):
     @classmethod
     def _refuse_local_rendering(cls, value: Any) -> Any:
         if value:
-            raise ValueError("prompts are rendered by the engine; remove this key")
+            raise ValueError("the engine renders prompts; remove this key")
         return value
 
     @field_validator("extra_body", "sampling_overrides")
@@ -129,16 +128,18 @@ class VLLMModelConfig(EngineModelConfig):
     def _refuse_what_requests_say(cls, value: dict[str, Any]) -> dict[str, Any]:
         given = sorted(_NOT_OURS_TO_SET & value.keys())
         if given:
-            raise ValueError(f"{', '.join(given)} can't be set for every request")
+            raise ValueError(f"{', '.join(given)} cannot be set for every request")
         return value
 
     @model_validator(mode="after")
     def _check_native_responses(self) -> Self:
         if self.is_responses_native and self.return_token_id_information:
-            raise ValueError("vLLM's own /v1/responses gives no token ids: set is_responses_native to false")
+            raise ValueError(
+                "vLLM's own /v1/responses returns no token ids: set is_responses_native to false"
+            )
         if self.is_responses_native and (self.chat_template_kwargs or _TEMPLATE in self.extra_body):
             raise ValueError(
-                "vLLM's own /v1/responses takes no chat_template_kwargs: set is_responses_native to false"
+                "vLLM's own /v1/responses does not support chat_template_kwargs: set is_responses_native to false"
             )
         return self
 
@@ -148,13 +149,13 @@ class Completion(NamedTuple):
 
     chat: dict[str, Any]
     url: str
-    """The engine that gave it."""
+    """The base URL of the replica."""
     max_tokens: int | None
-    """How long the answer could become at most, where that is known."""
+    """The effective token limit of the answer, if known."""
     body: dict[str, Any]
-    """The request as the engine got it."""
+    """The request that was sent to the engine."""
     began_with: PolicyVersion | None
-    """The policy's version when it was sent."""
+    """The policy's version at the time of the request."""
 
 
 class VLLMModel(EngineModel):
@@ -196,7 +197,7 @@ class VLLMModel(EngineModel):
         await super().on_stop()
 
     def new_transport(self) -> Transport | None:
-        """How the engine is reached; None for HTTP."""
+        """Return the transport to the engine; None for HTTP."""
         return None
 
     def new_dialect(self) -> Dialect:
@@ -242,10 +243,10 @@ class VLLMModel(EngineModel):
         answer = completion.chat
         choice = answer["choices"][0]
         if finish.kind is FinishKind.TRUNCATED:
-            choice["finish_reason"] = "length"  # also where the engine calls it otherwise
+            choice["finish_reason"] = "length"  # some engines report another reason
         await self._record_call(completion, finish, choice["message"])
         if self._calls is not None:
-            leave_out_what_was_not_asked(answer, body)
+            strip_token_data(answer, body)
         return answer
 
     async def _respond_natively(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -255,12 +256,12 @@ class VLLMModel(EngineModel):
         self.take_notes(notes)
         if _TEMPLATE in body:
             raise InputError(
-                "vLLM's own /v1/responses takes no chat_template_kwargs",
+                "vLLM's own /v1/responses does not support chat_template_kwargs",
                 code="not_convertible",
                 param="metadata.chat_template_kwargs",
                 remedy="Set is_responses_native to false.",
             )
-        # An engine that stores its answers keeps them in memory for as long as it lives.
+        # An engine keeps stored answers in memory until it stops.
         request = {"store": False, **self._merged(body, "max_output_tokens")}
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
@@ -272,7 +273,7 @@ class VLLMModel(EngineModel):
         return response
 
     def _finish_of(self, completion: Completion, asked: Mapping[str, Any]) -> Finish:
-        """How a chat answer ended; raises what reading it as a Responses object would."""
+        """Return the finish of a chat answer. Raises the errors of its conversion to a Responses object."""
         params = {"tools": asked.get("tools")}
         with attributed_to(completion.url):
             read = response_of_chat(
@@ -302,7 +303,7 @@ class VLLMModel(EngineModel):
         return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
 
     def _note_reasoning_field(self, chat: Mapping[str, Any]) -> None:
-        """Once an answer's reasoning shows which field the engine knows, earlier reasoning goes back there alone."""
+        """Learn the engine's field for reasoning from an answer, and use only this field from then on."""
         if self._dialect.reasoning_fields is not REASONING_FIELDS:
             return
         choices = chat.get("choices") or [{}]
@@ -316,7 +317,7 @@ class VLLMModel(EngineModel):
             self._dialect = replace(self._dialect, reasoning_fields=named)
 
     async def _ask(self, body: dict[str, Any], needs_ids: bool) -> EngineAnswer:
-        """The engine's chat completion, for the exact prompt where there is a way to say it."""
+        """Return the engine's chat completion, for exact token ids if the engine accepts them."""
         if self._calls is not None and self.config.exact_prompts and await self._feeder.is_possible():
             seen = self._calls.seen_before(body)
             answer = await self._feeder.answer(body, seen) if seen is not None else None
@@ -325,7 +326,7 @@ class VLLMModel(EngineModel):
         return await self._engine.post("/chat/completions", body)
 
     def _merged(self, body: Mapping[str, Any], limit_field: str) -> dict[str, Any]:
-        """`body` with what the configuration says about every request: see the head of this file."""
+        """Merge the configuration into `body`, in the order of the module docstring."""
         config = self.config
         merged = dict(body)
         for layer in (config.extra_body, config.sampling_overrides):
@@ -342,7 +343,7 @@ class VLLMModel(EngineModel):
         return merged
 
     def _shortened(self, body: dict[str, Any], refused: EngineRefused) -> dict[str, Any]:
-        """`body` with as many new tokens as the context has left; raises `refused` when that is no way out."""
+        """Lower the token limit of `body` to the rest of the context. Raises `refused` if that cannot help."""
         overflow = refused.overflow
         if overflow is None:
             raise refused
@@ -354,7 +355,7 @@ class VLLMModel(EngineModel):
         shortened = {name: value for name, value in body.items() if name not in _LIMITS}
         if overflow.room is not None:
             shortened[self._dialect.max_tokens_field] = overflow.room
-        return shortened  # without a limit, the engine gives what is left
+        return shortened  # without a limit, the engine uses the rest of the context
 
     def _limit_of(self, body: Mapping[str, Any], answer: Mapping[str, Any]) -> int | None:
         asked: int | None = body.get(self._dialect.max_tokens_field)
@@ -368,7 +369,7 @@ class VLLMModel(EngineModel):
     # --- Records ------------------------------------------------------------------------------------------------
 
     async def _record_call(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
-        """Write the call's record on `last`, its last output item or its message."""
+        """Attach the call's record to `last`, its last output item or its message."""
         chat, _, _, body, began_with = completion
         call = EngineCall(body, chat, finish, began_with, self._policy.version)
         if self._calls is not None:
@@ -387,7 +388,7 @@ class VLLMModel(EngineModel):
         return text if isinstance(text, str) else None
 
     async def update_policy(self, update: PolicyUpdate) -> dict[str, Any]:
-        """Answer with another version of the policy from now on; raises `EngineError` when it can't be loaded."""
+        """Switch to another version of the policy. Raises `EngineError` if the weights cannot be loaded."""
         before = self._policy.version
         if update.reload_weights:
             await reload_weights(self._engine)
@@ -397,7 +398,7 @@ class VLLMModel(EngineModel):
             dropped = self._policy.change(update.version, drop_in_flight=update.drop_in_flight)
         return {"version": update.version, "previous": before, "dropped": dropped}
 
-    # --- What can be asked for ----------------------------------------------------------------------------------
+    # --- Models and preflight ----------------------------------------------------------------------------------
 
     async def list_models(self) -> dict[str, Any]:
         listed = {entry.get("id"): entry for entry in await self._engine.models()}
@@ -414,8 +415,8 @@ class VLLMModel(EngineModel):
         return {"ok": True, "training": await self._about_training()}
 
     async def _about_training(self) -> dict[str, Any]:
-        """What the engine shows of its tokens; raises `EngineError` for one that training can't live with."""
-        detecting = self._feeder.detect(PROBE_S) if self.config.exact_prompts else _no_way()
+        """Return the findings about the engine's tokens. Raises `EngineError` if they are unusable for training."""
+        detecting = self._feeder.detect(PROBE_S) if self.config.exact_prompts else _no_token_input()
         findings, way = await asyncio.gather(self._probe.findings(), detecting)
         if findings is None:
             return {"probed": False}
@@ -425,7 +426,7 @@ class VLLMModel(EngineModel):
         return {**about, "context_length": self._context_length}
 
 
-async def _no_way() -> TokenInput:
+async def _no_token_input() -> TokenInput:
     return TokenInput.NONE
 
 

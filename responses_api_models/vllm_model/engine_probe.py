@@ -1,7 +1,7 @@
-"""Probes an engine for what training needs of it, and refuses one that can't give it.
+"""Probes an engine for the token data that training needs, and refuses an unsuitable engine.
 
-Probing costs three requests of a few tokens. An engine that is too busy to answer at once isn't refused: probing goes
-on in the background, and what the engine gives is checked call by call in any case.
+A probe is three requests of a few tokens. A busy engine is not refused: the probe continues in the background, and
+every call is checked anyway.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from responses_api_models.vllm_model.training import training_request
 log = logging.getLogger(__name__)
 
 PROBE_S = 2.5
-"""Together with the rest of a preflight, less than a collector waits for it."""
+"""The whole preflight must end within the time that a collector waits for it."""
 
 _REMEDIES: Mapping[MaskReason, str] = {
-    MaskReason.MISSING_TOKEN_IDS: "Use vLLM 0.10.2 or later, which knows return_token_ids",
-    MaskReason.MISSING_LOGPROBS: "Have the engine give log-probabilities (vLLM: --max-logprobs at least 1)",
+    MaskReason.MISSING_TOKEN_IDS: "Use vLLM 0.10.2 or later, which supports return_token_ids",
+    MaskReason.MISSING_LOGPROBS: "Enable log-probabilities in the engine (vLLM: --max-logprobs at least 1)",
 }
 
 
 class EngineProbe:
-    """Asks an engine once, and knows what it showed."""
+    """Probes an engine once and keeps the findings."""
 
     def __init__(self, engine: Engine, limit_field: str, every: Mapping[str, Any]) -> None:
-        """`every` is what all requests say, such as the model's name; `limit_field` bounds an answer's tokens."""
+        """`every`: fields of all requests, such as the model's name; `limit_field`: the field with the token limit."""
         self._engine = engine
         self._plain = training_request({**plain_request(limit_field), **every})
         self._candidates = [
@@ -46,11 +46,11 @@ class EngineProbe:
 
     @property
     def logprobs_mode(self) -> LogprobsMode | None:
-        """The mode of the engine's log-probabilities, where it is known."""
+        """The mode of the engine's log-probabilities, if known."""
         return self._findings.logprobs_mode if self._findings is not None else None
 
     async def findings(self) -> Findings | None:
-        """What the engine showed; None when it has no time at the moment. Raises `GymError` when it fails."""
+        """Return the findings; None while the engine is busy. Raises `GymError` if the probe fails."""
         if self._findings is not None:
             return self._findings
         if self._asking is None or self._asking.done():
@@ -59,7 +59,7 @@ class EngineProbe:
         if done:
             return self._asking.result()
         log.warning(
-            "%s has been busy for %g s; it is probed as soon as it answers", self._engine.urls[0], PROBE_S
+            "%s has been busy for %g s; the probe continues in the background", self._engine.urls[0], PROBE_S
         )
         self._asking.add_done_callback(_log_failure)
         return None
@@ -69,13 +69,15 @@ class EngineProbe:
             self._asking.cancel()
 
     async def _ask(self) -> Findings:
-        current_context.set(None)  # neither the session nor the deadline of whoever asked first
+        current_context.set(None)  # without the session and the deadline of the first request
         answer = await self._engine.post("/chat/completions", self._plain)
         try:
             self._findings = findings_of(answer.body, await self._listed())
         except (LookupError, TypeError, AttributeError) as error:
             raise EngineError(
-                f"{answer.url} gave no chat completion: {error!r}", code="malformed_answer", peer=answer.url
+                f"{answer.url} did not return a chat completion: {error!r}",
+                code="malformed_answer",
+                peer=answer.url,
             ) from error
         return self._findings
 
@@ -85,11 +87,10 @@ class EngineProbe:
                 (await self._engine.post("/chat/completions", request)).body for request in self._candidates
             ]
         except EngineRefused as refused:
-            told = refused.failure.message
             log.warning(
-                "%s lists no candidates, so the mode of its logprobs is unknown: %s",
+                "%s returns no top log-probabilities, so the mode of its log-probabilities is unknown: %s",
                 self._engine.urls[0],
-                told,
+                refused.failure.message,
             )
             return []
 
@@ -101,20 +102,20 @@ def _log_failure(asking: asyncio.Task[Findings]) -> None:
 
 
 def check_trainable(findings: Findings, pinned: Mapping[str, Any], peer: str) -> None:
-    """Raises `EngineError` for an engine whose tokens can't be trained on; `pinned` is what every request says."""
+    """Raise `EngineError` for token data that is unusable for training. `pinned`: fields of every request."""
     if findings.masked is not None:
         remedy = _REMEDIES.get(
-            findings.masked, "Look at the engine's answer to a request with return_token_ids"
+            findings.masked, "Check the engine's answer to a request with return_token_ids"
         )
         raise _untrainable(
-            f"{peer} gives nothing to train on: {findings.masked.replace('_', ' ')}", remedy, peer
+            f"{peer} returns no usable token data: {findings.masked.replace('_', ' ')}", remedy, peer
         )
     distorting = distortions(pinned)
     if findings.logprobs_mode is LogprobsMode.RAW and distorting:
         raise _untrainable(
-            f"{peer} gives log-probabilities from before {', '.join(distorting)} is applied, and every request sets "
-            "that: importance ratios would be wrong",
-            "Start vLLM with --logprobs-mode processed_logprobs, or leave that out",
+            f"{peer} computes log-probabilities before it applies {', '.join(distorting)}, which every request sets: "
+            "importance ratios would be wrong",
+            "Start vLLM with --logprobs-mode processed_logprobs, or remove these fields",
             peer,
         )
 

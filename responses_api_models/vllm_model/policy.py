@@ -1,8 +1,7 @@
-"""The policy's version, and what becomes of work in flight when it changes.
+"""The policy's version, and the calls in flight when it changes.
 
-A trainer tells the model server each new version. Every call is stamped with the version that it began with, and
-with the one it ended with where that is another. Work of an old version can be dropped: the caller gets a failure
-that another attempt gets over.
+A trainer posts each new version to the model server. Every call records the version at its start, and the version at
+its end if that differs. Calls of an old version can be dropped: they fail with a retryable failure.
 """
 
 from __future__ import annotations
@@ -27,39 +26,38 @@ class PolicyUpdate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: StrictInt | str
-    drop_in_flight: bool = Field(False, description="Give up calls that began with an earlier version.")
+    drop_in_flight: bool = Field(False, description="Drop calls that started with an earlier version.")
     reload_weights: bool = Field(
         False,
-        description="Before the change, have every replica of the engine load its weights again and forget what it "
-        "cached with the old ones.",
+        description="Before the change, reload the weights in every replica of the engine and reset its prefix cache.",
     )
     everywhere: bool = Field(
-        True, description="Change all processes of the server, and not only the one that is asked."
+        True, description="Change all processes of the server, not only the one that gets the request."
     )
 
 
 class ServedPolicy:
-    """Which version answers now, and the calls it is working on."""
+    """The current version, and the calls in flight."""
 
     def __init__(self) -> None:
         self.version: PolicyVersion | None = None
-        """None until somebody tells it."""
+        """None until the first update."""
         self._working: dict[asyncio.Task[Any], PolicyVersion | None] = {}
-        """Each with the version that it began with."""
+        """Task of a call → the version at its start."""
         self._dropped: set[asyncio.Task[Any]] = set()
 
     async def work(self, call: Awaitable[_T]) -> _T:
-        """What `call` gives; raises `EngineError` when it is dropped."""
+        """Await `call`. Raises `EngineError` if it is dropped."""
         task = asyncio.current_task()
         assert task is not None
         self._working[task] = self.version
         try:
             return await call
         except asyncio.CancelledError:
-            if task not in self._dropped or task.uncancel():  # its caller went away too
+            if task not in self._dropped or task.uncancel():  # its client disconnected, too
                 raise
             raise EngineError(
-                "the call was given up because the policy has a new version",
+                "the call was dropped because the policy has a new version",
                 code="policy_updated",
                 retryable=True,
             ) from None
@@ -68,7 +66,7 @@ class ServedPolicy:
             self._dropped.discard(task)
 
     def change(self, version: PolicyVersion, *, drop_in_flight: bool) -> int:
-        """Answer with `version` from now on; how many calls that began with an earlier one were given up."""
+        """Switch to `version`. Returns the number of dropped calls of earlier versions."""
         self.version = version
         earlier = {task for task, began_with in self._working.items() if began_with != version}
         dropped = earlier - self._dropped if drop_in_flight else set()
@@ -79,27 +77,27 @@ class ServedPolicy:
 
 
 async def change_everywhere(client: ServerClient, server: str, update: PolicyUpdate) -> int:
-    """Have every process of a model server change its version; how many calls they gave up together.
+    """Change the version in every process of a model server. Returns the total number of dropped calls.
 
-    Raises the failure of one that didn't, while the others may have. To tell them again is harmless.
+    Raises the failure of a process; the others may have changed. Repeating the update is harmless.
     """
     alone = update.model_copy(update={"reload_weights": False, "everywhere": False})
-    told = await client.post_everywhere(server, "/policy_version", json=alone.model_dump())
-    for reply in told:
+    replies = await client.post_everywhere(server, "/policy_version", json=alone.model_dump())
+    for reply in replies:
         reply.raise_for_status()
-    return sum(reply.reply.json()["dropped"] for reply in told)
+    return sum(reply.reply.json()["dropped"] for reply in replies)
 
 
 async def reload_weights(engine: Engine) -> None:
-    """Have every replica load its weights from the model's folder again. Raises `EngineError`.
+    """Reload the weights from the model's folder in every replica. Raises `EngineError`.
 
-    vLLM by itself keeps the prefixes that it cached, which the old weights computed, and samples from a mixture of
-    both. So they are dropped, those of running calls too.
+    vLLM keeps prefixes in its cache that the old weights computed, and would mix both. So the prefix cache is reset,
+    including the prefixes of running calls.
     """
     await _do_everywhere(
         engine, "/collective_rpc", {"method": "reload_weights"}, "the weights were not reloaded"
     )
-    failed = "the weights were reloaded, but what the old ones had cached was kept"
+    failed = "the weights were reloaded, but the prefix cache of the old weights was not reset"
     await _do_everywhere(engine, "/reset_prefix_cache?reset_running_requests=true", {}, failed)
 
 
@@ -111,5 +109,5 @@ async def _do_everywhere(engine: Engine, path: str, body: Mapping[str, Any], fai
             f"{failed}: {refused.failure.message}",
             code="weights_not_reloaded",
             peer=refused.failure.peer,
-            remedy=f"vLLM has {path.partition('?')[0]} when it is started with VLLM_SERVER_DEV_MODE=1.",
+            remedy=f"Start vLLM with VLLM_SERVER_DEV_MODE=1, which enables {path.partition('?')[0]}.",
         ) from refused

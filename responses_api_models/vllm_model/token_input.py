@@ -1,15 +1,15 @@
-"""Feeding the engine exact token ids, where it can be fed: then no template and no tokenizer can make a prompt drift.
+"""Sends exact token ids to engines that accept them, so that template and tokenizer cannot change a prompt.
 
-What an engine can do is read off the routes and fields that its `/openapi.json` lists, in this order:
+The engine's `/openapi.json` lists the routes and fields that decide the method, in this order:
 
 1. `generate`: vLLM's `/inference/v1/generate` with `/v1/chat/completions/render` (`--enable-scale-out`). A turn whose
-   rendered prompt extends what was seen is an ordinary chat request; for one that doesn't, the ids are put right and
-   generated from directly. The answer is read by `/v1/chat/completions/derender` where there is one, else here:
-   `<tool_call>` blocks as Hermes and Qwen write them, and `<think>` blocks as in any answer.
+   rendered prompt extends the recorded ids is an ordinary chat request; otherwise the corrected ids are sent to
+   `generate`. `/v1/chat/completions/derender` parses the answer if it exists, else this module: `<tool_call>` blocks in
+   the format of Hermes and Qwen, and `<think>` blocks as in any answer.
 2. `required_prefix`: NeMo RL's field `required_prefix_token_ids` on chat requests.
 
-Only a turn that repeats word for word what was said goes this way. An agent that changed or compacted the history
-wants it changed.
+Exact ids are sent only if a request repeats the conversation verbatim. An agent may change or compact the history, and
+then the engine renders it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DERENDER_PATH = "/v1/chat/completions/derender"
 REQUIRED_PREFIX = "required_prefix_token_ids"
 
 _DETECT_S = 10.0
-"""vLLM makes the document when it is first asked for it, which takes a busy machine seconds."""
+"""vLLM creates the document on the first request, which takes seconds on a busy machine."""
 _TRIES = 3
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 
 
 class TokenInput(StrEnum):
-    """How an engine can be fed token ids."""
+    """The method by which an engine accepts token ids."""
 
     NONE = "none"
     GENERATE = "generate"
@@ -51,7 +51,7 @@ class TokenInput(StrEnum):
 
 
 class TokenFeeder:
-    """Answers chat requests with exact prompts."""
+    """Sends chat requests with exact prompts."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -61,7 +61,7 @@ class TokenFeeder:
         self._derenders = False
 
     async def detect(self, seconds: float = _DETECT_S) -> TokenInput:
-        """How the engine can be fed. It is asked until it answers, a few times at most, and by one caller at a time."""
+        """Return the engine's method. It is queried at most three times, by one caller at a time."""
         if self._way is not None:
             return self._way
         async with self._asking:
@@ -70,26 +70,30 @@ class TokenFeeder:
             return self._way or TokenInput.NONE
 
     async def _ask(self, seconds: float) -> TokenInput | None:
-        """None where it gave no answer, and may yet give one."""
+        """Query the engine once. Returns None if it did not answer and may be queried again."""
         self._tries -= 1
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._engine.call("GET", "/openapi.json", at_root=True)
             described = orjson.loads(answer.reply.body) if answer.reply.ok else {}
         except (EngineError, TimeoutError, orjson.JSONDecodeError) as error:
-            log.warning("%s did not say how it can be fed tokens: %r", self._engine.urls[0], error)
+            log.warning(
+                "%s did not return its OpenAPI document, so exact prompts are not available yet: %r",
+                self._engine.urls[0],
+                error,
+            )
             return None if self._tries > 0 else TokenInput.NONE
         self._derenders = DERENDER_PATH in (described.get("paths") or {})
         return _way_in(described)
 
     async def is_possible(self) -> bool:
-        """Whether it can be fed at all."""
+        """Return whether the engine accepts token ids."""
         return await self.detect() is not TokenInput.NONE
 
     async def answer(self, body: Mapping[str, Any], seen: IdSequence) -> EngineAnswer | None:
-        """The engine's chat completion for a prompt that begins with `seen`; None where it takes an ordinary request.
+        """Return the chat completion for a prompt that begins with `seen`; None if an ordinary request is enough.
 
-        Raises what `Engine.post` raises.
+        Raises the errors of `Engine.post`.
         """
         way = await self.detect()
         if way is TokenInput.REQUIRED_PREFIX:
@@ -117,7 +121,7 @@ class TokenFeeder:
         )
 
     async def _closed_history(self, body: Mapping[str, Any]) -> list[int]:
-        """The template's ids for the messages up to the last answer."""
+        """Render the messages up to the last answer and return their token ids."""
         messages = body["messages"]
         last = max(place for place, message in enumerate(messages) if message.get("role") == "assistant")
         closed = {**body, "messages": messages[: last + 1], "add_generation_prompt": False}
@@ -127,7 +131,7 @@ class TokenFeeder:
     async def _message(
         self, body: Mapping[str, Any], prompt: list[int], generated: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The assistant's message in what was generated."""
+        """Parse the generated tokens into an assistant message."""
         if self._derenders:
             request = {
                 "model": body.get("model"),
@@ -144,7 +148,7 @@ class TokenFeeder:
         choice = generated["choices"][0]
         ids, stop = choice["token_ids"], choice.get("stop_reason")
         if choice.get("finish_reason") == "stop" and not isinstance(stop, str):
-            ids = ids[:-1]  # the end of the turn is no text
+            ids = ids[:-1]  # the end-of-turn token is not part of the text
         request = {"model": body.get("model"), "tokens": ids}
         text = str((await self._engine.post("/detokenize", request, at_root=True)).body["prompt"])
         if isinstance(stop, str):
@@ -153,7 +157,7 @@ class TokenFeeder:
 
 
 def _way_in(described: Mapping[str, Any]) -> TokenInput:
-    """The first way in an engine's OpenAPI document."""
+    """Return the preferred method in an engine's OpenAPI document."""
     paths = described.get("paths") or {}
     if GENERATE_PATH in paths and RENDER_PATH in paths:
         return TokenInput.GENERATE
@@ -163,7 +167,7 @@ def _way_in(described: Mapping[str, Any]) -> TokenInput:
 
 
 def message_in(text: str, *, has_tools: bool) -> dict[str, Any]:
-    """A generated text as an assistant's message; tool calls are looked for where there are tools."""
+    """Convert generated text to an assistant message; tool calls are parsed if the request has tools."""
     calls = [orjson.loads(call) for call in _CALL.findall(text) if is_json_object(call)] if has_tools else []
     named = [call for call in calls if isinstance(call.get("name"), str)]
     if not named or len(named) != len(_CALL.findall(text)):
@@ -183,7 +187,7 @@ def message_in(text: str, *, has_tools: bool) -> dict[str, Any]:
 
 
 def _fitted(sampling: Mapping[str, Any], rendered: list[int], prompt: list[int]) -> dict[str, Any]:
-    """The sampling parameters for a prompt that may be longer than the one they were made for."""
+    """Adapt the sampling parameters to a prompt that may be longer than the rendered one."""
     longer = max(0, len(prompt) - len(rendered))
     limit = sampling.get("max_tokens")
     return {**sampling, "max_tokens": max(1, limit - longer)} if isinstance(limit, int) else dict(sampling)
@@ -192,7 +196,7 @@ def _fitted(sampling: Mapping[str, Any], rendered: list[int], prompt: list[int])
 def _chat_of(
     message: dict[str, Any], body: Mapping[str, Any], prompt: list[int], generated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What was generated as the chat completion that the request asked for."""
+    """Convert generated tokens to a chat completion."""
     choice = generated["choices"][0]
     ids = choice["token_ids"]
     entries = (choice.get("logprobs") or {}).get("content") or []

@@ -1,7 +1,7 @@
-"""What training needs of a model server: requests that ask for exact tokens, and a record of every call.
+"""Token data for training: requests for exact tokens, and a record of every call.
 
-The recorder keeps the ids of open conversations, links each call to what came before, and writes the call's record
-on the last item of its output (or on its message). How that looks is in `docs/tokens.md`.
+The recorder keeps the token ids of open conversations, links each call to the earlier calls, and attaches the call's
+record to the last item of its output (or to its message). `docs/tokens.md` describes the format.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from nemo_gym.transport.context import current_context
 
 TRAINING_REQUEST: Mapping[str, Any] = {
     "logprobs": True,
-    "top_logprobs": 0,  # null would give no log-probabilities at all
+    "top_logprobs": 0,  # null disables log-probabilities completely
     "return_token_ids": True,
     "return_tokens_as_token_ids": True,  # for engines too old for `return_token_ids`
 }
-"""What a request asks for when token ids are wanted."""
+"""Request fields that enable token ids."""
 
 TextOf: TypeAlias = Callable[[Sequence[int]], Awaitable[str | None]]
-"""The text of token ids; None where nobody can tell."""
+"""Converts token ids to text; None if the engine cannot."""
 
 
 def training_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """`body` with the wish for token ids, and with every sampling field that the engine would else choose itself.
+    """Add the fields for token ids to `body`, and defaults for all sampling fields.
 
-    Raises `InputError` for what would make the ids wrong or missing.
+    Raises `InputError` for fields that would make the ids wrong or missing.
     """
     if body.get("include_reasoning") is False:
-        raise _untrainable("include_reasoning", "hides tokens that the model wrote")
+        raise _untrainable("include_reasoning", "hides generated tokens")
     if body.get("truncate_prompt_tokens") is not None:
-        raise _untrainable("truncate_prompt_tokens", "changes the prompt unseen")
+        raise _untrainable("truncate_prompt_tokens", "changes the prompt in the engine")
     wanted = {**PINNED, **body, **TRAINING_REQUEST}
     if body.get("logprobs"):
-        # The caller reads them too, and needs the tokens' texts.
+        # The caller also reads the log-probabilities and needs the texts of the tokens.
         wanted["top_logprobs"] = body.get("top_logprobs") or 0
         del wanted["return_tokens_as_token_ids"]
     return wanted
@@ -55,15 +55,15 @@ def training_request(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _untrainable(field: str, reason: str) -> InputError:
     return InputError(
-        f"`{field}` {reason}, and return_token_id_information asks for exact token ids",
+        f"`{field}` {reason}, but return_token_id_information requires exact token ids",
         code="untrainable_request",
         param=field,
-        remedy=f"Leave out {field}, or set return_token_id_information to false.",
+        remedy=f"Remove {field}, or set return_token_id_information to false.",
     )
 
 
-def leave_out_what_was_not_asked(answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
-    """The ids travel once, on the message; logprobs by token id are no use to a caller who asked for none."""
+def strip_token_data(answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """Remove the engine's token ids, which the message's record contains, and logprobs that were not requested."""
     choice = answer["choices"][0]
     for holder in (answer, choice):
         for name in ("prompt_token_ids", "token_ids"):
@@ -74,10 +74,10 @@ def leave_out_what_was_not_asked(answer: dict[str, Any], asked: Mapping[str, Any
 
 @dataclass(frozen=True, slots=True)
 class EngineCall:
-    """One call that the engine has answered."""
+    """A completed call of the engine."""
 
     body: Mapping[str, Any]
-    """The request as it was sent."""
+    """The request that was sent to the engine."""
     chat: Mapping[str, Any]
     finish: Finish
     began_with: PolicyVersion | None = None
@@ -85,7 +85,7 @@ class EngineCall:
 
     @property
     def ends_turn(self) -> bool:
-        """Whether the last generated token is the one that ends a turn."""
+        """True if the last generated token ends the turn."""
         finish = self.finish
         return finish.kind in (FinishKind.COMPLETE, FinishKind.TOOL) and not isinstance(
             finish.stop_reason, str
@@ -93,7 +93,7 @@ class EngineCall:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a record says of any call."""
+        """The fields that every record has."""
         ended_with = None if self.ended_with == self.began_with else self.ended_with
         return {
             "sampling": sampling_of(self.body),
@@ -105,7 +105,7 @@ class EngineCall:
 
 
 class CallRecorder:
-    """Writes the records of calls."""
+    """Creates the records of calls."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class CallRecorder:
         text_of: TextOf,
         logprobs_mode: Callable[[], LogprobsMode | None],
     ) -> None:
-        """`logprobs_mode`: as far as it is known by now."""
+        """`logprobs_mode` returns None until the mode is known."""
         self._form = form
         self._dialect = dialect
         self._text_of = text_of
@@ -124,9 +124,9 @@ class CallRecorder:
         self.ledgers = Ledgers(room_mb=room_mb)
 
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
-        """Write the record of a call on `last`, its last output item or its message."""
+        """Attach the record of a call to `last`, its last output item or its message."""
         session, experts, capture = _session(), _routed_experts(call.chat), self._capture(call)
-        for name in TRAINING_FIELDS:  # an engine's own, under the same names
+        for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
         if capture.masked is not None:
             number = self.ledgers.add_masked(session)
@@ -134,7 +134,7 @@ class CallRecorder:
             last[RECORD_FIELD] = record.to_wire(self._form)
             return record
         link = self.ledgers.add(session, capture, self._history(call), ends_turn=call.ends_turn)
-        record = CallRecord.linked(capture, await self._told_exactly(link, call), **call.about)
+        record = CallRecord.linked(capture, await self._with_exact_reason(link, call), **call.about)
         if self._form is TokenForm.CONTRACT and link.continues_first:
             whole = (capture.prompt_ids, capture.generated_ids, capture.logprobs)
             last.update(zip(CONTRACT_FIELDS, whole, strict=True))
@@ -144,7 +144,7 @@ class CallRecorder:
         return record
 
     def seen_before(self, body: Mapping[str, Any]) -> IdSequence | None:
-        """The ids of the conversation that a request goes on with, word for word."""
+        """Return the token ids of the conversation that a request continues verbatim."""
         return self.ledgers.continued(_session(), history_of(body, self._dialect))
 
     def _capture(self, call: EngineCall) -> Capture:
@@ -160,8 +160,8 @@ class CallRecorder:
             digest_of({"role": "assistant", **answer}, self._dialect),
         )
 
-    async def _told_exactly(self, link: CallLink, call: EngineCall) -> CallLink:
-        """`link` with the reason that the texts tell, where the messages alone can't."""
+    async def _with_exact_reason(self, link: CallLink, call: EngineCall) -> CallLink:
+        """Refine the reason of `link` by comparing texts, if the messages alone do not decide it."""
         if link.divergence is None or link.reason is not SegmentReason.TEMPLATE_REWRITE:
             return link
         seen, prompt = await self._text_of(link.divergence.seen), await self._text_of(link.divergence.prompt)
@@ -172,7 +172,7 @@ class CallRecorder:
 
 
 def notes_on(record: CallRecord) -> Iterable[str]:
-    """What a server counts about a call."""
+    """Yield the codes that a server counts for a call."""
     if record.masked is not None:
         yield f"masked_{record.masked}"
     if record.reason is not None:

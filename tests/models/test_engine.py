@@ -157,8 +157,8 @@ async def test_an_authorization_among_the_headers_is_the_one_that_is_sent() -> N
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("http://user:hunter22@a/v1", "holds credentials"),
-        ("http://a/v1?api_key=hunter22", "holds a query"),
+        ("http://user:hunter22@a/v1", "contains credentials"),
+        ("http://a/v1?api_key=hunter22", "contains a query"),
         ("localhost:8000/v1", "is not a URL"),
         ("", "is not a URL"),
     ],

@@ -57,7 +57,7 @@ async def test_answers_to_one_request_are_given_in_their_order_and_again(tmp_pat
 
 async def test_a_request_that_was_never_recorded_is_an_error_that_shows_it(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", recording("x", "one"))
-    with pytest.raises(EngineError, match="never recorded: what is this") as raised:
+    with pytest.raises(EngineError, match="no recording matches this request: what is this") as raised:
         await said(replay(path), "what is this")
     assert raised.value.failure.http_status == 404
     assert path in (raised.value.failure.remedy or "")
@@ -107,7 +107,7 @@ def test_a_line_that_is_no_recording_is_named(tmp_path: Path, content: bytes, to
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="no file of recordings at no/such/file"):
+    with pytest.raises(ConfigError, match="no recordings file at no/such/file"):
         replay("no/such/file")
 
 

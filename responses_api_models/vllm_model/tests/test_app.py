@@ -408,11 +408,14 @@ Options = dict[str, Any]
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"is_responses_native": True, "return_token_id_information": True}, "gives no token ids"),
-        ({"is_responses_native": True, "chat_template_kwargs": {"a": 1}}, "takes no chat_template_kwargs"),
+        ({"is_responses_native": True, "return_token_id_information": True}, "returns no token ids"),
+        (
+            {"is_responses_native": True, "chat_template_kwargs": {"a": 1}},
+            "does not support chat_template_kwargs",
+        ),
         (
             {"is_responses_native": True, "extra_body": {"chat_template_kwargs": {}}},
-            "takes no chat_template_kwargs",
+            "does not support chat_template_kwargs",
         ),
         ({"sampling_overrides": {"model": "x"}}, "model can't be set"),
         ({"extra_body": {"n": 2, "stream": True}}, "n, stream can't be set"),
