@@ -37,7 +37,7 @@ class EngineClient(BaseModel):
     default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     """Sent with every request, in addition to the authorization."""
     internal: bool = False
-    """Whether the peer is a server of this gym. It has no effect on the calls."""
+    """True if the peer is a server of this gym. It has no effect on the calls."""
     attempts: int = 8
     retry_s: float = 120.0
     """Seconds after which a failed call is not retried."""

@@ -1,4 +1,4 @@
-"""The configurations in the folders of the agents compose, say what they leave open, and start their agents."""
+"""The configurations of the agents compose, report missing values, and start their agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy's conversation: what is kept, what goes back to the model, and how a turn ends."""
+"""A policy's conversation: the trajectory, the requests to the model, and the end of a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The episode's outcome and its session, whatever goes wrong on the way."""
+"""The outcome and the session of an episode under all failures."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_context_overflow_keeps_what_came_before() -> None:
 
 async def test_zero_asks_no_verifier() -> None:
     gym = Gym([[ADD], CUT], on_truncation="zero")
-    gym.environment.verify_error = "nobody asked"
+    gym.environment.verify_error = "the verifier was called"
     row = await gym.run("agent", task_row())
     assert (row["_ng_outcome"], row["reward"]) == ("truncated", 0.0)
 

@@ -1,4 +1,4 @@
-"""The model servers, served for as long as the tests of one file run."""
+"""The model servers, one set for the tests of each file."""
 
 from collections.abc import Callable, Iterator
 

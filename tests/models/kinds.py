@@ -1,4 +1,4 @@
-"""Every kind of model server, each before an engine that speaks its upstream's API."""
+"""All kinds of model servers, each in front of an engine with the API of its upstream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIONS = EngineOptions(model=MODEL, policy="tools", think=True)
 
 @dataclass
 class Ground:
-    """What the servers of the tests stand on."""
+    """The upstreams of the servers under test."""
 
     servers: LoopbackServers
     folder: Path

@@ -1,4 +1,4 @@
-"""What clients ask of a model server, through the `openai` package. Each scenario checks what it gets.
+"""Scenarios of clients of a model server, with the `openai` package. Each scenario checks its answers.
 
 The engine behind calls each declared tool once, thinks before it speaks, and keeps to a schema. No two scenarios ask
 the same, so that recordings of all of them can be told apart.

@@ -1,4 +1,4 @@
-"""The configurations in the folders of the model servers compose, and their servers start from them."""
+"""The configurations of the model servers compose, and their servers start with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY = ("+policy_base_url=http://127.0.0.1:9/v1", "+policy_api_key=key", "+pol
 
 
 def overrides_of(implementation: str, folder: Path) -> list[str]:
-    """What a configuration leaves to its user."""
+    """The values that a configuration requires from its user."""
     block = f"++policy_model.responses_api_models.{implementation}"
     recordings = folder / "recordings.jsonl"
     recordings.write_text('{"request": {"input": "x"}, "answer": "y"}\n')

@@ -1,4 +1,4 @@
-"""The engine behind a model server: replicas, retries, what is sent along, and what a failure says."""
+"""The engine behind a model server: replicas, retries, headers, and failure messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all model servers have in common: routes, recording, notes, OpenAPI, and callers that go away."""
+"""Features of all model servers: routes, recording, notes, OpenAPI, and disconnecting clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches a client of a model server when the engine behind it fails: the root cause, the right status, no keys.
+"""Engine failures as the client of a model server sees them: the root cause, the status, no keys.
 
 The status is the client's to act on: 400 for what it asked, 429 and 503 for an engine to be asked later, and 502 for
 what only the operator can put right, a refused key and an unknown model included.

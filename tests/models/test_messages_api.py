@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: requests in, answers and events out, in the shapes that its clients know."""
+"""Anthropic's Messages API: requests, answers and events in the format of its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upstream of the Responses API would refuse is not sent to it, and nothing else is lost."""
+"""Fields that a Responses upstream would refuse are removed, and nothing else is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers for tests: apps on loopback ports, in this event loop and in a thread of their own."""
+"""Test servers: apps on loopback ports, in this event loop and in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstreams for the tests of model servers: what they were sent is remembered, what they answer is chosen."""
+"""Upstreams for the tests of model servers: they record requests and return configured answers."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _ITEM_FIELDS: Mapping[str, frozenset[str]] = {
 
 
 def refusals(path: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What OpenAI has against a request: the message, and the parameter at fault."""
+    """Return OpenAI's objection to a request: the message and the invalid parameter."""
     for key, value in (body.get("metadata") or {}).items():
         if not isinstance(value, str):
             yield f"Invalid type for 'metadata.{key}': expected a string.", f"metadata.{key}"

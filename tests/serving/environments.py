@@ -1,4 +1,4 @@
-"""Small real servers that the tests of this folder run."""
+"""Small real servers for the tests of this folder."""
 
 from __future__ import annotations
 

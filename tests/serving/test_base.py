@@ -1,4 +1,4 @@
-"""A server process from its configuration on: what it says when that is wrong."""
+"""A server process and its errors for an invalid configuration."""
 
 from __future__ import annotations
 

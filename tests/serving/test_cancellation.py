@@ -1,4 +1,4 @@
-"""Who goes away takes everything that was done for him along: real sockets from the collector to the engine."""
+"""A disconnecting client cancels all work for it, over real sockets from the collector to the engine."""
 
 from __future__ import annotations
 

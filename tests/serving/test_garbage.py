@@ -56,7 +56,7 @@ async def leaving_a_cycle(gym: InProcessGym) -> Any:
 
 
 async def garbage_of(rollouts: int, play: Callable[[], Awaitable[Any]]) -> int:
-    """How many objects of some rollouts only the cyclic collector can free."""
+    """Count the objects of some rollouts that only the cyclic collector can free."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Servers of the gym over sockets, spoken to by raw bytes and by clients of all kinds."""
+"""Servers of the gym over sockets, called with raw bytes and with several clients."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def odd() -> AsyncIterator[tuple[Odd, str, int]]:
 
 
 async def said(port: int, *pieces: bytes, end: bool = False) -> bytes:
-    """What the server says to bytes that arrive in pieces, until it closes or falls silent."""
+    """Send bytes in pieces and return the response until the server closes or stops sending."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for piece in pieces:
         writer.write(piece)

@@ -67,7 +67,7 @@ def test_two_clients_without_a_session_get_different_ones(environment: CounterEn
 
 
 class Notebook(CounterEnvironment):
-    """Has a tool that keeps what it is told in a session that nobody seeded."""
+    """Has a tool that stores its argument in a session that was not seeded."""
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -392,7 +392,7 @@ async def test_a_caller_that_goes_away_cancels_the_handler() -> None:
     messages.put_nowait({"type": "http.disconnect"})
     await asyncio.wait_for(handling, 30)
     assert model.cancelled == 1
-    assert not sent, "there is nobody to answer"
+    assert not sent, "the client has disconnected"
     assert (model.middleware.stats.cancelled, model.middleware.stats.in_flight) == (1, 0)
 
 

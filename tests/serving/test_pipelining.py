@@ -1,4 +1,4 @@
-"""Requests on one connection are never mixed: a pipelined request is answered by what it holds itself."""
+"""Pipelined requests on one connection are never mixed: each is answered by its own content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes answered without FastAPI answer the same as with it."""
+"""Direct routes return the same responses as FastAPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that nobody closes, and what is left of those that somebody did."""
+"""Abandoned sessions, and the state after a session is closed."""
 
 from __future__ import annotations
 

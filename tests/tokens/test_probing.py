@@ -70,9 +70,9 @@ async def test_the_preflight_of_a_training_server_tells_what_it_found(mode: str)
         (
             {"logprobs_mode": "raw"},
             {"sampling_overrides": {"temperature": 0.8}},
-            "before temperature is applied",
+            "before it applies temperature",
         ),
-        ({"logprobs_mode": "raw"}, {"extra_body": {"top_p": 0.9}}, "before top_p is applied"),
+        ({"logprobs_mode": "raw"}, {"extra_body": {"top_p": 0.9}}, "before it applies top_p"),
     ],
 )
 async def test_an_engine_that_training_cannot_live_with_is_refused_with_the_remedy(

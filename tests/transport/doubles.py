@@ -1,4 +1,4 @@
-"""A clock that is told the time, and a peer that plays out what it was given."""
+"""A manual clock, and a transport with scripted replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemo_gym.transport import Call, Reply
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only in `sleep`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -26,7 +26,7 @@ class Clock:
 
 
 class Peer:
-    """A transport that plays out a list of replies and errors; the last one repeats."""
+    """A transport that returns or raises the entries of a list; the last one repeats."""
 
     def __init__(self, *plays: Any) -> None:
         self.plays = list(plays)

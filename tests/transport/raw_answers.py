@@ -1,4 +1,4 @@
-"""What servers may send, byte for byte: the table of `test_conformity.py`.
+"""Raw HTTP responses: the table of `test_conformity.py`.
 
 A row is one server's bytes, what our client makes of them, and where aiohttp makes something else of them, why ours
 does not follow. The server closes the connection after the bytes, unless `stays_open`.

@@ -1,4 +1,4 @@
-"""Which calls are sent again, which replica is chosen, and what a deadline becomes."""
+"""Retries, the choice of the replica, and the propagation of deadlines."""
 
 from __future__ import annotations
 

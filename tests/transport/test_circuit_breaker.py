@@ -1,4 +1,4 @@
-"""An endpoint that is out is found out once, waited for together, and probed."""
+"""Calls to an unreachable endpoint share one circuit breaker: they wait together while it is probed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_gateway_s_answer_opens_the_circuit_and_is_what_calls_come_to() 
     assert breaker is not None
     assert breaker.state is CircuitState.OPEN
     clock.now += 30.0
-    breaker.admit(clock.now)  # somebody else's probe
+    breaker.admit(clock.now)  # the probe of another call
     later = await caller(peer, clock, attempts=5, seconds=30).call("engine", "GET", "/", repeatable=True)
     assert later.status == 502
 
@@ -153,7 +153,7 @@ async def test_replicas_that_are_out_get_no_calls_without_a_session() -> None:
     for _ in range(FAILURES_TO_OPEN):
         with pytest.raises(TransportError):
             await caller(peer, clock, attempts=1).call("pair", "GET", "/", session=_session_at(URL))
-    clock.sleep = None  # type: ignore[assignment]  # nobody waits from here on
+    clock.sleep = None  # type: ignore[assignment]  # no call may sleep from here on
     for _ in range(10):
         assert (await caller(peer, clock, attempts=1).call("pair", "GET", "/")).status == 200
 

@@ -1,4 +1,4 @@
-"""Our client and aiohttp's make the same of the same bytes, or ours is stricter for a reason; nothing is mixed up."""
+"""Our client and aiohttp read the same bytes in the same way, unless ours is stricter for a reason."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_aiohttp_makes_the_same_of_it_or_the_table_says_why_not(row: Row) 
 
 
 def read(row: Row, pieces: Sequence[bytes]) -> Outcome:
-    """What the parser alone makes of it."""
+    """Parse the bytes without a socket."""
     parser = AnswerParser(row.method)
     try:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""No spelling of a name reaches a control handler: not over the wire, not through an agent, whoever wrote it."""
+"""No spelling of a name reaches a control handler, neither over the wire nor through an agent."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def serve(handle: Handler) -> AsyncIterator[str]:
 
 
 class AiohttpOnly(HttpTransport):
-    """What carries `https://`, tried on plain HTTP."""
+    """The client for `https://`, tested over plain HTTP."""
 
     async def send(self, base_url: str, call: Call) -> Reply:
         scheme_is_not_plain = base_url.replace("http://", "HTTP://", 1)

@@ -94,7 +94,7 @@ async def test_compressed_files_are_read(
     [
         (b"{broken\n", "a.jsonl:1: not JSON"),
         (b'{"request": {"input": "x"}}\n', "a.jsonl:1: a recording needs"),
-        (b'\n\n{"request": {"input": "x"}, "answer": {"id": 1}}\n', "a.jsonl:3: .*no Responses object"),
+        (b'\n\n{"request": {"input": "x"}, "answer": {"id": 1}}\n', "a.jsonl:3: .*not a Responses object"),
         (b'{"api": "chat", "request": {}, "answer": {}}\n', "a.jsonl:1: .*messages"),
         (b"[]\n", "a.jsonl:1: a recording needs"),
     ],
