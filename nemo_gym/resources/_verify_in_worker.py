@@ -1,12 +1,12 @@
-"""A `verify` that is a plain function: it computes in a worker process, is given so long, and can be killed.
+"""Run a synchronous `verify` in a worker process, under a deadline.
 
     class MyEnvironment(SimpleResourcesServer):
-        def verify(self, body: MyVerifyRequest) -> MyVerifyResponse:     # not async: it may loop, or parse for minutes
+        def verify(self, body: MyVerifyRequest) -> MyVerifyResponse:     # not async: it may compute for minutes
             ...
 
-A worker builds the server anew, from its class and its configuration, and keeps it. So such a `verify` sees what
-`model_post_init` sets up, and nothing of the sessions: it takes the body alone. The body is parsed there too; the
-event loop only passes bytes on.
+Each worker builds the server once, from its class and configuration, and reuses it. Such a `verify` can use the state
+that `model_post_init` sets up, but not the sessions: it takes only the body. The worker also parses the body; the
+event loop only forwards bytes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from nemo_gym.resources.server import SimpleResourcesServer
 
 _servers: dict[tuple[str, str, bytes], Any] = {}
-"""In a worker: the servers that were built here."""
+"""The servers that this worker has built."""
 
 
 class ServerInWorker:
-    """Stands for a server on its way to a worker: unpickled, it is that server, built in the process that asks."""
+    """A picklable reference to a server: unpickling it in a worker builds the server there."""
 
     def __init__(self, server: SimpleResourcesServer) -> None:
-        """Raises `ConfigError` when the server's `verify` can't be called in another process."""
+        """Raises `ConfigError` when the server's `verify` cannot run in another process."""
         server_class = type(server)
         _body_model(server_class)
         module = sys.modules[server_class.__module__]
@@ -51,13 +51,13 @@ class ServerInWorker:
 
 
 def verify_in_worker(server: SimpleResourcesServer, body: bytes, left_out: str | None = None) -> bytes:
-    """The answer of `server.verify` to the JSON `body`, as JSON without the fields `left_out`. Runs in a worker."""
+    """Return the answer of `server.verify` to the JSON `body`, as JSON without the fields `left_out`. For workers."""
     verify: Any = server.verify
     return dump_body(verify(parse_body(_body_model(type(server)), body)), left_out)
 
 
 def build_in_worker(server: SimpleResourcesServer) -> None:
-    """Nothing more: that the server has arrived means that it could be built."""
+    """Do nothing: unpickling the argument has built the server."""
 
 
 def _server_of(module: str, qualname: str, file: str | None, config: bytes) -> Any:
@@ -66,7 +66,7 @@ def _server_of(module: str, qualname: str, file: str | None, config: bytes) -> A
         server_class: Any = load_module(module, file)
         for name in qualname.split("."):
             server_class = getattr(server_class, name)
-        # Only now: the classes of the configuration may be the module's own.
+        # Unpickled only after the module is loaded, because the module may define the configuration's classes.
         _servers[key] = server_class(config=pickle.loads(config), server_client=_no_client())
     return _servers[key]
 
@@ -77,7 +77,7 @@ def _no_client() -> ServerClient:
 
 
 def _body_model(server_class: type[SimpleResourcesServer]) -> type[BaseModel]:
-    """The type of the body that a plain `verify` takes."""
+    """Return the type of the body that a synchronous `verify` takes."""
     parameters = list(inspect.signature(server_class.verify).parameters)[1:]
     hints = get_type_hints(server_class.verify)
     model = hints.get(parameters[0]) if len(parameters) == 1 else None
@@ -86,7 +86,7 @@ def _body_model(server_class: type[SimpleResourcesServer]) -> type[BaseModel]:
             f"`verify` of {server_class.__name__} takes ({', '.join(parameters)}); a `verify` that is not async runs "
             "in worker processes, which have neither the request nor the sessions",
             code="verify_needs_loop",
-            remedy="Let it take the body alone, with its type, or make it `async def` and hand what computes to a "
-            "function under @off_loop.",
+            remedy="Make it take only the body, with a type annotation, or make it `async def` and move CPU-bound work "
+            "to a function under @off_loop.",
         )
     return model

@@ -1,14 +1,13 @@
-"""Step-style environments: `reset` opens an episode, `step` answers each thing that the policy says.
+"""Step-style environments: `reset` opens an episode, and `step` answers each model response.
 
-Such an environment scores while it is played: every step gives a reward and says whether the episode is over, so
-there is nothing left for `verify`. `gymnasium_agent` drives it. Environments import these names from
-`resources_servers.gymnasium`.
+Such an environment scores each step: `step` returns a reward and the end of the episode, so that `verify` is not used.
+`gymnasium_agent` drives the episode. Environments import these names from `resources_servers.gymnasium`.
 
     POST /reset   task row                  → {observation, info}
     POST /step    task row with `response`  → {observation, reward, terminated, truncated, info}
 
-`response` is what the model answered last. An observation is what the policy reads next. The outputs of the
-policy's tool calls go into `info["tool_outputs"]`, a list of `tool_output(call, result)`.
+`response` is the model's last response. An observation is the next input of the policy. The outputs of the policy's
+tool calls go into `info["tool_outputs"]`, a list of `tool_output(call, result)`.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ class EnvResetRequest(BaseModel):
 
 class EnvResetResponse(BaseModel):
     observation: str | None = None
-    """What the policy reads after the row's own input; None for nothing."""
+    """The policy's input after the row's own; None for nothing."""
     info: dict[str, Any] = Field(default_factory=dict)
-    """With `supports_explicit_close` the agent calls `POST /close` at the end, whatever the end is; with
-    `supports_step_idempotency` every step carries a `_ng_step_request_id`, and may be sent again."""
+    """With `supports_explicit_close` the agent always calls `POST /close` at the end; with
+    `supports_step_idempotency` every step carries a `_ng_step_request_id` and may be sent again."""
 
 
 class EnvStepRequest(EnvResetRequest):
-    """A task row and the model's last answer."""
+    """A task row and the model's last response."""
 
     response: Response
 
@@ -60,17 +59,17 @@ class EnvStepResponse(BaseModel):
     observation: str | None = None
     reward: float = 0.0
     terminated: bool = False
-    """The episode came to its natural end."""
+    """Whether the episode reached its natural end."""
     truncated: bool = False
-    """The environment cut the episode short."""
+    """Whether the environment ended the episode early."""
     info: dict[str, Any] = Field(default_factory=dict)
 
 
 class GymnasiumServer(SimpleResourcesServer):
-    """A step-style environment: override `step`, and mostly `reset`; keep state in `session_state`."""
+    """A step-style environment: override `step`, and usually `reset`; keep state in `session_state`."""
 
     session_state: dict[str | None, Any] = Field(default_factory=dict)
-    """The state of each session. What stands here is dropped when the episode ends."""
+    """The state of each session; an entry is removed when its episode ends."""
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -81,21 +80,21 @@ class GymnasiumServer(SimpleResourcesServer):
     async def reset(
         self, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str | None, dict[str, Any]]:
-        """Open an episode: the first observation and an info. `metadata` is the row beside its parameters."""
+        """Open an episode and return its first observation and info. `metadata` is the row without its parameters."""
         return None, {}
 
     @abstractmethod
     async def step(
         self, action: Response, metadata: dict[str, Any], session_id: str | None = None
     ) -> StepResult:
-        """What comes of `action`, the model's last answer."""
+        """Advance the episode by `action`, the model's last response."""
 
     async def close_session(self, session_id: str | None) -> None:
-        """Free what the session holds. Called once a session, when its episode ends or is given up."""
+        """Release the session's resources. Called once per session, when its episode ends or is abandoned."""
         self.session_state.pop(session_id, None)
 
     def episode(self, session_id: str | None) -> Any:
-        """The state of an open episode. Raises `InputError` where there is none."""
+        """Return the state of an open episode. Raises `InputError` when there is none."""
         state = self.session_state.get(session_id)
         if state is None:
             raise InputError(
@@ -108,18 +107,18 @@ class GymnasiumServer(SimpleResourcesServer):
 
     @staticmethod
     def tool_output(call: FunctionToolCall, result: Any) -> dict[str, str]:
-        """An entry of `info["tool_outputs"]`: the result, as JSON, of one of the policy's tool calls."""
+        """Return an entry of `info["tool_outputs"]`: the result of one of the policy's tool calls, as JSON."""
         output = orjson.dumps(
             result, default=str, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
         )
         return {"call_id": call.call_id, "output": output.decode()}
 
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
-        """There is no verdict to be had afterwards."""
+        """Raise `InputError`: every step has been scored already."""
         raise InputError(
-            f"`{self.config.name}` scores every step; an attempt that is over can't be scored again",
+            f"`{self.config.name}` scores every step; a finished attempt cannot be scored again",
             code="scored_by_steps",
-            remedy="Play it with gymnasium_agent.",
+            remedy="Run it with gymnasium_agent.",
             status=409,
         )
 
@@ -147,12 +146,12 @@ class GymnasiumServer(SimpleResourcesServer):
 
 
 def extract_text(response: Response) -> str:
-    """All that the model said in an answer; what it thought is left out."""
+    """Return the text of a response without its reasoning."""
     return response.output_text
 
 
 def last_action(response: Response) -> str | None:
-    """What the last complete `<action>…</action>` of an answer holds, reasoning left out; None without one."""
+    """Return the content of the last complete `<action>…</action>` outside the reasoning; None without one."""
     text = final_text(response)
     lowered = text.lower()
     end = lowered.rfind(_ACTION_END)

@@ -17,6 +17,7 @@ from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
+from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rows import (
@@ -34,23 +35,22 @@ from nemo_gym.serving.sessions import (
     sweep_abandoned,
 )
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
-from nemo_gym.verify.judge_calls import judge_failsafe
 
 log = logging.getLogger(__name__)
 
 _LAST_CLOSING_S = 2.0
-"""How long a server that stops takes to free the sessions that are open."""
+"""Maximum seconds for closing the open sessions when a server stops."""
 
 
 class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
-    """The options every resources server takes."""
+    """The options of every resources server."""
 
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.UNKNOWN
 
     verify_timeout_s: float = Field(default=60.0, gt=0)
-    """Seconds that a `verify` which is not async may compute, in a worker, before it is killed."""
+    """Seconds after which a `verify` that is not async is killed in its worker."""
     session_idle_s: float = Field(default=IDLE_S, gt=0)
-    """Seconds after which a session that nobody uses is closed, where its rollout has no deadline."""
+    """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
 
 class BaseResourcesServer(BaseServer):
@@ -58,7 +58,7 @@ class BaseResourcesServer(BaseServer):
 
 
 class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleServer):
-    """An environment: override `verify`, add tools in `setup_webserver`, keep state by `request.session`."""
+    """An environment: override `verify`, add tools in `setup_webserver`, keep state in `request.session`."""
 
     config: BaseResourcesServerConfig
     boundary: ClassVar[Boundary] = Boundary.VERIFIER
@@ -80,12 +80,12 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         return app
 
     async def seed_session(self, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:
-        """Set the session's state up. Called again with the same session, it sets it up anew."""
+        """Set up the session's state. A second call with the same session sets it up again."""
         return BaseSeedSessionResponse()
 
     @abstractmethod
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
-        """Score an attempt. Neither ends the session nor changes it: a second call answers the same."""
+        """Score an attempt without changing or ending the session: a second call returns the same answer."""
 
     async def _verify_in_worker(self, request: Request) -> Response:
         assert self._in_worker is not None
@@ -107,10 +107,10 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
             async with asyncio.timeout(_LAST_CLOSING_S):
                 await close_sessions(sessions, sessions.names(), self.close_session)
         except TimeoutError:
-            log.warning("`%s` stops with %d sessions open", self.config.name, len(sessions))
+            log.warning("`%s` stops while %d sessions are still open", self.config.name, len(sessions))
 
     async def warm_workers(self) -> None:
-        """Have every worker build the server before the first attempt needs it."""
+        """Build the server in every worker before the first attempt."""
         pool = default_pool()
         jobs = (
             pool.submit(build_in_worker, (self._in_worker,), {}, timeout_s=self.config.verify_timeout_s)
@@ -118,12 +118,15 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         )
         for problem in await asyncio.gather(*jobs, return_exceptions=True):
             if isinstance(problem, Exception):
-                log.error("`%s` can't be built in a worker, so nothing will be verified: %s",
-                          self.config.name, problem)  # fmt: skip
+                log.error(
+                    "Building `%s` in a worker failed, so every verify call will fail: %s",
+                    self.config.name,
+                    problem,
+                )
                 return
 
     async def close_session(self, session_id: str) -> None:
-        """Free what the session holds. Called once a session, whatever became of it."""
+        """Release the session's resources. Called once per session, for every outcome."""
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         return await AggregateMetricsMixin.aggregate_metrics(self, body)
@@ -136,5 +139,5 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         return {"session_id": session, "was_open": was_open}
 
     async def get_reverify_mode(self) -> ReverifyMode:
-        """The route: whether stored rollouts can be scored again without their sessions."""
+        """Return whether stored rollouts can be verified again without their sessions."""
         return self.config.REVERIFY_MODE

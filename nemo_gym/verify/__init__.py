@@ -1,11 +1,15 @@
-"""What verifiers are built from; docs/verification.md says which to take when.
+"""Building blocks that verifiers of two or more environments share. docs/verification.md explains when to use each.
 
-    match    `answers`, `choices`, `matching`, `numbers`, `math_equality`, `json_equality`, `json_schema`, `patterns`
-    run      `sandbox` and `code_execution`, `sql_execution`
-    state    `state`, `function_calls`
-    judge    `judge`, `equivalence_judge`
-    rewards  `rewards`
+    answers, code_blocks          find the final answer, or the code, in a response
+    matching, numbers, math_equality, json_equality, json_schema, patterns
+                                  compare texts, quantities, formulas and JSON values
+    code_execution                run a Python solution against its tests
+    state, function_calls         compare the resulting state, or the calls made, with the expected ones
+    judge, equivalence_judge      ask a judge model
+    judge_calls                   call a judge's server and convert its errors
+    rewards                       combine reward components
+    off_loop                      run a synchronous function in a worker process
 
-and a pool of worker processes for code that computes (`workers`, `off_loop`). Extraction and comparison are pure
-functions: the same text always gets the same verdict. This file imports nothing, because workers import it.
+Extraction and comparison are pure functions: the same text always gets the same verdict. The room builds on
+`transport`, `sandbox`, `processes`, `config` and `responses`. This file imports nothing, because workers import it.
 """

@@ -1,4 +1,4 @@
-"""What a solution printed or returned, compared with what it should have. Pure."""
+"""Comparison of a solution's output or return value with the expected one. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nemo_gym.verify.json_equality import is_same_json
 
 
 def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
-    """Whether a program printed what it should: the same words on the same lines.
+    """Return whether a program printed the expected words on the expected lines.
 
-    Spaces within and around a line and empty lines don't count. A word that is expected to be a decimal
-    (`0.5`, `1e-3`) may be off by `tolerance`, absolutely or relatively; every other word must be the same.
+    Empty lines and the amount of white space are ignored. A word that is expected to be a decimal (`0.5`, `1e-3`)
+    may differ by `tolerance`, absolutely or relatively. Every other word must be the same.
     """
     wanted, given = _lines_of_words(expected), _lines_of_words(printed)
     return len(wanted) == len(given) and all(
@@ -47,10 +47,10 @@ def _decimal(word: str) -> float | None:
 
 
 def is_same_return_value(expected: Any, returned: Any, tolerance: float) -> bool:
-    """Whether a function returned what it should, the expected value being JSON.
+    """Return whether a function returned the expected value, which is JSON.
 
-    Tuples count as arrays and keys of objects as their JSON texts; true is not 1; numbers that aren't integers
-    may be off by `tolerance`.
+    Tuples count as arrays, and object keys as their JSON texts. `true` is not 1. Numbers that are not integers may
+    differ by `tolerance`.
     """
     return is_same_json(expected, _with_text_keys(returned), tolerance=tolerance)
 

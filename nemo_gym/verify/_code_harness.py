@@ -1,30 +1,29 @@
-"""The program inside the sandbox that runs a solution, or the tests of one.
+"""The program that runs a solution, or its tests, inside the sandbox.
 
-The gym starts it by its source (`python -c`) and speaks to it over the pipes it was started with. It imports the
-standard library's built-in parts alone, because each import costs every sandbox milliseconds.
+The gym passes this source to `python -c` and communicates over the inherited pipes. The harness imports built-in
+parts of the standard library only, because each import adds milliseconds to the start of every sandbox.
 
-    gym → harness   marshalled objects, each after its length in 8 bytes; the first names the part to play
-    harness → gym   lines of JSON; the first says "ready", so that a sandbox that failed is told from a solution
-                    that failed
+    gym → harness   marshalled objects, each after its length in 8 bytes; the first names the part to run
+    harness → gym   lines of JSON; the first is "ready", which separates a failed sandbox from a failed solution
 
 Parts:
-    calls       load the solution, then call its functions and send back what they return
-    programs    run the solution as a program, in a fork for each input, and send back what it prints
-    tests       run `check(candidate)`, where every call of `candidate` goes to the gym, which has it answered by
-                another sandbox that plays `calls`. The solution never runs here
-    together    run the solution and its tests in one interpreter, for tests that cannot be kept apart
+    calls       load the solution, call its functions and send back the return values
+    programs    run the solution as a program, in one fork per input, and send back its output
+    tests       run `check(candidate)`; each call of `candidate` is forwarded by the gym to another sandbox, which
+                runs `calls`. The solution never runs here
+    together    run the solution and its tests in one interpreter, for tests that cannot be separated
 
-Nothing that leaves here is believed by the gym except from `tests`: in the other parts the solution shares the
-interpreter and can send what it likes. So expected outputs never enter, and in `together` the README states what
-remains.
+The gym trusts the output of `tests` only: in the other parts the solution shares the interpreter and can send
+anything. Expected outputs therefore never enter those sandboxes. The README of `code_gen` states the remaining risk
+of `together`.
 
-Values travel as plain data, tagged where JSON has no word for them: `{"tuple": [...]}`, `{"set": [...]}`,
+Values travel as JSON, with tags for types that JSON lacks: `{"tuple": [...]}`, `{"set": [...]}`,
 `{"dict": [[key, value], ...]}`, `{"bytes": hex}`, `{"int": hex}`, `{"float": "nan"}`, `{"complex": [re, im]}`, and
-`{"opaque": "module.Class"}` for what is no plain data: an object that equals everything arrives as one that equals
-nothing.
+`{"opaque": "module.Class"}` for every other object. An object whose `==` is always true therefore arrives as an
+object that equals nothing.
 """
 
-# ruff: noqa: BLE001 - whatever a solution raises is its answer
+# ruff: noqa: BLE001 - every exception that a solution raises is part of its answer
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ LONGEST_MESSAGE = 500
 
 
 def dump(value: Any) -> str:
-    """`value` as tagged JSON. Raises RecursionError for what holds itself."""
+    """Return `value` as tagged JSON. Raises RecursionError for a value that contains itself."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -69,7 +68,7 @@ def dump(value: Any) -> str:
 
 
 def dump_uncommon(value: Any) -> str:
-    """`dump` of what JSON has no word for."""
+    """Return the tagged JSON of a value whose type JSON lacks."""
     for kind in (tuple, set, frozenset):
         if isinstance(value, kind):
             return f'{{"{kind.__name__}":[{",".join(map(dump, value))}]}}'
@@ -84,18 +83,18 @@ def dump_uncommon(value: Any) -> str:
     return f'{{"opaque":{quote(f"{kind.__module__}.{kind.__qualname__}")}}}'
 
 
-class Channel:
-    """The pipes to the gym, kept apart from the standard streams of the solution."""
+class HarnessPipes:
+    """The pipes to the gym, separate from the standard streams of the solution."""
 
     def __init__(self) -> None:
         self._requests, self._replies = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
-        os.dup2(2, 1)  # what a solution prints is a diagnosis, not an answer
+        os.dup2(2, 1)  # a solution's output serves diagnosis only; it is not an answer
 
     def receive(self) -> Any:
-        """The next object from the gym; None when there is no more. Nothing behind it is read."""
+        """Return the next object from the gym, or None at the end. Reads no byte beyond it."""
         length = int.from_bytes(self._read(8), "big")
         return marshal.loads(self._read(length)) if length else None
 
@@ -119,13 +118,13 @@ class Channel:
             line = line[os.write(self._replies, line) :]
 
     def close(self) -> None:
-        """Let go of both pipes."""
+        """Close both pipes."""
         os.close(self._requests)
         os.close(self._replies)
 
 
 def describe(error: BaseException) -> list[str]:
-    """The name of an exception's type and its message, whatever its `__str__` does."""
+    """Return the name of an exception's type and its message; "" where its `__str__` fails."""
     try:
         message = str(error)[:LONGEST_MESSAGE]
     except BaseException:
@@ -134,7 +133,7 @@ def describe(error: BaseException) -> list[str]:
 
 
 def compile_first(sources: list[str]) -> CodeType:
-    """The first of the sources that compiles. Raises the error of the first where none does."""
+    """Return the code of the first source that compiles. Raises the first source's error where none does."""
     failure: BaseException | None = None
     for source in sources:
         try:
@@ -146,15 +145,15 @@ def compile_first(sources: list[str]) -> CodeType:
 
 
 def load(code: CodeType, name: str) -> ModuleType:
-    """A module of the given name that `code` was executed in."""
+    """Execute `code` in a new module of the given name and return the module."""
     module = type(sys)(name)
     sys.modules[name] = module
     exec(code, module.__dict__)
     return module
 
 
-def play_calls(channel: Channel, job: dict[str, Any]) -> None:
-    """The part `calls`. Requests are `(function, args, kwargs)`; a class `Solution` may hold the function."""
+def play_calls(channel: HarnessPipes, job: dict[str, Any]) -> None:
+    """Run the part `calls`. Requests are `(function, args, kwargs)`; a class `Solution` may hold the function."""
     try:
         module = load(compile_first(job["sources"]), "solution")
     except BaseException as error:
@@ -166,7 +165,7 @@ def play_calls(channel: Channel, job: dict[str, Any]) -> None:
 
 
 def answer_call(module: ModuleType, name: str, args: list[Any], kwargs: dict[str, Any]) -> dict[str, str]:
-    """What the solution's function returns, or raises."""
+    """Call the solution's function and return its result or its exception."""
     try:
         function = getattr(module, name, None)
         if function is None and hasattr(module, "Solution"):
@@ -178,8 +177,8 @@ def answer_call(module: ModuleType, name: str, args: list[Any], kwargs: dict[str
         return {"raised": dump(describe(error))}
 
 
-def play_programs(channel: Channel, job: dict[str, Any]) -> CodeType | None:
-    """The part `programs`. Requests are inputs. In the fork of each it gives the code to run; else None."""
+def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None:
+    """Run the part `programs`. Requests are inputs. Returns the code to run in each fork, and None in the parent."""
     try:
         code = compile_first(job["sources"])
     except BaseException as error:
@@ -206,23 +205,23 @@ def play_programs(channel: Channel, job: dict[str, Any]) -> CodeType | None:
 
 
 def read_printed(stream: int, most: int) -> str | None:
-    """What was printed; None when it is more than `most` bytes."""
+    """Return the output; None when it exceeds `most` bytes."""
     size = os.fstat(stream).st_size
     return None if size > most else os.pread(stream, size, 0).decode(errors="replace")
 
 
 class CandidateError(Exception):
-    """An exception of the solution that isn't one of Python's own."""
+    """An exception of the solution that is not a built-in one."""
 
 
 class Opaque:
-    """What the solution returned instead of plain data. Equals nothing but itself."""
+    """A placeholder for a return value that is not plain data. It equals only itself."""
 
 
 class Candidate:
-    """The solution's function, as the tests see it: every call is answered by another sandbox."""
+    """The solution's function as the tests see it: another sandbox answers every call."""
 
-    def __init__(self, channel: Channel, name: str) -> None:
+    def __init__(self, channel: HarnessPipes, name: str) -> None:
         self._channel = channel
         self.__name__ = name
 
@@ -230,25 +229,25 @@ class Candidate:
         self._channel.send(call=[list(args), kwargs])
         answer = self._channel.receive()
         if answer is None:
-            raise SystemExit("the gym went away")
+            raise SystemExit("the gym closed the connection")
         if "raised" in answer:
             raise error_named(*answer["raised"])
         return answer["value"] if "value" in answer else Opaque()
 
 
 def error_named(name: str, message: str) -> Exception:
-    """An exception of Python's own by its name, or a CandidateError."""
+    """Return the built-in exception of that name, or a CandidateError."""
     kind = getattr(sys.modules["builtins"], name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         try:
             return kind(message)
-        except TypeError:  # one that takes other arguments, UnicodeDecodeError for one
+        except TypeError:  # its constructor takes other arguments, as UnicodeDecodeError's does
             pass
     return CandidateError(f"{name}: {message}")
 
 
-def play_tests(channel: Channel, job: dict[str, Any]) -> None:
-    """The part `tests`: `context` (helpers), then the tests, which may define `check`, with the candidate."""
+def play_tests(channel: HarnessPipes, job: dict[str, Any]) -> None:
+    """Run the part `tests`: first `context` (helpers), then the tests, which may define `check`."""
     candidate = Candidate(channel, job["entry_point"])
     try:
         module = load(compile(job["context"], "<context>", "exec", dont_inherit=True), "tests")
@@ -260,8 +259,8 @@ def play_tests(channel: Channel, job: dict[str, Any]) -> None:
     finish(channel, lambda: run_check(module, tests, candidate), is_trusted=True)
 
 
-def play_together(channel: Channel, job: dict[str, Any]) -> None:
-    """The part `together`: solution and tests in one module. The proof of the end is read at the end."""
+def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
+    """Run the part `together`: solution and tests in one module. The proof is read only after the tests end."""
     try:
         tests = compile(job["tests"], "<tests>", "exec", dont_inherit=True)
     except BaseException as error:
@@ -284,7 +283,7 @@ def play_together(channel: Channel, job: dict[str, Any]) -> None:
 
 
 def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, except that it may not return objects whose `==` the solution wrote itself."""
+    """Return `function` wrapped so that it raises TypeError for objects whose `==` the solution defines."""
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         value = function(*args, **kwargs)
@@ -294,7 +293,7 @@ def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
         for returned in (value, *members):
             equality = getattr(type(returned).__eq__, "__code__", None)
             if equality is not None and equality.co_filename == "<solution>":
-                raise TypeError("it returned an object with an equality of its own")
+                raise TypeError("it returned an object that defines its own equality")
         return value
 
     guarded.__dict__.update(getattr(function, "__dict__", {}), __wrapped__=function)
@@ -303,8 +302,8 @@ def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def finish(channel: Channel, run: Callable[[], None], *, is_trusted: bool) -> None:
-    """Run the tests and report their verdict; where the solution shares the interpreter, with a proof of the end."""
+def finish(channel: HarnessPipes, run: Callable[[], None], *, is_trusted: bool) -> None:
+    """Run the tests and send their verdict, with the proof of completion where the solution shares the interpreter."""
     try:
         run()
     except BaseException as error:
@@ -315,7 +314,7 @@ def finish(channel: Channel, run: Callable[[], None], *, is_trusted: bool) -> No
 
 
 def run_check(module: ModuleType, tests: CodeType, candidate: object) -> None:
-    """Execute the tests, and call `check` where they define it."""
+    """Execute the tests, and call `check` if they define it."""
     exec(tests, module.__dict__)
     if "random" in sys.modules:
         sys.modules["random"].seed(0)  # the same inputs on every verification
@@ -339,13 +338,13 @@ def run_unittest(module: ModuleType, tests: CodeType, _: object) -> None:
     if result.testsRun == 0:
         raise AssertionError("no test ran")
     if result.unexpectedSuccesses:
-        raise AssertionError(f"{result.unexpectedSuccesses[0].id()}: passed, although it is to fail")
+        raise AssertionError(f"{result.unexpectedSuccesses[0].id()}: passed, although it is expected to fail")
     for case, trace in (*result.errors, *result.failures):
         raise AssertionError(f"{case.id()}: {trace.strip().splitlines()[-1]}")
 
 
 def line_of(error: BaseException) -> int | None:
-    """The line of the tests that raised `error`."""
+    """Return the line of the tests that raised `error`."""
     trace, line = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<tests>":
@@ -355,13 +354,13 @@ def line_of(error: BaseException) -> int | None:
 
 
 def main() -> CodeType | None:
-    """Play one part. Gives code only in the fork that is to become the solution's program."""
+    """Run one part. Returns code only in a fork, which then runs the solution's program."""
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
     names = sys.modules["builtins"].__dict__
-    names.setdefault("exit", sys.exit)  # what an interpreter without `site` lacks
+    names.setdefault("exit", sys.exit)  # an interpreter without `site` lacks both
     names.setdefault("quit", sys.exit)
-    channel = Channel()
+    channel = HarnessPipes()
     channel.send(ready=True)
     job = channel.receive()
     if job is None:

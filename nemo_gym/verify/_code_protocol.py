@@ -1,7 +1,7 @@
-"""The gym's side of `code_harness`: start one in a sandbox, ask it, and read its answers with suspicion.
+"""The gym's side of the harness protocol: start a harness in a sandbox, send requests and validate its answers.
 
-Every answer that is late, too long, not readable or not what was asked for is the solution's failure. A harness
-that doesn't even say "ready" is the machine's, a `VerifierError`, because no line of the solution ran before that.
+An answer that is late, too long, unreadable or unexpected is a failure of the solution. A harness that never sends
+"ready" is a failure of the machine (`VerifierError`), because the solution has not run by then.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nemo_gym.sandbox.process import Ending, SandboxedProcess
 from nemo_gym.verify import _code_harness as code_harness
 
 STARTUP_S = 20.0
-"""For the harness to say "ready", on a machine that is busy with many of them."""
+"""Seconds until the harness must be ready. Generous, because many harnesses may start at once."""
 _MARSHAL_VERSION = 2  # read by every Python 3
 _HARNESS_SOURCE = Path(code_harness.__file__).read_text(encoding="utf-8")
 _LOCATE = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
 
 
 class Reason(StrEnum):
-    """Why a solution failed. Passing has no reason."""
+    """The reason for a solution's failure."""
 
     DOES_NOT_COMPILE = "does_not_compile"
     UNDEFINED_FUNCTION = "undefined_function"
@@ -44,11 +44,11 @@ class Reason(StrEnum):
     OUTPUT_EXCEEDED = "output_exceeded"
     MEMORY_EXCEEDED = "memory_exceeded"
     PROCESS_ENDED = "process_ended"
-    """It ended its own process (`os._exit`, a signal) before it gave an answer."""
+    """The solution ended its own process (`os._exit`, a signal) before it answered."""
     NOT_PLAIN_DATA = "not_plain_data"
-    """It returned an object of some class where data was wanted."""
+    """The solution returned an object of some class instead of plain data."""
     BROKEN_PROTOCOL = "broken_protocol"
-    """It wrote something of its own where the harness speaks to the gym."""
+    """The solution wrote to the pipe between the harness and the gym."""
 
 
 _REASON_OF_ENDING: Mapping[Ending, Reason] = {
@@ -61,7 +61,7 @@ _REASON_OF_ENDING: Mapping[Ending, Reason] = {
 
 
 class SolutionFailed(Exception):
-    """The solution's failure, found anywhere in its run."""
+    """A failure of the solution, raised at any point of its run."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}")
@@ -70,7 +70,7 @@ class SolutionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PythonInstallation:
-    """The interpreter that runs solutions, and the folders that it reads."""
+    """The interpreter that runs solutions, and the folders it reads."""
 
     executable: str
     folders: tuple[Path, ...]
@@ -78,15 +78,15 @@ class PythonInstallation:
 
     @classmethod
     def of_the_gym(cls) -> PythonInstallation:
-        """The interpreter that the gym's environment was made from: the standard library, no packages."""
+        """Return the base interpreter of the gym's environment: the standard library without packages."""
         executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
         return cls(executable, _folders_of(executable, [sys.base_prefix]), ("-s", "-S", "-B", "-X", "utf8"))
 
     @classmethod
     def at(cls, executable: str) -> PythonInstallation:
-        """Another interpreter, 3.9 or newer, with the packages of its environment.
+        """Return another interpreter, 3.9 or newer, with the packages of its environment.
 
-        Raises ConfigError where it doesn't run.
+        Raises ConfigError when it does not run.
         """
         executable = str(Path(shutil.which(executable) or executable).absolute())
         try:
@@ -104,14 +104,14 @@ class PythonInstallation:
         return [self.executable, *self.flags, "-c", source]
 
     def make_sandbox(self, *, require_sandbox: bool) -> ConfinedRunner:
-        """A sandbox in which this interpreter runs."""
+        """Return a sandbox in which this interpreter runs."""
         return ConfinedRunner(
             probe=self.command("pass"), readable=self.folders, require_sandbox=require_sandbox
         )
 
 
 def _folders_of(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
-    """The folders that an interpreter reads: its prefixes as they are called and as they are, without nested ones."""
+    """Return the folders an interpreter reads: its prefixes, with and without symbolic links, without nested ones."""
     home = Path(os.path.realpath(executable)).parents[1]
     found = (
         {Path(prefix) for prefix in prefixes}
@@ -122,7 +122,7 @@ def _folders_of(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
 
 
 class Harness:
-    """A harness that is ready to play its part."""
+    """A running harness that has reported that it is ready."""
 
     def __init__(self, process: SandboxedProcess) -> None:
         self._process = process
@@ -132,7 +132,7 @@ class Harness:
         return self._process.isolation
 
     async def send(self, message: Any, timeout_s: float) -> None:
-        """Send plain data. Raises SolutionFailed where it is nested too deep to be sent."""
+        """Send plain data. Raises SolutionFailed when it is nested too deeply."""
         try:
             body = marshal.dumps(message, _MARSHAL_VERSION)
         except ValueError as error:
@@ -140,7 +140,7 @@ class Harness:
         await self._process.send(len(body).to_bytes(8, "big") + body, timeout_s)
 
     async def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The next answer, not checked beyond being a JSON object. Raises SolutionFailed where there is none."""
+        """Return the next answer, checked only to be a JSON object. Raises SolutionFailed when there is none."""
         line = await self._process.read_line(timeout_s)
         if line is None:
             raise SolutionFailed(_REASON_OF_ENDING[self._process.ending], self._last_words())
@@ -163,14 +163,14 @@ class Harness:
 async def open_harness(
     sandbox: ConfinedRunner, python: PythonInstallation, limits: SandboxLimits
 ) -> AsyncIterator[Harness]:
-    """A harness in a sandbox of its own. `limits.wall_s` counts from when it is ready."""
+    """Start a harness in a new sandbox. `limits.wall_s` counts from the moment it is ready."""
     lifetime = replace(limits, wall_s=limits.wall_s + STARTUP_S)
     async with sandbox.open(python.command(_HARNESS_SOURCE), limits=lifetime) as process:
         line = await process.read_line(STARTUP_S)
         if line is None:
             said = process.stderr.decode(errors="replace").strip()[-code_harness.LONGEST_MESSAGE :]
             raise VerifierError(
-                f"A sandbox did not start ({process.ending}): {said or 'it said nothing'}.",
+                f"A sandbox did not start ({process.ending}): {said or 'its stderr is empty'}.",
                 code="sandbox_failed",
                 retryable=True,
             )
@@ -178,7 +178,7 @@ async def open_harness(
 
 
 def read_value(tagged: Any) -> Any:
-    """The value that `code_harness.dump` wrote. Raises SolutionFailed for what is no plain data."""
+    """Return the value that `code_harness.dump` wrote. Raises SolutionFailed when it is not plain data."""
     try:
         return _read(tagged)
     except (TypeError, ValueError, KeyError, RecursionError, OverflowError) as error:

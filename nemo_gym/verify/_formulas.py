@@ -1,9 +1,9 @@
-r"""Equality of formulas by math-verify and sympy. Runs in a worker; imports both only when called.
+r"""Equality of formulas by math-verify and sympy. Runs in a worker process; imports both libraries on first use.
 
-Whether two formulas are equal cannot be decided in general, and sympy's attempts may take for ever: simplifying
-the difference of `(2+\sqrt3)^{2016}` and `2^{2016}` does. So before math-verify may simplify, both are evaluated
-to 50 digits, free variables at fixed points. Values that clearly differ refute equality, which settles nearly
-every wrong answer in milliseconds; constants that agree to 40 digits are equal.
+Equality of formulas is undecidable in general, and sympy's simplification may never end: the difference of
+`(2+\sqrt3)^{2016}` and `2^{2016}` is an example. Both formulas are therefore first evaluated to 50 digits, with free
+variables at fixed points. Clearly different values refute equality, which decides nearly every wrong answer in
+milliseconds. Constants that agree to 40 digits are equal. Only the remaining cases go to math-verify.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 DIGITS = 50
 CLEARLY_DIFFERENT = 1e-5
-"""Relative to the larger value, absolute below 1. Wider than math-verify's rounding of decimals (1e-6), so
-that a rounded answer is left to math-verify."""
+"""Relative to the larger value, absolute below 1. Wider than math-verify's rounding of decimals (1e-6), so that
+math-verify decides on rounded answers."""
 CERTAINLY_SAME = 1e-40
 _POINTS = 2
 
 
 def is_same_formula(expected: str, answer: str) -> bool:
-    """Whether `answer` equals `expected`, both LaTeX or plain notation. What cannot be parsed equals nothing."""
+    """Return whether `answer` equals `expected`, in LaTeX or plain notation. An unparsable formula equals nothing."""
     from math_verify import verify
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)
@@ -34,7 +34,7 @@ def is_same_formula(expected: str, answer: str) -> bool:
     given = _with_symbols_of(wanted, given)
     verdict = _compare_values(wanted, given)
     if verdict is None:
-        # The pool keeps the time; its own timeouts would turn a slow machine into a wrong answer.
+        # The worker pool enforces the deadline: math-verify's own timeout would score a slow machine as wrong.
         verdict = verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None)
     return bool(verdict)
 
@@ -52,21 +52,21 @@ def _parse(text: str) -> Any:
 
 
 def _with_imaginary_unit(parsed: Any) -> Any:
-    """`parsed` with the free symbol `i` as the imaginary unit: math-verify leaves it a letter, whose assumptions
-    depend on how the text was typeset."""
+    """Replace the free symbol `i` by the imaginary unit: math-verify keeps it as a symbol, whose assumptions depend
+    on the typesetting of the text."""
     from sympy import I
 
     return parsed.subs({symbol: I for symbol in parsed.free_symbols if symbol.name == "i"})
 
 
 def _with_symbols_of(wanted: Any, given: Any) -> Any:
-    """`given` with the symbols of `wanted` where their names agree and their assumptions don't."""
+    """Replace the symbols of `given` by those of `wanted` with the same name but other assumptions."""
     symbols = {symbol.name: symbol for symbol in wanted.free_symbols}
     return given.subs({symbol: symbols.get(symbol.name, symbol) for symbol in given.free_symbols})
 
 
 def _compare_values(wanted: object, given: object) -> bool | None:
-    """Whether the values of two expressions agree; None where they don't tell."""
+    """Return whether the values of two expressions agree; None when the values do not decide it."""
     from sympy import Expr, Float, Product, Sum, Symbol
 
     for side in (wanted, given):
@@ -87,12 +87,12 @@ def _compare_values(wanted: object, given: object) -> bool | None:
 
 
 def _relative_distances(wanted: Expr, given: Expr, points: int) -> Iterator[float]:
-    """How far the values are apart at each point where both have one."""
+    """Yield the relative distance of the values at each point where both are defined."""
     from sympy import Rational
 
     symbols = sorted(wanted.free_symbols | given.free_symbols, key=str)
     for point in range(points):
-        # Of both signs, no integers, and no two symbols alike.
+        # Both signs occur, none is an integer, and all symbols differ.
         substitutions = {
             symbol: Rational((-1) ** (index + point) * (731 + 618 * index + 1414 * point), 1000)
             for index, symbol in enumerate(symbols)
@@ -103,11 +103,11 @@ def _relative_distances(wanted: Expr, given: Expr, points: int) -> Iterator[floa
 
 
 def _value(expression: Expr, substitutions: dict[Any, Any]) -> Any:
-    """The value to `DIGITS` digits, real or complex; None where there is none or it isn't certain."""
+    """Return the real or complex value to `DIGITS` digits; None where it is undefined or not certain."""
     from sympy.core.evalf import PrecisionExhausted  # type: ignore[import-untyped]
 
     try:
         value = expression.evalf(DIGITS, subs=substitutions, strict=True)
     except (PrecisionExhausted, TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError):
-        return None  # sympy has no one error for "I can't evaluate this"
+        return None  # sympy has no single error for an expression that it cannot evaluate
     return value if value.is_number and value.is_finite else None

@@ -1,8 +1,8 @@
-r"""The text that a verifier reads, and the final answer in it.
+r"""Extraction of the text that a verifier reads, and of the final answer in it.
 
-Only the last thing the policy said counts, without its reasoning: a verifier that reads everything can be won
-by naming every answer once. Where several answers of one form stand in that text, the last one counts. Forms
-are tried from the explicit to the casual:
+Only the last assistant message counts, without its reasoning: a verifier that reads everything rewards a policy for
+naming every answer once. When a text holds several answers of one form, the last one counts. Forms are tried from the
+most explicit to the least explicit:
 
     boxed   \boxed{X} or \fbox{X}
     tag     <answer>X</answer>
@@ -20,7 +20,7 @@ from nemo_gym.responses.wire import read_field
 
 
 class AnswerForm(StrEnum):
-    """How an answer is marked as the final one."""
+    """The mark of a final answer."""
 
     BOXED = "boxed"
     TAG = "tag"
@@ -28,14 +28,14 @@ class AnswerForm(StrEnum):
 
 
 class FinalAnswer(NamedTuple):
-    """A final answer, without its mark and without the white space around it; never empty."""
+    """A final answer without its mark and without surrounding white space; never empty."""
 
     text: str
     form: AnswerForm
 
 
 def last_assistant_text(response: object) -> str:
-    """The text of the last assistant message of a Response (an object or its JSON); "" when there is none."""
+    """Return the text of the last assistant message of a Response (an object or its JSON); "" when there is none."""
     for item in reversed(read_field(response, "output") or ()):
         if read_field(item, "type") in ("message", None) and read_field(item, "role") == "assistant":
             return _text_of(read_field(item, "content"))
@@ -53,10 +53,10 @@ _THINKING_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
 def strip_reasoning(text: str) -> str:
-    """`text` without its `<think>` blocks.
+    """Return `text` without its `<think>` blocks.
 
-    What precedes a closing tag without an opening one is reasoning too (the chat template had opened it), and
-    so is everything after an opening tag that is never closed (the generation was cut).
+    Text before a closing tag without an opening one is reasoning too, because chat templates may open the block.
+    Text after an opening tag that is never closed is reasoning of a truncated generation.
     """
     kept: list[str] = []
     position, is_inside = 0, False
@@ -75,12 +75,12 @@ def strip_reasoning(text: str) -> str:
 
 
 def final_text(response: object) -> str:
-    """What the policy said last, without reasoning: what a verifier reads."""
+    """Return the last assistant message without reasoning: the text that a verifier reads."""
     return strip_reasoning(last_assistant_text(response))
 
 
 def final_answer(text: str, forms: Sequence[AnswerForm] = tuple(AnswerForm)) -> FinalAnswer | None:
-    """The final answer in `text`, in the first of `forms` that occurs; None when it has none."""
+    """Return the final answer in the first of `forms` that occurs in `text`; None when there is none."""
     for form in forms:
         answer = _EXTRACTORS[form](text)
         if answer:
@@ -92,7 +92,7 @@ _BRACES = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|[{}]", re.DOTALL)
 
 
 def last_boxed(text: str) -> str | None:
-    r"""What the last complete `\boxed{…}` holds; of nested boxes the innermost. Linear in the text."""
+    r"""Return the content of the last complete `\boxed{…}`, of nested boxes the innermost. Runs in linear time."""
     open_braces: list[tuple[int, bool]] = []
     last_start, last_content = -1, None
     for token in _BRACES.finditer(text):
@@ -109,7 +109,7 @@ _ANSWER_TAG = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
 
 
 def last_tagged(text: str) -> str | None:
-    """What the last complete `<answer>…</answer>` holds."""
+    """Return the content of the last complete `<answer>…</answer>`."""
     start, last = None, None
     for tag in _ANSWER_TAG.finditer(text):
         if not tag["close"]:
@@ -120,7 +120,7 @@ def last_tagged(text: str) -> str | None:
 
 
 ANSWER_WORDS = re.compile(r"(?i:.*\banswer[*_]*\s*(?:is\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)")
-"""A line that says "Answer: X" or "... the answer is X"."""
+"""Matches a line like "Answer: X" or "... the answer is X"."""
 ANSWER_MARKS = (
     re.compile(r"####(?=\D*\d)\s*(?P<answer>.*)"),
     re.compile(r"A:\s*(?P<answer>.*)"),
@@ -131,15 +131,15 @@ _SENTENCE_END = re.compile(r"\.(?:\s.*)?$")
 
 
 def last_answer_line(text: str) -> str | None:
-    """What follows the last "####", "A:", "Answer:" or "The answer is", tidied."""
+    """Return the tidied text after the last "####", "A:", "Answer:" or "The answer is"."""
     answer = last_marked_line(text, ANSWER_MARKS)
     return tidy(answer) if answer else None
 
 
 def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
-    """The group `answer` of the last line that one of `marks` matches; the next line where it is empty.
+    """Return the group `answer` of the last line that matches one of `marks`; the next line where it is empty.
 
-    Markdown emphasis is taken off first.
+    Markdown emphasis is removed first.
     """
     following = ""
     for line in reversed(text.splitlines()):
@@ -153,7 +153,7 @@ def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
 
 
 def tidy(answer: str) -> str:
-    """A casual answer without what a sentence puts around it: quotes, a full stop and what follows it, math marks."""
+    """Remove quotes, math marks, and the end of the sentence (a full stop and the text after it) from an answer."""
     answer = _SENTENCE_END.sub("", answer.strip()).strip().strip("\"'“”")
     return strip_math_marks(answer)
 
@@ -162,7 +162,7 @@ _MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
 
 
 def strip_math_marks(text: str) -> str:
-    r"""`text` without the `$…$`, `\(…\)` or `\[…\]` around all of it."""
+    r"""Remove the `$…$`, `\(…\)` or `\[…\]` that encloses all of `text`."""
     text = text.strip()
     for opening, closing in _MATH_MARKS:
         if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):

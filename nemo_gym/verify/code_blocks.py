@@ -1,4 +1,4 @@
-"""The code in an answer, and the program that it makes together with the task's prompt."""
+"""Extraction of the code in an answer, and its combination with the task's prompt into a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class CodeBlock(NamedTuple):
     """A fenced block of Markdown."""
 
     language: str
-    """The first word after the opening fence, in lower case; "" where there is none."""
+    """The first word after the opening fence, in lower case; "" when there is none."""
     text: str
 
 
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^[ \t]{0,3}(?P<fence>```+|~~~+)(?P<info>[^\n`]*)$", re.MUL
 
 
 def code_blocks(text: str) -> list[CodeBlock]:
-    """The fenced blocks of `text`, in order. A last block that is never closed reaches to the end."""
+    """Return the fenced blocks of `text`, in order. A block that is never closed extends to the end."""
     blocks: list[CodeBlock] = []
     opening: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
@@ -41,10 +41,10 @@ def _block(opening: re.Match[str], text: str) -> CodeBlock:
 
 
 def final_code(text: str, languages: Collection[str]) -> str | None:
-    """The code that an answer gives: its last block in one of `languages`, else its last block of no language.
+    """Return the code of an answer: its last block in one of `languages`, else its last block without a language.
 
-    Without any fence all of `text` is taken for code. None where there are blocks, but of other languages only,
-    and where there is no text.
+    All of `text` counts as code when it has no fence. Returns None when all blocks are in other languages, and when
+    there is no text.
     """
     blocks = code_blocks(text)
     if not blocks:
@@ -60,18 +60,19 @@ PYTHON_LANGUAGES = ("python", "python3", "py")
 
 
 def complete_programs(prompt: str, code: str) -> tuple[str, ...]:
-    """The programs that `code` may make of `prompt`, which begins a function; the first that compiles is meant.
+    """Return the possible combinations of `prompt`, the beginning of a function, with `code`. The first that compiles
+    is the program.
 
-    Code that defines the function itself follows the prompt, whose imports and helpers it may use. Any other is
-    the rest of the function's body, also where its indentation was lost on the way. What strangers wrote is not
-    parsed here: there are programs that crash the parser.
+    Code that defines the function itself follows the prompt, whose imports and helpers it may use. Other code is the
+    rest of the function's body, with or without its indentation. Untrusted code is not parsed here, because some
+    programs crash the parser.
     """
     bodies = (code, f"    {code}", indent(code, "    "))
     return (f"{runnable(prompt)}\n\n{code}", *(f"{prompt}{body}" for body in bodies))
 
 
 def runnable(prompt: str) -> str:
-    """`prompt` as code that can be executed: a function that lacks its body gets an empty one."""
+    """Return `prompt` as executable code: a function without a body gets an empty one."""
     with_body = f"{prompt.rstrip()}\n    pass\n"
     return with_body if not _compiles(prompt) and _compiles(with_body) else prompt
 

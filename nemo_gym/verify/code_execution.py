@@ -1,21 +1,20 @@
-"""Whether a Python solution passes its tests, decided where the solution cannot reach.
+"""Run a Python solution against its tests, and decide the verdict outside the solution's reach.
 
     runner = CodeRunner(max_concurrency=4)
     verdict = await runner.run_programs(source, [ProgramCase("3\n", "9\n")], timeout_s=5)
     verdict.passed, verdict.reason, verdict.isolation
 
-Four kinds of tests, by where the verdict is made:
+Four kinds of tests, by the place where the verdict is decided:
 
-    run_programs     inputs go in, what the program prints is compared here
-    call_function    arguments go in, what the function returns is compared here, as plain data
-    check            `check(candidate)` runs in a sandbox of its own; each call of `candidate` is answered by the
-                     solution in another one. Neither expected values nor the verdict pass by the solution
-    check_together   solution and tests share an interpreter, for tests that patch modules or look at files. A
-                     solution that exits early, prints a verdict or returns an object that it made equal to
-                     everything fails, but one that takes the harness apart on purpose could forge the verdict:
-                     prefer the others
+    run_programs     the program reads an input; its output is compared in the gym's process
+    call_function    the function gets arguments; its return value is compared in the gym's process, as plain data
+    check            `check(candidate)` runs in its own sandbox; the solution answers each call of `candidate` in
+                     another one. The solution sees neither expected values nor the verdict
+    check_together   solution and tests share an interpreter, for tests that patch modules or read files. A solution
+                     that exits early, prints a verdict or returns an object with its own `==` fails, but one that
+                     manipulates the harness on purpose could forge the verdict: prefer the other kinds
 
-The first failing test ends the run. A solution's failure is a verdict; a failure of the machine, or of the tests
+The first failing test ends the run. A failure of the solution is a verdict. A failure of the machine, or of the tests
 themselves, is a `GymError`.
 """
 
@@ -47,12 +46,12 @@ _OWN_OPAQUE = "__main__.Opaque"
 
 
 Source: TypeAlias = str | Sequence[str]
-"""A solution, or ways to read it, of which the first that compiles is meant."""
+"""A solution, or candidate sources of which the first that compiles is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase:
-    """What a program reads and what it must print."""
+    """The input of a program and its expected output."""
 
     stdin: str
     stdout: str
@@ -60,14 +59,14 @@ class ProgramCase:
 
 @dataclass(frozen=True, slots=True)
 class CallCase:
-    """What a function is called with and what it must return, in JSON. One of `expected` is enough."""
+    """The arguments of a call and the accepted return values, as JSON."""
 
     arguments: Sequence[Any]
     expected: Sequence[Any]
 
 
 class CheckStyle(StrEnum):
-    """How tests that share the solution's interpreter are written."""
+    """The form of tests that share the solution's interpreter."""
 
     ASSERTS = "asserts"
     """Asserts, at the top level or in a function `check(candidate)`."""
@@ -83,15 +82,15 @@ class Checks:
     entry_point: str
     """The name of the solution's function."""
     context: str = ""
-    """What the tests may use beside the candidate: helpers that the prompt defines."""
+    """Helpers from the prompt that the tests may use beside the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVerdict:
-    """What became of a solution."""
+    """The verdict on a solution."""
 
     reason: Reason | None
-    """Why it failed; None when it passed every test."""
+    """The reason for the failure; None when every test passed."""
     detail: str
     tests_passed: int
     isolation: IsolationKind
@@ -104,16 +103,16 @@ class CodeVerdict:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a run has come, which may end at any point."""
+    """The progress of a run, readable after a failure at any point."""
 
     tests_passed: int = 0
 
 
 class CodeRunner:
-    """Runs solutions, at most `max_concurrency` at a time (one a core unless told otherwise).
+    """Runs solutions, at most `max_concurrency` at a time (by default one per core).
 
     `python` names another interpreter than the gym's, for solutions that need packages. `limits` apply to each
-    sandbox, except for `wall_s`, which follows from the tests' own time limits.
+    sandbox, except for `wall_s`, which is derived from the tests' time limits.
     """
 
     def __init__(
@@ -132,13 +131,13 @@ class CodeRunner:
         self._tolerance = tolerance
 
     async def isolation(self) -> IsolationKind:
-        """How solutions are confined here. Raises ConfigError as `ConfinedRunner.isolation` does."""
+        """Return the isolation of solutions on this machine. Raises ConfigError as `ConfinedRunner.isolation` does."""
         return await self._sandbox.isolation()
 
     async def run_programs(
         self, source: Source, cases: Sequence[ProgramCase], *, timeout_s: float = TIMEOUT_S
     ) -> CodeVerdict:
-        """Run the program once for each case, for at most `timeout_s` seconds each."""
+        """Run the program once per case, for at most `timeout_s` seconds each."""
         most = max((len(case.stdin.encode()) for case in cases), default=0)
         limits = replace(
             self._for(timeout_s * (len(cases) + 1)), file_bytes=max(most, self._limits.output_bytes) + 1
@@ -157,7 +156,7 @@ class CodeRunner:
     async def call_function(
         self, source: Source, name: str, cases: Sequence[CallCase], *, timeout_s: float = TIMEOUT_S
     ) -> CodeVerdict:
-        """Call the solution's function `name`, or the method of its class `Solution`, once for each case."""
+        """Call the solution's function `name`, or the method of its class `Solution`, once per case."""
 
         async def run(harness: Harness, progress: _Progress) -> None:
             await _load(harness, {"part": "calls", "sources": _sources(source)}, timeout_s)
@@ -171,9 +170,9 @@ class CodeRunner:
         return await self._judge(self._for(timeout_s * (len(cases) + 1)), run)
 
     async def check(self, source: Source, code: Checks, *, timeout_s: float = TIMEOUT_S) -> CodeVerdict:
-        """Run `code` against the solution's function, each in a sandbox of its own, `timeout_s` for all.
+        """Run `code` and the solution in separate sandboxes, for at most `timeout_s` seconds in total.
 
-        Raises InputError where the tests are broken or pass on what is no plain data.
+        Raises InputError when the tests are broken or call the solution with values that are not plain data.
         """
         job = {"part": "tests", "tests": code.tests, "context": code.context, "entry_point": code.entry_point}
 
@@ -198,7 +197,7 @@ class CodeRunner:
         style: CheckStyle = CheckStyle.UNITTEST,
         timeout_s: float = TIMEOUT_S,
     ) -> CodeVerdict:
-        """Run `code` and the solution in one interpreter. See the module for what that is worth."""
+        """Run `code` and the solution in one interpreter. The module docstring states the limits of this verdict."""
         proof = secrets.token_hex(16)
         job = {"part": "together", "sources": _sources(source), "style": style.value, "tests": code.tests}
 
@@ -222,7 +221,7 @@ class CodeRunner:
     async def _judge(
         self, limits: SandboxLimits, run: Callable[[Harness, _Progress], Awaitable[None]]
     ) -> CodeVerdict:
-        """The verdict that `run` comes to with a harness of its own."""
+        """Return the verdict of `run` with a new harness."""
         async with self._slots, open_harness(self._sandbox, self._python, limits) as harness:
             start, progress = time.monotonic(), _Progress()
             reason, detail = None, ""
@@ -286,7 +285,7 @@ def _compare_program(case: ProgramCase, reply: Mapping[str, Any], tolerance: flo
     if not isinstance(stdout, str) or not isinstance(status, int):
         raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
     if status < 0:
-        raise SolutionFailed(Reason.PROCESS_ENDED, f"signal {-status} ended it")
+        raise SolutionFailed(Reason.PROCESS_ENDED, f"ended by signal {-status}")
     if status > 0:
         last = stderr.strip().splitlines()[-1:] or [f"exit status {status}"]
         raise SolutionFailed(Reason.RAISED, last[0])
@@ -329,14 +328,14 @@ async def _ask_tests(tests: Harness, deadline: _Deadline) -> dict[str, Any]:
 async def _answer_call(
     harness: Harness, entry_point: str, message: Mapping[str, Any], deadline: _Deadline
 ) -> dict[str, Any]:
-    """What the tests' call of the candidate comes to: plain data, an exception, or something opaque."""
+    """Answer a call of the tests with the solution's plain data, its exception, or an opaque placeholder."""
     try:
         args, kwargs = read_value(message["call"])
     except SolutionFailed as failed:
-        if failed.detail == _OWN_OPAQUE:  # what the solution returned before, handed back to it
+        if failed.detail == _OWN_OPAQUE:  # an earlier return value of the solution, passed back to it
             raise
         raise InputError(
-            f"The tests call {entry_point} with {failed.detail}, which is no plain data.",
+            f"The tests call {entry_point} with {failed.detail}, which is not plain data.",
             code="invalid_row",
             remedy="Set verifier_metadata.in_process to run these tests beside the solution.",
         ) from failed
@@ -353,7 +352,7 @@ async def _answer_call(
 
 
 def _settle(message: Mapping[str, Any], tests: str) -> None:
-    """Raises SolutionFailed unless the tests passed."""
+    """Raise SolutionFailed unless the tests passed."""
     if message.get("verdict") == "passed":
         return
     why, line = str(message.get("why")), message.get("line")

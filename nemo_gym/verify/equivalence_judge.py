@@ -1,4 +1,4 @@
-"""A judge that says whether two answers mean the same, asked in both orders because judges favour positions."""
+"""A judge that decides whether two answers are equivalent, asked in both orders because of position bias."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ DIFFERENT_LABEL = "[[A!=B]]"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the judge made of two answers."""
+    """The judge's comparison of two answers."""
 
     is_equal_first: bool
-    """Its verdict with the expected answer first."""
+    """The verdict with the expected answer first."""
     is_equal_swapped: bool | None
-    """Its verdict in the other order; None where that was not asked."""
+    """The verdict in the other order; None when it was not asked."""
     evaluations: tuple[JudgeEvaluation, ...]
 
     @property
     def is_equal(self) -> bool:
-        """Whether it found them equal each time that it was asked."""
+        """Whether every verdict is "equal"."""
         return self.is_equal_first and self.is_equal_swapped is not False
 
 
@@ -36,7 +36,7 @@ class EquivalenceJudge:
     judge: Judge
     prompt: PromptConfig
     first_field: str
-    """The field of the prompt that the expected answer fills, and the other one where the order is swapped."""
+    """The prompt field that holds the expected answer, and the policy's answer in the swapped order."""
     second_field: str
     equal_label: str = EQUAL_LABEL
     different_label: str = DIFFERENT_LABEL
@@ -45,7 +45,7 @@ class EquivalenceJudge:
     async def compare(
         self, client: ServerClient, *, expected: str, answer: str, fields: Mapping[str, str]
     ) -> Comparison:
-        """Ask whether both are equal; a first "different" settles it. Raises JudgeError."""
+        """Ask the judge in one or both orders; a first verdict "different" is final. Raises JudgeError."""
         is_equal_first, evaluations = await self._ask(client, expected, answer, fields)
         if not is_equal_first or not self.check_twice_swap:
             return Comparison(is_equal_first, None, evaluations)
@@ -55,7 +55,7 @@ class EquivalenceJudge:
     async def _ask(
         self, client: ServerClient, first: str, second: str, fields: Mapping[str, str]
     ) -> tuple[bool, tuple[JudgeEvaluation, ...]]:
-        # Both are fenced: a judge that could tell which one is the policy's would not be asked twice for nothing.
+        # Both answers are fenced, so that the prompt does not reveal which one is the policy's.
         judgement = await self.judge.ask(
             client,
             self.prompt,

@@ -1,7 +1,7 @@
-"""The function calls of a response, compared with those that a task expects.
+"""Comparison of the function calls of a response with the expected calls of a task.
 
-Arguments are compared as JSON (`nemo_gym.verify.json_equality`), not as text: spaces, the order of keys and `1`
-against `1.0` don't matter. A call whose arguments are no JSON object matches nothing.
+Arguments are compared as JSON values (`nemo_gym.verify.json_equality`), not as text: spaces, the order of keys and
+`1` against `1.0` are ignored. A call whose arguments are not a JSON object matches nothing.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from nemo_gym.verify.json_equality import is_same_json
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call by name with its arguments; None where the model wrote something that is no JSON object."""
+    """A call with its arguments; None when the model's text is not a JSON object."""
 
     name: str
     arguments: Mapping[str, Any] | None = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.arguments is None:
-            return f"{self.name}(arguments that are no JSON object)"
+            return f"{self.name}(arguments are not a JSON object)"
         inside = ", ".join(f"{name}={orjson.dumps(value).decode()}" for name, value in self.arguments.items())
         return f"{self.name}({inside})"
 
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """How far the calls made are the calls expected."""
+    """The actual calls that match expected ones, the missing ones and the unexpected ones."""
 
     matched: tuple[FunctionCall, ...]
     missing: tuple[FunctionCall, ...]
@@ -46,19 +46,19 @@ class CallComparison:
 
     @property
     def recall(self) -> float:
-        """The share of the expected calls that were made; 1 when none was expected."""
+        """The fraction of the expected calls that were made; 1 when none was expected."""
         expected = len(self.matched) + len(self.missing)
         return len(self.matched) / expected if expected else 1.0
 
     @property
     def precision(self) -> float:
-        """The share of the calls made that were expected; 1 when none was made."""
+        """The fraction of the actual calls that were expected; 1 when none was made."""
         made = len(self.matched) + len(self.unexpected)
         return len(self.matched) / made if made else 1.0
 
 
 def calls_of(response: object) -> list[FunctionCall]:
-    """The function calls of a Response (an object or its JSON), in order."""
+    """Return the function calls of a Response (an object or its JSON), in order."""
     return [
         FunctionCall(str(read_field(item, "name")), _read_arguments(read_field(item, "arguments")))
         for item in read_field(response, "output") or ()
@@ -67,9 +67,9 @@ def calls_of(response: object) -> list[FunctionCall]:
 
 
 def read_expected_calls(entries: Iterable[Mapping[str, Any]]) -> list[FunctionCall]:
-    """Calls as datasets write them: `{"name": ..., "arguments": {...} or its JSON text}`.
+    """Parse the calls of a dataset row: `{"name": ..., "arguments": {...} or its JSON text}`.
 
-    Raises InputError that names every entry that is something else.
+    Raises InputError that lists every invalid entry.
     """
     calls, problems = [], []
     for index, entry in enumerate(entries):
@@ -77,7 +77,7 @@ def read_expected_calls(entries: Iterable[Mapping[str, Any]]) -> list[FunctionCa
         if not isinstance(name, str) or not name:
             problems.append(f"call {index} has no name")
         elif arguments is None:
-            problems.append(f"the arguments of call {index} ({name}) are no JSON object")
+            problems.append(f"the arguments of call {index} ({name}) are not a JSON object")
         else:
             calls.append(FunctionCall(name, arguments))
     if problems:
@@ -96,7 +96,7 @@ def is_same_call(
     ignored_arguments: Collection[str] = (),
     tolerance: float = 0.0,
 ) -> bool:
-    """Whether `actual` calls the same function with the same arguments."""
+    """Return whether `actual` calls the same function with the same arguments."""
     if expected.name != actual.name or expected.arguments is None or actual.arguments is None:
         return False
     wanted, given = (
@@ -114,10 +114,9 @@ def compare_calls(
     ignored_arguments: Collection[str] = (),
     tolerance: float = 0.0,
 ) -> CallComparison:
-    """Which of the expected calls were made.
+    """Match actual calls with expected ones, each at most once.
 
-    `in_order`: matched calls must stand in the order of `expected` (the longest such choice counts); otherwise
-    every expected call may be anywhere. A call matches at most once.
+    With `in_order` the matched calls form a longest common subsequence; otherwise their order is ignored.
     """
     same = [
         [
@@ -147,7 +146,7 @@ def _any_order(same: Sequence[Sequence[bool]]) -> dict[int, int]:
 
 
 def _longest_in_order(same: Sequence[Sequence[bool]], width: int) -> dict[int, int]:
-    """A longest common subsequence, as pairs of positions."""
+    """Return a longest common subsequence as pairs of positions."""
     height = len(same)
     lengths = [[0] * (width + 1) for _ in range(height + 1)]
     for left in range(height - 1, -1, -1):

@@ -1,8 +1,7 @@
-"""Equality of JSON values as JSON means it.
+"""Equality of JSON values with the semantics of JSON.
 
-Python's own `==` says that `True == 1` and that an object may equal whatever it likes. Here a value is compared by
-what it is on the wire: numbers by value (`1` is `1.0`), everything else within its own type, objects by their
-members, arrays in order.
+In Python `True == 1` holds, and an object may define its own `==`. Here numbers are equal by value (`1` is `1.0`), all
+other values only within their type, objects by their members, and arrays in order.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import TypeGuard
 
 
 def is_same_json(expected: object, actual: object, *, tolerance: float = 0.0) -> bool:
-    """Whether two JSON values are equal; tuples count as arrays.
+    """Return whether two JSON values are equal; tuples count as arrays.
 
-    `tolerance` allows a number to be off by that much, absolutely or relative to the expected one, when either
-    of the two is not an integer. What is no JSON (a set, an object of some class, NaN) equals nothing.
+    Two numbers may differ by `tolerance`, absolutely or relative to the expected one, unless both are integers.
+    A value that is not JSON (a set, an object of some class, NaN) equals nothing.
     """
     if is_number(expected) and is_number(actual):
         return is_same_number(expected, actual, tolerance)
@@ -35,7 +34,7 @@ def is_same_json(expected: object, actual: object, *, tolerance: float = 0.0) ->
 
 
 def is_same_number(expected: int | float, actual: int | float, tolerance: float) -> bool:
-    """Whether two numbers are equal; integers exactly, others up to `tolerance`."""
+    """Return whether two numbers are equal; integers exactly, others within `tolerance`."""
     if expected == actual:
         return True
     if isinstance(expected, int) and isinstance(actual, int):
@@ -47,10 +46,10 @@ def is_same_number(expected: int | float, actual: int | float, tolerance: float)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is a JSON number; true and false are none."""
+    """Return whether `value` is a JSON number; booleans are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_array(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether `value` is a JSON array."""
+    """Return whether `value` is a JSON array."""
     return isinstance(value, list | tuple)

@@ -1,7 +1,7 @@
-"""Checks of JSON values against a JSON Schema, with messages that name the place.
+"""Validation of JSON values against a JSON Schema, with the path of each problem.
 
-The dialect is the schema's own `$schema`, draft 2020-12 where it names none. References to other documents are not
-followed: a verdict must not depend on the network.
+The dialect is the schema's `$schema`, by default draft 2020-12. References to other documents are not followed,
+because a verdict must not depend on the network.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LONGEST_MESSAGE = 300
 
 
 def schema_problems(value: object, schema: Mapping[str, Any] | bool) -> list[str]:
-    """What is wrong with `value`, one `place: message` a problem, at most 50; empty when it fits `schema`.
+    """Return at most 50 problems of `value` as `path: message`; empty when it fits `schema`.
 
-    Raises InputError where the schema itself is not valid: that is the task's fault, not the answer's.
+    Raises InputError when the schema itself is invalid: that is an error of the task, not of the answer.
     """
     validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
     problems = []
@@ -34,19 +34,19 @@ def schema_problems(value: object, schema: Mapping[str, Any] | bool) -> list[str
 
 
 def fits_schema(value: object, schema: Mapping[str, Any] | bool) -> bool:
-    """Whether `value` fits `schema`. Raises InputError where the schema is not valid."""
+    """Return whether `value` fits `schema`. Raises InputError when the schema is invalid."""
     return bool(_validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).is_valid(value))
 
 
 def place_of(path: list[str | int]) -> str:
-    """`$.orders[2].id` for `["orders", 2, "id"]`."""
+    """Return the path as text, such as `$.orders[2].id` for `["orders", 2, "id"]`."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
 @lru_cache(maxsize=1024)
 def _validator(schema: bytes) -> Any:
     def refuse(uri: str) -> Any:
-        raise ValueError(f"{uri} is another document, and those are not fetched")
+        raise ValueError(f"{uri} is another document, and other documents are not fetched")
 
     try:
         return jsonschema_rs.validator_for(orjson.loads(schema), retriever=refuse)

@@ -1,19 +1,18 @@
-"""A judge model as a building block of verifiers: a prompt goes out, a verdict comes back or a `JudgeError`.
+"""Ask a judge model a question and read its verdict.
 
     judge = Judge(options)                                   # options: the server's config, a `JudgeOptions`
     verdict = await judge.ask(client, prompt, fields={"question": ...}, untrusted={"answer": ...},
                               read=label_reader({"[[YES]]": True, "[[NO]]": False}))
     verdict.value, verdict.evaluations
 
-- **A failure is never a score.** A call that fails, an answer without a readable verdict and a tie of votes raise
-  `JudgeError`, which the collector counts as a failed attempt.
-- **What is judged is data.** Untrusted fields stand between lines that carry a mark nobody can foresee: it is
-  derived from the texts themselves, so that a text that holds its own mark cannot be written, and the same
-  question always reads the same (a recorded judge can answer it again).
-- **Votes.** Each question is asked `judge_votes` times and the majority counts.
-- **Cache by content.** The same question gets the same verdict without another call, so a verification can be
-  repeated and a retry asks only what failed.
-- **Its own limit** on calls in flight, apart from the policy's.
+- **Failures.** A failed call, an answer without a readable verdict and a tie of votes raise `JudgeError`. The
+  collector counts it as a failed attempt, never as a score.
+- **Untrusted data.** Untrusted fields are fenced by lines with an unpredictable mark. The mark is a hash of the
+  texts, so that no text can contain its own mark, and the same question always has the same prompt (a recorded judge
+  can answer it again).
+- **Votes.** Each question is asked `judge_votes` times, and the majority decides.
+- **Cache.** A repeated question is answered from the cache, so that a retry repeats only the calls that failed.
+- **Concurrency.** Judge calls have their own limit, separate from the policy's.
 """
 
 from __future__ import annotations
@@ -56,21 +55,21 @@ class JudgeOptions(BaseModel):
     """The options of a server that asks a judge; a config class takes them by inheriting from this one too."""
 
     judge_model_server: ModelServerRef | None = None
-    """The model server to ask."""
+    """The judge's model server."""
     judge_responses_create_params: ResponseCreateParams = Field(
         default_factory=lambda: ResponseCreateParams(input=[])
     )
-    """Sampling options of the judge; `input` is filled in."""
+    """Sampling options of the judge; `input` is set for each question."""
     judge_endpoint_max_concurrency: PositiveInt | None = 64
-    """Calls in flight at the same time; null: no limit."""
+    """Maximum number of calls in flight; null for no limit."""
     judge_votes: PositiveInt = 1
-    """How often each question is asked."""
+    """Number of times each question is asked; the majority decides."""
     judge_cache_size: NonNegativeInt = 1024
-    """How many answers of the judge are kept."""
+    """Number of judge answers in the cache."""
 
 
 class JudgeEvaluation(BaseModel):
-    """One question to the judge, its answer, and what was read from it."""
+    """One question to the judge, its answer, and the label that was read from it."""
 
     responses_create_params: ResponseCreateParams
     response: Response
@@ -79,27 +78,27 @@ class JudgeEvaluation(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """A verdict as it was read from an answer."""
+    """A verdict that was read from one answer."""
 
     value: T
     label: str | None = None
-    """The words that stood for it."""
+    """The label of the verdict in the answer's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement(Generic[T]):
-    """What the judge said, by majority, and every answer that it gave."""
+    """The majority verdict and every answer of the judge."""
 
     value: T
     evaluations: tuple[JudgeEvaluation, ...]
 
 
 Reader = Callable[[str], Reading[T]]
-"""Reads a verdict from what the judge said last. Raises JudgeError where there is none."""
+"""Reads a verdict from the judge's final text. Raises JudgeError when there is none."""
 
 
 def label_reader(labels: Mapping[str, T]) -> Reader[T]:
-    """Reads the last of the labels; the judge may weigh all of them before it decides."""
+    """Return a reader of the last label in the text; the judge may mention all labels before it decides."""
 
     def read(text: str) -> Reading[T]:
         found = {label: text.rfind(label) for label in labels}
@@ -112,12 +111,12 @@ def label_reader(labels: Mapping[str, T]) -> Reader[T]:
 
 
 def unreadable(text: str, lacks: str) -> JudgeError:
-    """The error for an answer without a verdict."""
+    """Return the error for an answer without a verdict."""
     return JudgeError(f"The judge's answer holds {lacks}: {text[-_SHOWN_CHARS:]!r}.", code=UNREADABLE)
 
 
 class Judge:
-    """Asks the judge of a server. One for each server, made with its options."""
+    """The judge of one server, with its options, cache and concurrency limit."""
 
     def __init__(self, options: JudgeOptions) -> None:
         self._options = options
@@ -134,15 +133,15 @@ class Judge:
         untrusted: Mapping[str, str],
         read: Reader[T],
     ) -> Judgement[T]:
-        """The verdict on a filled prompt. `untrusted` are the fields that somebody else wrote.
+        """Fill the prompt, ask the judge and return its verdict. `untrusted` fields are fenced.
 
-        Raises JudgeError for every failure, and ConfigError where the prompt asks for other fields.
+        Raises JudgeError for every failure, and ConfigError when the prompt names other fields.
         """
         params = self._options.judge_responses_create_params.model_copy(
             update={"input": messages_of(prompt, fields, untrusted)}
         )
         votes = (self._vote(client, params, number, read) for number in range(self._options.judge_votes))
-        # All are waited for, so that a retry finds those that succeeded in the cache.
+        # All calls run to their end, so that a retry finds the successful ones in the cache.
         outcomes = await asyncio.gather(*votes, return_exceptions=True)
         readings = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
         for outcome in outcomes:
@@ -161,7 +160,7 @@ class Judge:
     ) -> tuple[Reading[T], JudgeEvaluation]:
         server = self._options.judge_model_server
         if server is None:
-            raise ConfigError("A judge is to be asked, and judge_model_server names none.", code="no_judge")
+            raise ConfigError("A judge is required, but judge_model_server is not set.", code="no_judge")
         key = _key_of(server.name, params, number)
         response = self._kept.get(key)
         if response is None:
@@ -181,7 +180,7 @@ class Judge:
         return reading, evaluation
 
     def _keep(self, key: bytes, response: Response) -> None:
-        """Keep an answer that could be read, and let go of the one that was used least recently."""
+        """Cache a readable answer, and evict the least recently used ones."""
         self._kept[key] = response
         self._kept.move_to_end(key)
         while len(self._kept) > self._options.judge_cache_size:
@@ -191,7 +190,7 @@ class Judge:
 def messages_of(
     prompt: PromptConfig, fields: Mapping[str, str], untrusted: Mapping[str, str]
 ) -> list[EasyInputMessage]:
-    """The messages of a filled prompt, its untrusted fields fenced."""
+    """Return the messages of a filled prompt, with its untrusted fields fenced."""
     mark = mark_of([*fields.values(), *untrusted.values()])
     fenced = {name: fence(text, mark) for name, text in untrusted.items()}
     messages = fill_prompt(prompt, {**fields, **fenced})
@@ -201,20 +200,20 @@ def messages_of(
 
 
 def mark_of(texts: Sequence[str]) -> str:
-    """A mark for a fence around some of `texts`. To hold it, a text would have to hold its own hash."""
+    """Return a mark for fences around `texts`. A text that contained it would contain its own hash."""
     digest = hashlib.sha256(orjson.dumps([text.encode(errors="replace").hex() for text in texts]))
     return f"DATA-{digest.hexdigest()[:_MARK_CHARS]}"
 
 
 def fence(text: str, mark: str) -> str:
-    """`text` between lines that carry `mark`."""
+    """Return `text` between two lines that carry `mark`."""
     return f"<<<{mark}\n{text}\n{mark}>>>"
 
 
 def read_template(path: str, folder: Path) -> str:
-    """The text of a prompt template; its path is relative to the working folder or to `folder`, the server's own.
+    """Return the text of a prompt template. Its path is relative to the working folder or to the server's `folder`.
 
-    Raises ConfigError where there is none.
+    Raises ConfigError when the file does not exist.
     """
     for candidate in (Path(path), folder / path):
         if candidate.is_file():

@@ -1,4 +1,4 @@
-"""Comparisons of texts, sets and sequences after normalisation. Pure, and the same on every machine."""
+"""Comparison of texts, sets and sequences after normalization. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _NOT_WORD = re.compile(r"[^\w\s]")
 
 
 def normalize(text: str) -> str:
-    """Compatibility forms folded (full-width letters, ligatures), case folded, spaces collapsed, ends trimmed."""
+    """Fold compatibility forms (full-width letters, ligatures) and case, collapse spaces and trim the ends."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(_PUNCTUATION)
 
 
 def normalize_words(text: str) -> str:
-    """`normalize`, and without punctuation and English articles: for short answers in prose."""
+    """Apply `normalize`, then remove punctuation and English articles: for short answers in prose."""
     return " ".join(_ARTICLES.sub(" ", _NOT_WORD.sub(" ", normalize(text))).split())
 
 
 def is_same_text(expected: str, answer: str) -> bool:
-    """Whether both say the same after `normalize`. Nothing equals the empty text."""
+    """Return whether both texts are the same after `normalize`. Nothing equals the empty text."""
     wanted = normalize(expected)
     return bool(wanted) and wanted == normalize(answer)
 
 
 def is_same_sequence(expected: Sequence[str], answer: Sequence[str]) -> bool:
-    """Whether both hold the same texts in the same order."""
+    """Return whether both hold the same texts in the same order."""
     return len(expected) == len(answer) and all(map(is_same_text, expected, answer))
 
 
 class Overlap(NamedTuple):
-    """How far two sets agree. An empty answer has precision 0; two empty sets agree entirely."""
+    """Precision and recall of a set. An empty answer has precision 0; two empty sets agree completely."""
 
     precision: float
     recall: float
@@ -53,7 +53,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
-    """How far the texts of `answer` are those of `expected`, order aside. Repetitions count on both sides."""
+    """Return precision and recall of the texts of `answer`, regardless of order. Repetitions count on both sides."""
     wanted, given = Counter(map(normalize, expected)), Counter(map(normalize, answer))
     if not wanted and not given:
         return Overlap(1.0, 1.0)
@@ -62,7 +62,7 @@ def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
 
 
 def is_same_set(expected: Iterable[str], answer: Iterable[str]) -> bool:
-    """Whether both hold the same texts, order and repetitions aside."""
+    """Return whether both hold the same texts, regardless of order and repetitions."""
     return set(map(normalize, expected)) == set(map(normalize, answer))
 
 
@@ -70,6 +70,6 @@ _LIST_SEPARATOR = re.compile(r"[,;\n]|(?<=\s)(?:and|&)(?=\s)")
 
 
 def split_list(text: str) -> list[str]:
-    """The members of a list written as "a, b and c", one a line, or within brackets."""
+    """Split a list that is written as "a, b and c", one member per line, or within brackets."""
     inner = text.strip().removeprefix("[").removesuffix("]").removeprefix("{").removesuffix("}")
     return [member.strip() for member in _LIST_SEPARATOR.split(inner) if member.strip()]

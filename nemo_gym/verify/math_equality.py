@@ -1,4 +1,4 @@
-r"""Whether two mathematical answers are equal.
+r"""Equality of mathematical answers.
 
 `is_equal` decides in three steps, the cheap ones on the event loop:
 
@@ -6,8 +6,8 @@ r"""Whether two mathematical answers are equal.
     words                                 `no solution`                        microseconds
     formulas (`nemo_gym.verify._formulas`) `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
 
-The verdict is the same on every call and every machine. Only the deadline depends on the machine, and passing
-it is a `VerifierError`, never a verdict.
+The verdict is the same on every call and every machine. Only the deadline depends on the machine, and an expired
+deadline is a `VerifierError`, never a verdict.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ IMPORTS = ("math_verify",)
 
 MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_DEPTH = 10
-"""An answer that is longer, or whose brackets are nested deeper, equals only the same text (unless the expected
-answer is like that as well): the time to parse it grows exponentially with the depth."""
+"""An answer that is longer or nested deeper equals only the same text, unless the expected answer exceeds the limit
+too: the time to parse a formula grows exponentially with its depth."""
 
 
 async def is_equal(
     expected: str, answer: str, *, timeout_s: float = TIMEOUT_S, pool: WorkerPool | None = None
 ) -> bool:
-    """Whether `answer` is mathematically `expected`. Raises VerifierError where `WorkerPool.run` does."""
+    """Return whether `answer` is mathematically equal to `expected`. Raises VerifierError as `WorkerPool.run` does."""
     verdict = compare_plainly(expected, answer)
     if verdict is not None:
         return verdict
@@ -41,7 +41,7 @@ async def is_equal(
 
 
 def compare_plainly(expected: str, answer: str) -> bool | None:
-    """The verdict where neither has to be parsed as a formula; None where one has."""
+    """Return the verdict when neither text has to be parsed as a formula, else None."""
     expected, answer = strip_math_marks(expected), strip_math_marks(answer)
     if not expected or not answer:
         return False
@@ -64,10 +64,10 @@ _FUNCTION_NAMES = frozenset({"sqrt", "sinh", "cosh", "tanh", "arcsin", "arccos",
 
 
 def is_prose(text: str) -> bool:
-    r"""Whether `text` holds words, which as a formula would be products of letters, where "east" equals "seat".
+    r"""Return whether `text` holds words. As a formula they would be products of letters, where "east" equals "seat".
 
-    A word has four letters or more; function names and LaTeX commands are none. Words in `\text{…}` make prose
-    only of a text that has nothing else: beside a formula they are a unit or a conjunction.
+    A word has at least four letters; function names and LaTeX commands do not count. Words in `\text{…}` count only
+    when the text has nothing else: beside a formula they are a unit or a conjunction.
     """
     beside_text = _TEXT_BLOCK.sub(" ", text)
     formula = _COMMAND.sub(" ", beside_text if re.search(r"\w", beside_text) else _unwrap_text(text))

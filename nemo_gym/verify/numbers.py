@@ -1,8 +1,8 @@
-r"""Numbers as people and models write them, exactly.
+r"""Parsing and exact comparison of numbers as people and models write them.
 
 `1,234.50`, `-3/4`, `2 1/2`, `\frac{3}{4}`, `½`, `1.5 \times 10^3`, `2.5 million`, `$18`, `18 dollars`, `12.5%`,
-`5\text{ km}`. Values are fractions, so nothing is lost in binary. What is not entirely a number with at most a
-unit (`3x`, `3 or 4`, `1,23`) is None: a verifier must not find the right number in a text that hedges.
+`5\text{ km}`. Values are fractions, so that no precision is lost. A text that is not just a number with an optional
+unit (`3x`, `3 or 4`, `1,23`) gives None: a verifier must not find the right number in a text that hedges.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from nemo_gym.verify.answers import strip_math_marks
 
 MAX_CHARS = 400
 MAX_EXPONENT = 400
-"""Larger powers of ten are not read as numbers: they would fill the memory."""
+"""Larger powers of ten are not parsed: they would exhaust the memory."""
 
 TOLERANCE = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and what it counts."""
+    """A number and its unit."""
 
     value: Fraction
     unit: str = ""
-    """Lower case and singular; `%` for percent; "" where none is given."""
+    """Lower case and singular; `%` for percent; "" when there is none."""
 
 
 def is_same_quantity(expected: Quantity, answer: Quantity) -> bool:
-    """Whether the values are the same and the units don't contradict each other.
+    """Return whether the values are the same and the units do not contradict each other.
 
-    A unit that one side leaves out is taken as understood. A percentage equals both the number before its
-    sign and its hundredth. Integers must be equal; with others the answer may be off by a millionth, for
-    fractions that end in no decimal (0.333333 is 1/3, 0.333 is not).
+    A missing unit matches every unit. A percentage equals both the number before the sign and its hundredth.
+    Integers must be equal. Other numbers may differ by a millionth, because some fractions have no finite decimal
+    form (0.333333 is 1/3, 0.333 is not).
     """
     if expected.unit and answer.unit and expected.unit != answer.unit:
         return False
@@ -79,13 +79,13 @@ _MULTIPLIERS = {
 _UNIT = re.compile(
     r"(?:[a-z]{4,}|mm|cm|km|in|ft|yd|mi|mg|kg|lbs?|oz|ml|sec|min|hrs?|day|mph|kph|hz|[kmg]b|usd|kw)(?![a-z])"
 )
-"""How a unit starts. A word of fewer than four letters must be a known one: `3 xy` is a product."""
+"""The start of a unit. A word of fewer than four letters must be a known unit: `3 xy` is a product."""
 _NO_UNIT = re.compile(
     r"\b(?:or|not|but|over|plus|minus|times|power|squared|cubed|factorial|roots?|half|halves|thirds?|quarters?"
     r"|fifths?|tenths?|hundredths?|maybe|perhaps|less|more|because|since|alpha|beta|gamma|delta|theta|lambda"
     r"|sigma|omega|sqrt|infinity|infty)\b"
 )
-"""Words that change the value, hedge, or stand for a number."""
+"""Words that change the value, hedge, or represent a number."""
 
 
 def read_quantity(text: str) -> Quantity | None:
@@ -119,7 +119,7 @@ def _read_decimal(digits: str) -> Fraction:
 
 
 def _read_unit(text: str) -> tuple[int, str | None]:
-    """What the words after a number multiply it by, and the unit; None when they are no unit."""
+    """Return the factor and the unit that the words after a number mean; None as the unit when they are not one."""
     text = text.lower()
     words = text.replace("/", " per ").replace("°", " degree ").split()
     factor = 1
@@ -159,7 +159,7 @@ _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def _without_typesetting(text: str) -> str:
     text = strip_math_marks(text)
-    # Normalised as a whole, "2½" would turn into "21/2".
+    # Normalizing the whole text at once would turn "2½" into "21/2".
     parts = (unicodedata.normalize("NFKC", char) for char in text)
     text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
     for pattern, replacement in _TYPESETTING:

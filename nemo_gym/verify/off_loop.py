@@ -1,13 +1,13 @@
-"""`@off_loop`: a synchronous function that computes becomes an asynchronous one that doesn't block the loop.
+"""`@off_loop` turns a synchronous function into an asynchronous one that runs in a worker process.
 
     @off_loop(timeout_s=5)
     def score(answer: str, expected: str) -> float: ...
 
     reward = await score(answer, expected)      # in a worker process, killed after five seconds
-    reward = score.off_loop_function(answer, expected)   # here and now, for tests and scripts
+    reward = score.off_loop_function(answer, expected)   # in this process, for tests and scripts
 
-Keep such functions in a module of their own beside the server's `app.py`: a worker imports the module that
-defines the function, and `app.py` brings a web framework with it.
+Put such functions in their own module beside the server's `app.py`: a worker imports the module that defines the
+function, and `app.py` imports a web framework.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ R = TypeVar("R")
 
 
 class OffLoopFunction(Generic[P, R]):
-    """Called, it runs `off_loop_function` in a worker of the default pool and gives its result.
+    """A callable that runs `off_loop_function` in a worker of the default pool and returns its result.
 
-    Raises what `WorkerPool.run` raises: `VerifierError` for a deadline, a crash or an exception.
+    Raises `VerifierError` for an expired deadline, a crash or an exception, as `WorkerPool.run` does.
     """
 
     off_loop_function: Callable[P, R]
-    """The function itself, to call it synchronously."""
+    """The undecorated function, for synchronous calls."""
     timeout_s: float
 
     def __init__(self, function: Callable[P, R], timeout_s: float, imports: tuple[str, ...]) -> None:
@@ -42,7 +42,7 @@ class OffLoopFunction(Generic[P, R]):
         self._imports = imports
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        # Imported on the first call, because workers import this module and need no event loop.
+        # Imported on the first call, because workers import this module and do not need the event loop.
         from nemo_gym.processes.workers import default_pool
 
         return await default_pool().submit(
@@ -55,8 +55,7 @@ def off_loop(
 ) -> Callable[[Callable[P, R]], OffLoopFunction[P, R]]:
     """Run the decorated module-level function in the default worker pool, for at most `timeout_s` seconds.
 
-    `imports` names modules that the function imports lazily: a worker imports them before the function's time
-    starts to count.
+    `imports` names modules that the function imports lazily: a worker imports them before the time limit starts.
     """
 
     def decorate(function: Callable[P, R]) -> OffLoopFunction[P, R]:

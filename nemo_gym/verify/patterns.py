@@ -1,6 +1,6 @@
-"""Regular expressions that come with task rows, which nobody has checked for catastrophic backtracking.
+"""Search with regular expressions of task rows, which may backtrack catastrophically.
 
-Runs in a worker under a deadline: `await pool.run(last_capture, patterns, text, timeout_s=2)`.
+Run it in a worker with a deadline: `await pool.run(last_capture, patterns, text, timeout_s=2)`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from nemo_gym.failures import InputError
 
 
 def last_capture(patterns: Sequence[str], text: str, flags: int = re.IGNORECASE) -> str | None:
-    """What the first of `patterns` that occurs in `text` captures at its last match, case ignored by default.
+    """Return the capture of the last match of the first pattern that occurs in `text`; case is ignored by default.
 
-    The capture is the first group that took part, or the whole match where the pattern has no groups.
+    The capture is the first group that took part in the match, or the whole match when the pattern has no groups.
+    Raises InputError for an invalid pattern.
     """
     for pattern in patterns:
         last_only = deque(_compile(pattern, flags).finditer(text), maxlen=1)

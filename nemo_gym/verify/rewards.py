@@ -1,8 +1,7 @@
 """Rewards of several components.
 
-A trainer that looks at the components must find that they add up, exactly, to the reward it trains on: the sum is
-taken over the weighted components in their order, as the trainer takes it, and what is no finite number is refused
-before it can poison a batch.
+The components of a row add up exactly to its reward: the weighted components are summed in their order, as a trainer
+does. A component that is not a finite number raises an error, because it would corrupt the whole batch.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from nemo_gym.failures import VerifierError
 
 
 class MultiReward(NamedTuple):
-    """A reward and what it consists of, as the fields of `BaseMultiRewardVerifyResponse`."""
+    """A reward and its components, as the fields of `BaseMultiRewardVerifyResponse`."""
 
     reward: float
     reward_components: dict[str, float]
@@ -23,29 +22,31 @@ class MultiReward(NamedTuple):
 
 
 def sum_rewards(components: Mapping[str, float], weights: Mapping[str, float] | None = None) -> MultiReward:
-    """The sum of `components`, each times its weight (1 where `weights` names none).
+    """Return the sum of `components`, each times its weight (by default 1).
 
-    Raises VerifierError for a component that is no finite number, and for a weight without a component: a
-    misspelt weight would silently change what is trained.
+    Raises VerifierError for a component that is not a finite number, and for a weight without a component: a
+    misspelled weight would silently change the training objective.
     """
     weights = weights or {}
     unknown = sorted(weights.keys() - components.keys())
     if unknown:
         raise VerifierError(
-            f"There are weights for {', '.join(unknown)}, but the reward consists of {', '.join(components)}.",
+            f"The weights name {', '.join(unknown)}, but the components are {', '.join(components)}.",
             code="unknown_reward_component",
         )
     weighted = {name: float(value) * float(weights.get(name, 1.0)) for name, value in components.items()}
     broken = [f"{name}={value}" for name, value in weighted.items() if not math.isfinite(value)]
     if broken:
-        raise VerifierError(f"The reward has no value: {', '.join(broken)}.", code="reward_not_finite")
+        raise VerifierError(
+            f"Reward components are not finite numbers: {', '.join(broken)}.", code="reward_not_finite"
+        )
     return MultiReward(float(sum(weighted.values())), weighted)
 
 
 def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float] | None = None) -> MultiReward:
-    """The mean of `scores` by weight, as components that add up to it: 1 when every score is 1.
+    """Return the weighted mean of `scores`, as components that add up to it: 1 when every score is 1.
 
-    Raises VerifierError as `sum_rewards` does, and where the weights add up to nothing.
+    Raises VerifierError as `sum_rewards` does, and when the weights do not have a positive sum.
     """
     given = {name: float((weights or {}).get(name, 1.0)) for name in scores}
     total = sum(given.values())

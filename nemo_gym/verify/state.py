@@ -1,7 +1,7 @@
-"""Comparison of the state that an attempt left behind with the state that it should have left.
+"""Comparison of the final state of an attempt with the expected state.
 
-A state is a JSON value: tables, a calendar, a file system as a tree. The verdict comes with a list of differences
-that a person can read, because "0" alone never shows whether the policy or the task is wrong.
+A state is a JSON value: tables, a calendar, a file system as a tree. The result is a readable list of differences,
+because a reward of 0 does not show whether the policy or the task is wrong.
 
     differences({"events": [{"id": 1, "title": "Lunch"}]}, {"events": [{"id": 1, "title": "Dinner"}]})
     →  $.events[0].title: expected "Lunch", found "Dinner"
@@ -28,7 +28,7 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where two states differ. Its text says where and how."""
+    """One difference of two states. `str()` gives its path and both values."""
 
     path: str
     """`$.events[0].title`"""
@@ -46,23 +46,23 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StateRules:
-    """What is left out of account. Paths are patterns: `*` stands for anything, `$.events[*].id` for every id."""
+    """The differences to ignore. Paths are patterns with `*` as a wildcard: `$.events[*].id` matches every id."""
 
     ignored: Collection[str] = ()
-    """Places that may hold anything: ids and times that the environment hands out."""
+    """Paths whose values are ignored, such as generated ids and times."""
     unordered: Collection[str] = ()
-    """Arrays whose order doesn't matter."""
+    """Paths of arrays whose order is ignored."""
     tolerance: float = 0.0
-    """How far numbers that aren't integers may be off, absolutely or relatively."""
+    """Allowed difference of numbers that are not integers, absolute or relative."""
 
 
 def differences(expected: object, actual: object, rules: StateRules | None = None) -> list[Difference]:
-    """Every place where `actual` differs from `expected`; empty when they are the same."""
+    """Return every difference of `actual` from `expected`; empty when they are the same."""
     return list(_compare(expected, actual, "$", rules or StateRules()))
 
 
 def is_same_state(expected: object, actual: object, rules: StateRules | None = None) -> bool:
-    """Whether there are no differences."""
+    """Return whether there are no differences."""
     return next(_compare(expected, actual, "$", rules or StateRules()), None) is None
 
 
@@ -134,7 +134,7 @@ def _alone(path: str, kind: DifferenceKind, value: object, rules: StateRules) ->
 
 
 def _matches(path: str, patterns: Collection[str]) -> bool:
-    # In fnmatch `[` opens a set of characters; in a path it is an index.
+    # `[` opens a character set in fnmatch, but an index in a path.
     return any(fnmatchcase(path, pattern.replace("[", "[[]")) for pattern in patterns)
 
 

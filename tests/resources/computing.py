@@ -1,4 +1,4 @@
-"""An environment whose `verify` is a plain function. In a module of its own, because workers import it."""
+"""An environment with a synchronous `verify`. It has its own module, because workers import it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of step-style environments, as authors call it and over its routes."""
+"""The base of step-style environments, called directly and over its routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def response(*output: dict[str, Any]) -> dict[str, Any]:
 
 
 class Counting(GymnasiumServer):
-    """Counts the steps of each session and ends when it is told to stop."""
+    """Counts the steps of each session and ends on the answer "stop"."""
 
     config: BaseResourcesServerConfig
     closed: list[Any] = Field(default_factory=list)
@@ -76,7 +76,7 @@ def test_an_episode_over_its_routes(server: Counting) -> None:
     assert len(server.closed) == 1
 
 
-def test_a_reset_starts_anew_and_sessions_are_apart(server: Counting) -> None:
+def test_a_reset_starts_a_new_episode_and_sessions_are_separate(server: Counting) -> None:
     app = server.setup_webserver()
     one, other = TestClient(app), TestClient(app)
     one.post("/reset", json=ROW)
@@ -88,7 +88,7 @@ def test_a_reset_starts_anew_and_sessions_are_apart(server: Counting) -> None:
     assert one.post("/step", json=going_on).json()["reward"] == 3.0
 
 
-def test_what_has_no_open_episode_is_refused(server: Counting) -> None:
+def test_a_step_without_an_open_episode_is_refused(server: Counting) -> None:
     client = TestClient(server.setup_webserver())
     refused = client.post("/step", json={**ROW, "response": response(text("on"))})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "no_episode")
@@ -98,7 +98,7 @@ def test_what_has_no_open_episode_is_refused(server: Counting) -> None:
     assert client.get("/reverify_mode").json() == "unsupported"
 
 
-async def test_the_endpoints_can_be_called_by_hand(server: Counting) -> None:
+async def test_reset_and_step_can_be_called_directly(server: Counting) -> None:
     request = MagicMock(session={"session_id": "s"})
     await server._reset_endpoint(EnvResetRequest.model_validate(ROW), request)
     step = EnvStepRequest.model_validate({**ROW, "response": response(text("stop"))})
@@ -123,7 +123,7 @@ def test_the_last_complete_action_counts(said: str, action: str | None) -> None:
     assert last_action(NeMoGymResponse.model_validate(response(text(said)))) == action
 
 
-def test_a_row_that_cannot_be_played_is_named() -> None:
+def test_an_invalid_row_is_reported() -> None:
     class Task(BaseModel):
         seed: int
         index: int = Field(alias="_ng_task_index")

@@ -1,4 +1,4 @@
-"""A plain `verify` computes in a worker, is killed at its deadline, and holds up nobody."""
+"""A synchronous `verify` runs in a worker, is killed at its deadline, and does not block other requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.serving.test_middleware import VERIFY
 
 @pytest.fixture
 async def gym() -> InProcessGym:
-    """With workers that have built the environment already."""
+    """A gym whose workers have already built the environment."""
     gym = InProcessGym()
     environment = gym.add(ComputingEnvironment, "env", factor=3.0, verify_timeout_s=2)
     assert isinstance(environment, ComputingEnvironment)
@@ -31,13 +31,13 @@ async def verify(gym: InProcessGym, **fields: Any) -> ServerReply:
     return await gym.post("env", "/verify", {**VERIFY, **fields})
 
 
-async def test_it_sees_config_and_what_was_set_up_and_runs_elsewhere(gym: InProcessGym) -> None:
+async def test_verify_uses_config_and_setup_and_runs_in_another_process(gym: InProcessGym) -> None:
     scored = await (await verify(gym, mode="score")).json()
     assert (scored["reward"], scored["mode"]) == (6.0, "score")
     assert scored["pid"] != os.getpid()
 
 
-async def test_what_it_raises_arrives_as_it_would_from_here(gym: InProcessGym) -> None:
+async def test_errors_in_the_worker_reach_the_caller(gym: InProcessGym) -> None:
     refused = await (await verify(gym, mode="refuse")).json()
     assert (refused["error"]["type"], refused["error"]["code"]) == ("input", "invalid_row")
     raised = await (await verify(gym, mode="raise")).json()
@@ -48,7 +48,7 @@ async def test_what_it_raises_arrives_as_it_would_from_here(gym: InProcessGym) -
     assert "mode" in invalid.body.decode()
 
 
-async def test_one_that_never_ends_is_killed_and_the_others_finish(gym: InProcessGym) -> None:
+async def test_an_endless_verify_is_killed_and_the_others_finish(gym: InProcessGym) -> None:
     before = default_pool().stats
     replies = await asyncio.gather(*(verify(gym, mode="spin" if n == 3 else "score") for n in range(20)))
     culprits = [n for n, reply in enumerate(replies) if not reply.ok]
@@ -64,7 +64,7 @@ async def test_one_that_never_ends_is_killed_and_the_others_finish(gym: InProces
     )
 
 
-async def test_a_caller_that_goes_away_ends_the_computation(gym: InProcessGym) -> None:
+async def test_a_disconnected_caller_ends_the_computation(gym: InProcessGym) -> None:
     killed = default_pool().stats.killed
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(verify(gym, mode="spin"), 0.1)
@@ -72,12 +72,12 @@ async def test_a_caller_that_goes_away_ends_the_computation(gym: InProcessGym) -
     assert (stats.killed, stats.busy) == (killed + 1, 0)
 
 
-async def test_its_workers_are_in_the_server_s_figures(gym: InProcessGym) -> None:
+async def test_the_server_s_stats_include_its_workers(gym: InProcessGym) -> None:
     await verify(gym, mode="score")
     (workers,) = orjson.loads((await gym.client().get("env", "/_ng/stats")).body)["workers"]
     assert workers["completed"] >= 1
 
 
-def test_one_that_needs_the_session_is_refused_at_the_start() -> None:
+def test_a_synchronous_verify_that_needs_the_session_is_refused_at_the_start() -> None:
     with pytest.raises(ConfigError, match="neither the request nor the sessions"):
         StatefulEnvironment.standalone().setup_webserver()

@@ -1,4 +1,4 @@
-"""Judge models for tests: what they say is scripted, and what they were asked is kept."""
+"""Scripted judge models for tests, which record their questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JUDGE_SERVER = {"type": "responses_api_models", "name": "the_judge"}
 
 
 def response_of(*texts: str) -> dict[str, Any]:
-    """A Response with one assistant message for each text."""
+    """Return a Response with one assistant message per text."""
     output = [
         {
             "type": "message",
@@ -30,7 +30,7 @@ def response_of(*texts: str) -> dict[str, Any]:
 
 
 class ScriptedJudge:
-    """A client whose model server gives these answers, one a call; an exception is raised."""
+    """A client whose model server gives one of these answers per call; exceptions are raised."""
 
     def __init__(self, *answers: str | Exception, delay_s: float = 0.0) -> None:
         self.asked: list[NeMoGymResponseCreateParamsNonStreaming] = []

@@ -49,7 +49,7 @@ REASONING = {"type": "reasoning", "id": "s", "summary": [{"type": "summary_text"
         ([{**message(), "content": [{"type": "refusal", "refusal": "no"}]}], ""),
     ],
 )
-def test_the_last_assistant_message_is_read_from_json_and_from_objects_alike(
+def test_the_last_assistant_message_is_read_from_json_and_from_objects(
     items: list[dict[str, Any]], text: str
 ) -> None:
     assert last_assistant_text(response(*items)) == text
@@ -70,7 +70,7 @@ def test_the_last_assistant_message_is_read_from_json_and_from_objects_alike(
         ("", ""),
     ],
 )
-def test_reasoning_is_no_part_of_the_answer(text: str, visible: str) -> None:
+def test_reasoning_is_not_part_of_the_answer(text: str, visible: str) -> None:
     assert strip_reasoning(text) == visible
     assert final_text(response(message(text))) == visible
 
@@ -98,7 +98,7 @@ def test_the_last_complete_box_counts(text: str, boxed: str | None) -> None:
 
 
 @given(st.recursive(st.text("ab12+ ", max_size=5), lambda inner: st.builds("{{{}}}{}".format, inner, inner)))
-def test_a_box_holds_whatever_balanced_text_is_put_in_it(content: str) -> None:
+def test_a_box_may_hold_any_balanced_text(content: str) -> None:
     assert last_boxed(f"so \\boxed{{{content}}}.") == content.strip()
 
 
@@ -139,7 +139,7 @@ def test_answer_lines(text: str, answer: str | None) -> None:
     assert last_answer_line(text) == answer
 
 
-def test_a_box_beats_a_tag_and_a_tag_a_line() -> None:
+def test_a_box_takes_precedence_over_a_tag_and_a_tag_over_a_line() -> None:
     text = "Answer: 1\n<answer>2</answer>\n\\boxed{3}\nAnswer: 4"
     assert final_answer(text) == ("3", AnswerForm.BOXED)
     assert final_answer(text, [AnswerForm.TAG, AnswerForm.LINE]) == ("2", AnswerForm.TAG)
@@ -158,7 +158,7 @@ def test_a_box_beats_a_tag_and_a_tag_a_line() -> None:
         ("$5", "$5"),
     ],
 )
-def test_math_marks_around_all_of_it_are_taken_off(text: str, plain: str) -> None:
+def test_math_marks_around_the_whole_text_are_removed(text: str, plain: str) -> None:
     assert strip_math_marks(text) == plain
 
 
@@ -196,7 +196,7 @@ READERS: list[Callable[[str], object]] = [
         "and ",
     ],
 )
-def test_every_reader_takes_time_proportional_to_the_text(piece: str) -> None:
+def test_every_extractor_runs_in_linear_time(piece: str) -> None:
     tail = LENGTH // 2
     filling = (piece * LENGTH)[:LENGTH]
     texts = [

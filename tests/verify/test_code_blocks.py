@@ -76,7 +76,7 @@ def test_a_body_or_a_whole_function_completes_the_prompt(code: str) -> None:
     assert area(2) == pytest.approx(12.566, abs=1e-3)
 
 
-def test_a_prompt_without_a_body_can_still_be_executed() -> None:
+def test_a_prompt_without_a_body_becomes_executable() -> None:
     names: dict[str, object] = {}
     exec(runnable("import os\ndef task(x):\n"), names)
     assert callable(names["task"])

@@ -1,4 +1,4 @@
-"""Solutions and their tests: what passes, why others fail, and whose fault is whose."""
+"""Solutions and their tests: passing ones, the reasons of failures, and errors of the tests themselves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_programs_in_many_styles_pass(runner: CodeRunner, source: str) -> 
         ("print(", Reason.DOES_NOT_COMPILE, 0, "SyntaxError: '(' was never closed (<solution>, line 1)"),
         ("int(input()) / 0", Reason.RAISED, 0, "ZeroDivisionError: division by zero"),
         ("print(int(input()) ** 2); exit(2)", Reason.RAISED, 0, "exit status 2"),
-        ("import os; os.abort()", Reason.PROCESS_ENDED, 0, "signal 6 ended it"),
+        ("import os; os.abort()", Reason.PROCESS_ENDED, 0, "ended by signal 6"),
         ("while True: pass", Reason.TIMED_OUT, 0, ""),
         ("print('x' * 200_000)", Reason.OUTPUT_EXCEEDED, 0, ""),
     ],
@@ -71,13 +71,13 @@ async def test_programs_fail_for_a_reason(
     assert (verdict.reason, verdict.tests_passed, verdict.detail) == (reason, passed, detail)
 
 
-async def test_one_input_leaves_nothing_for_the_next(runner: CodeRunner) -> None:
+async def test_runs_for_different_inputs_share_no_state(runner: CodeRunner) -> None:
     source = "import os\nprint('seen' in globals(), len(os.listdir('/proc/self/fd')), int(input()))\nseen = 1"
     cases = [ProgramCase("1", "False 4 1"), ProgramCase("2", "False 4 2")]
     assert (await runner.run_programs(source, cases)).passed
 
 
-async def test_of_several_ways_to_read_an_answer_the_first_that_compiles_counts(runner: CodeRunner) -> None:
+async def test_the_first_candidate_source_that_compiles_is_used(runner: CodeRunner) -> None:
     ways = ["print(", "print(int(input()) ** 2)", "print(0)"]
     assert (await runner.run_programs(ways, SQUARE)).passed
     verdict = await runner.run_programs(["first(", "second)"], SQUARE)
@@ -120,7 +120,7 @@ async def test_functions_are_called_and_compared_as_data(
 
 
 def write_everywhere(line: str) -> str:
-    """Code that writes a line to every file it finds open."""
+    """Return code that writes a line to every open file descriptor."""
     write = f"os.write(fd, {line!r}.encode() + bytes([10]))"
     return f"import os\nfor fd in range(1, 9):\n    try: {write}\n    except OSError: pass"
 
@@ -204,12 +204,12 @@ async def test_tests_call_the_candidate_from_another_sandbox(runner: CodeRunner)
         ),
     ],
 )
-async def test_a_failed_assertion_is_named(runner: CodeRunner, source: str, detail: str) -> None:
+async def test_a_failed_assertion_is_reported(runner: CodeRunner, source: str, detail: str) -> None:
     verdict = await check(runner, source)
     assert (verdict.reason, verdict.detail) == (Reason.TESTS_FAILED, detail)
 
 
-async def test_all_plain_data_reaches_the_tests_as_it_is(runner: CodeRunner) -> None:
+async def test_plain_data_of_every_type_reaches_the_tests_unchanged(runner: CodeRunner) -> None:
     tests = """
 def check(candidate):
     for value in (None, True, 1, 10 ** 40, -0.5, float("inf"), "é\\ud800", b"\\x00\\xff", (1, [2]), {1: {"a": (2,)}},
@@ -221,20 +221,20 @@ def check(candidate):
     assert (verdict.passed, verdict.detail) == (True, "")
 
 
-async def test_helpers_of_the_prompt_are_there_for_the_tests(runner: CodeRunner) -> None:
+async def test_the_tests_can_use_helpers_of_the_prompt(runner: CodeRunner) -> None:
     tests = "def check(candidate):\n    assert add(3, 4) == double(3) + 1"
     context = "def double(x):\n    return 2 * x\ndef add(a, b):\n    '''The stub.'''"
     assert (await check(runner, "def add(a, b): return a + b", tests, context=context)).passed
 
 
-async def test_random_tests_draw_the_same_inputs_every_time(runner: CodeRunner) -> None:
+async def test_random_tests_use_the_same_inputs_every_time(runner: CodeRunner) -> None:
     tests = "import random\ndef check(candidate):\n    assert candidate(random.random()) is None"
     source = "def add(x): raise ValueError(x)"
     details = {(await check(runner, source, tests)).detail for _ in range(2)}
     assert len(details) == 1
 
 
-async def test_the_time_for_tests_is_shared_by_all_calls(runner: CodeRunner) -> None:
+async def test_all_calls_share_the_time_limit_of_the_tests(runner: CodeRunner) -> None:
     tests = "def check(candidate):\n    for _ in range(1_000): candidate()"
     start = time.monotonic()
     verdict = await check(runner, "import time\ndef add(): time.sleep(0.1)", tests, timeout_s=0.5)
@@ -246,11 +246,11 @@ async def test_the_time_for_tests_is_shared_by_all_calls(runner: CodeRunner) -> 
     ("tests", "message"),
     [
         ("def check(candidate:", "cannot be run"),
-        ("def check(candidate):\n    candidate(object())", "builtins.object, which is no plain data"),
-        ("def check(candidate):\n    candidate(lambda: 1)", "builtins.function, which is no plain data"),
+        ("def check(candidate):\n    candidate(object())", "builtins.object, which is not plain data"),
+        ("def check(candidate):\n    candidate(lambda: 1)", "builtins.function, which is not plain data"),
     ],
 )
-async def test_broken_tests_are_the_tasks_fault(runner: CodeRunner, tests: str, message: str) -> None:
+async def test_broken_tests_are_an_error_of_the_task(runner: CodeRunner, tests: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         await check(runner, "def add(x): return x", tests)
 
@@ -296,7 +296,7 @@ async def test_unit_tests_run_beside_the_solution(runner: CodeRunner) -> None:
         ),
     ],
 )
-async def test_a_solution_beside_its_tests_cannot_just_leave_or_claim(
+async def test_a_solution_beside_its_tests_cannot_exit_or_forge_a_verdict(
     runner: CodeRunner, source: str, reason: Reason
 ) -> None:
     assert (await together(runner, source, timeout_s=5)).reason is reason
@@ -309,12 +309,12 @@ async def test_asserts_can_run_beside_the_solution(runner: CodeRunner) -> None:
         assert verdict.passed is passed
 
 
-async def test_unit_tests_that_test_nothing_are_no_pass(runner: CodeRunner) -> None:
+async def test_unit_tests_without_a_test_do_not_pass(runner: CodeRunner) -> None:
     verdict = await runner.check_together("def add(): pass", Checks("x = 1", "add"))
     assert (verdict.reason, verdict.detail) == (Reason.TESTS_FAILED, "AssertionError: no test ran")
 
 
-async def test_no_more_solutions_run_at_a_time_than_allowed() -> None:
+async def test_concurrency_is_limited() -> None:
     runner = CodeRunner(max_concurrency=1)
     sleep = "import time\ndef f():\n    time.sleep(0.3)\n    return 1"
     start = time.monotonic()
@@ -331,7 +331,7 @@ async def test_another_interpreter_brings_its_packages() -> None:
         CodeRunner(python="/nowhere/python")
 
 
-async def test_the_gyms_own_packages_are_not_there(runner: CodeRunner) -> None:
+async def test_solutions_cannot_import_the_packages_of_the_gym(runner: CodeRunner) -> None:
     verdict = await runner.call_function("import pydantic\ndef f(): return 1", "f", [CallCase([], [1])])
     assert verdict.detail == "ModuleNotFoundError: No module named 'pydantic'"
 
@@ -339,10 +339,10 @@ async def test_the_gyms_own_packages_are_not_there(runner: CodeRunner) -> None:
 @pytest.mark.parametrize(
     "tagged", [{"tuple": 1}, {"what": []}, {}, {"set": [[1]]}, {"dict": [[1]]}, {"int": "xyz"}]
 )
-def test_values_that_were_tampered_with_are_refused(tagged: Any) -> None:
+def test_malformed_values_are_refused(tagged: Any) -> None:
     with pytest.raises(SolutionFailed):
         read_value(tagged)
 
 
-def test_an_object_is_dumped_as_its_class_alone() -> None:
+def test_an_object_is_dumped_as_its_class_name() -> None:
     assert dump([object()]) == '[{"opaque":"builtins.object"}]'

@@ -36,7 +36,7 @@ def test_calls_are_read_from_a_response() -> None:
     assert calls_of({}) == []
 
 
-def test_calls_of_datasets_are_read_in_both_forms_and_refused_together() -> None:
+def test_dataset_calls_have_two_forms_and_all_invalid_ones_are_reported() -> None:
     entries: list[dict[str, Any]] = [
         {"name": "f", "arguments": '{"x": 1}'},
         {"name": "f", "arguments": {"x": 1}},
@@ -61,13 +61,13 @@ def test_calls_of_datasets_are_read_in_both_forms_and_refused_together() -> None
         (FunctionCall("f", None), FunctionCall("f", None), False),
     ],
 )
-def test_calls_are_the_same_by_name_and_json(
+def test_calls_are_compared_by_name_and_json_arguments(
     expected: FunctionCall, actual: FunctionCall, is_same: bool
 ) -> None:
     assert is_same_call(expected, actual) is is_same
 
 
-def test_some_arguments_may_be_anything_and_numbers_off() -> None:
+def test_ignored_arguments_and_tolerance() -> None:
     left, right = call("f", a=0.3, id=1), call("f", a=0.1 + 0.2, id=2)
     assert is_same_call(left, right, ignored_arguments=["id"], tolerance=1e-9)
     assert not is_same_call(left, right, ignored_arguments=["id"])
@@ -91,7 +91,7 @@ A, B, C = call("a"), call("b"), call("c")
         ([call("d")], False, [], [A, B, C], [call("d")]),
     ],
 )
-def test_calls_are_matched_in_order_or_without(
+def test_calls_are_matched_with_and_without_order(
     made: list[FunctionCall],
     in_order: bool,
     matched: list[FunctionCall],
@@ -106,13 +106,13 @@ def test_calls_are_matched_in_order_or_without(
     assert found.precision == (len(matched) / len(made) if made else 1.0)
 
 
-def test_nothing_expected_and_nothing_made_agree() -> None:
+def test_no_expected_and_no_actual_calls_match() -> None:
     found = compare_calls([], [])
     assert (found.is_exact, found.recall, found.precision) == (True, 1.0, 1.0)
 
 
-def test_the_longest_choice_in_order_is_found() -> None:
-    """Against brute force, over all sequences of up to four calls of two kinds."""
+def test_the_longest_common_subsequence_is_found() -> None:
+    """Compare with brute force over all sequences of up to four calls of two kinds."""
     kinds = [A, B]
     sequences = [list(made) for length in range(5) for made in itertools.product(kinds, repeat=length)]
     for expected, made in itertools.product(sequences, repeat=2):
@@ -130,6 +130,6 @@ def is_subsequence(chosen: list[FunctionCall], made: list[FunctionCall]) -> bool
     return all(wanted in rest for wanted in chosen)
 
 
-def test_a_call_reads_like_one() -> None:
+def test_the_text_of_a_call() -> None:
     assert str(call("add", a=1, b="x")) == 'add(a=1, b="x")'
-    assert "no JSON object" in str(FunctionCall("add", None))
+    assert "not a JSON object" in str(FunctionCall("add", None))

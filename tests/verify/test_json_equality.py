@@ -34,7 +34,7 @@ class Everything(str):
         (float("inf"), float("inf")),
     ],
 )
-def test_the_same_value(expected: Any, actual: Any) -> None:
+def test_equal_values(expected: Any, actual: Any) -> None:
     assert is_same_json(expected, actual)
     assert is_same_json(actual, expected)
 
@@ -58,12 +58,12 @@ def test_the_same_value(expected: Any, actual: Any) -> None:
         (10**400, 1e308),
     ],
 )
-def test_other_values(expected: Any, actual: Any) -> None:
+def test_different_values(expected: Any, actual: Any) -> None:
     assert not is_same_json(expected, actual)
     assert not is_same_json(actual, expected)
 
 
-def test_a_tolerance_is_for_numbers_that_are_no_integers() -> None:
+def test_the_tolerance_does_not_apply_to_two_integers() -> None:
     assert is_same_json({"a": [0.3]}, {"a": [0.1 + 0.2]}, tolerance=1e-9)
     assert is_same_json(1_000_000.5, 1_000_000.6, tolerance=1e-6)
     assert not is_same_json(1_000_000, 1_000_001, tolerance=1e-3)
@@ -72,11 +72,11 @@ def test_a_tolerance_is_for_numbers_that_are_no_integers() -> None:
 
 @settings(max_examples=50)
 @given(JSON)
-def test_every_value_is_itself(value: Any) -> None:
+def test_every_value_equals_itself(value: Any) -> None:
     assert is_same_json(value, value)
 
 
 @settings(max_examples=50)
 @given(JSON, JSON)
-def test_equality_has_no_direction(left: Any, right: Any) -> None:
+def test_equality_is_symmetric(left: Any, right: Any) -> None:
     assert is_same_json(left, right) == is_same_json(right, left)

@@ -24,14 +24,14 @@ def test_a_value_that_fits_has_no_problems() -> None:
     assert fits_schema(value, ORDER)
 
 
-def test_every_problem_is_named_with_its_place() -> None:
+def test_every_problem_is_reported_with_its_path() -> None:
     problems = schema_problems({"id": "1", "lines": [{}], "extra": 0}, ORDER)
     assert not fits_schema({"id": "1"}, ORDER)
     assert sorted(problem.partition(":")[0] for problem in problems) == ["$", "$.id", "$.lines[0]"]
     assert any("'extra'" in problem for problem in problems)
 
 
-def test_there_is_an_end_to_problems_and_to_each_of_them() -> None:
+def test_the_number_and_length_of_problems_are_limited() -> None:
     problems = schema_problems(["x" * 10_000] * 100, {"items": {"type": "integer"}})
     assert len(problems) == 50
     assert max(map(len, problems)) < 400
@@ -49,7 +49,7 @@ def test_schemas_of_every_form(schema: Any, fits: bool) -> None:
     "schema",
     [{"type": "text"}, {"properties": 3}, {"$ref": "http://127.0.0.1:1/other.json"}, {"pattern": "("}],
 )
-def test_a_schema_that_is_not_valid_is_the_tasks_fault(schema: Any) -> None:
+def test_an_invalid_schema_is_an_error_of_the_task(schema: Any) -> None:
     for check in (schema_problems, fits_schema):
         with pytest.raises(InputError) as caught:
             check({}, schema)

@@ -1,19 +1,15 @@
 import asyncio
-import inspect
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import orjson
 import pytest
-from fastapi import FastAPI, Request
-from fastapi.testclient import TestClient
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from nemo_gym import failures
-from nemo_gym.failures import DeadlineError, EngineError
-from nemo_gym.judge import JudgeError, call_judge, judge_failsafe, reraise_judge_errors
+from nemo_gym.failures import DeadlineError, EngineError, JudgeError
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.server_client import ServerClient
+from nemo_gym.verify.judge_calls import call_judge, reraise_judge_errors
 
 JUDGE_URL = "http://127.0.0.1:9000"
 CONFIG = {"judge": {"responses_api_models": {"any": {"host": "127.0.0.1", "port": 9000}}}}
@@ -23,18 +19,8 @@ class Verdict(BaseModel):
     verdict: str
 
 
-class VerifyRequest(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    response: dict[str, Any]
-
-
-class VerifyResponse(VerifyRequest):
-    reward: float
-
-
 def client_of(status: int, body: bytes) -> ServerClient:
-    """A client in whose gym the server `judge` gives one answer."""
+    """Return a client of a gym whose server `judge` gives one answer."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": status, "headers": []})
@@ -49,19 +35,16 @@ async def ask(client: Any) -> Verdict:
     )
 
 
-# --- Calling
-
-
 async def test_a_verdict_is_parsed() -> None:
     assert (await ask(client_of(200, b'{"verdict": "CORRECT"}'))).verdict == "CORRECT"
 
 
-async def test_an_error_answer_is_reported_as_such_and_not_as_an_unreadable_verdict() -> None:
+async def test_an_error_status_is_reported_as_a_failed_call() -> None:
     with pytest.raises(JudgeError, match=r"401.*invalid key"):
         await ask(client_of(401, b'{"error": {"message": "invalid key"}}'))
 
 
-async def test_the_root_cause_behind_the_judge_s_server_is_kept() -> None:
+async def test_the_root_cause_reported_by_the_judge_server_is_kept() -> None:
     cause = EngineError("the engine is loading", code="busy", retryable=False, remedy="Wait.", peer="vllm")
     with pytest.raises(JudgeError) as raised:
         await ask(client_of(500, orjson.dumps(cause.failure.to_wire())))
@@ -82,7 +65,7 @@ async def test_an_answer_of_another_shape_is_a_judge_failure(body: bytes) -> Non
         await ask(client_of(200, body))
 
 
-async def test_environments_test_with_a_client_of_their_own() -> None:
+async def test_environments_can_test_with_a_mock_client() -> None:
     answer = MagicMock(ok=True, status=200)
     answer.read = AsyncMock(return_value=b'{"verdict": "YES"}')
     client = MagicMock(spec=ServerClient)
@@ -95,7 +78,7 @@ async def raising(error: BaseException) -> None:
     raise error
 
 
-async def test_whatever_a_judge_call_raises_becomes_a_judge_error() -> None:
+async def test_every_error_of_a_judge_call_becomes_a_judge_error() -> None:
     with pytest.raises(JudgeError, match="RuntimeError: judge timeout"):
         await reraise_judge_errors(raising(RuntimeError("judge timeout")))
     given = JudgeError("no score")
@@ -105,67 +88,11 @@ async def test_whatever_a_judge_call_raises_becomes_a_judge_error() -> None:
 
 
 @pytest.mark.parametrize("error", [DeadlineError("late", code="rollout_deadline"), asyncio.CancelledError()])
-async def test_the_rollout_s_end_is_not_the_judge_s_fault(error: BaseException) -> None:
+async def test_the_end_of_a_rollout_is_not_a_judge_failure(error: BaseException) -> None:
     with pytest.raises(type(error)):
         await reraise_judge_errors(raising(error))
 
 
-# --- Failing safe
-
-
-def test_a_message_is_enough_to_raise_it() -> None:
+def test_a_judge_error_needs_only_a_message() -> None:
     error = JudgeError("no score")
-    assert JudgeError is failures.JudgeError
     assert (str(error), error.failure.retryable) == ("no score", True)
-
-
-async def test_a_verify_that_succeeds_is_left_alone() -> None:
-    async def verify(body: VerifyRequest) -> VerifyResponse:
-        return VerifyResponse(response=body.response, reward=1.0)
-
-    answer = await judge_failsafe(verify)(VerifyRequest(response={}))
-    assert isinstance(answer, VerifyResponse)
-    assert answer.reward == 1.0
-
-
-@pytest.mark.parametrize("by_keyword", [False, True])
-async def test_a_judge_error_becomes_a_row_that_says_so(by_keyword: bool) -> None:
-    async def verify(body: VerifyRequest) -> VerifyResponse:
-        raise JudgeError("judge offline " + "x" * 3000)
-
-    request = VerifyRequest.model_validate({"response": {"final": "answer"}, "task": 3, "mask_sample": False})
-    failsafe = judge_failsafe(verify)
-    answer: Any = await (failsafe(body=request) if by_keyword else failsafe(request))
-    row = orjson.loads(answer.body)
-    assert row["response"] == {"final": "answer"}
-    assert (row["task"], row["reward"], row["mask_sample"]) == (3, 0.0, True)
-    assert row["_ng_failure_class"] == row["failure_kind"] == "judge_failed"
-    assert row["_ng_failure_judge_error"].startswith("judge offline")
-    assert len(row["_ng_failure_judge_error"]) == 2000
-    assert request.model_dump() == {"response": {"final": "answer"}, "task": 3, "mask_sample": False}
-
-
-async def test_other_errors_are_not_the_judge_s() -> None:
-    async def verify(body: VerifyRequest) -> VerifyResponse:
-        raise KeyError("prompt")
-
-    with pytest.raises(KeyError):
-        await judge_failsafe(verify)(VerifyRequest(response={}))
-
-
-def test_a_wrapped_method_is_served_with_its_own_parameters() -> None:
-    class Server:
-        async def verify(self, request: Request, body: VerifyRequest) -> VerifyResponse:
-            if body.response["answer"] == request.headers["x-expected"]:
-                return VerifyResponse(response=body.response, reward=1.0)
-            raise failures.JudgeError("judge offline", code="other")
-
-    wrapped = judge_failsafe(Server().verify)
-    assert list(inspect.signature(wrapped).parameters) == ["request", "body"]
-    app = FastAPI()
-    app.post("/verify")(wrapped)
-    client = TestClient(app, headers={"x-expected": "4"})
-    assert client.post("/verify", json={"response": {"answer": "4"}}).json()["reward"] == 1.0
-    failed = client.post("/verify", json={"response": {"answer": "5"}})
-    assert failed.status_code == 200
-    assert failed.json()["_ng_failure_judge_error"] == "judge offline"

@@ -25,7 +25,7 @@ from nemo_gym.verify.matching import (
         ("", "x", False),
     ],
 )
-def test_texts_are_compared_beyond_case_width_and_punctuation(left: str, right: str, is_same: bool) -> None:
+def test_texts_are_compared_without_case_width_and_punctuation(left: str, right: str, is_same: bool) -> None:
     assert is_same_text(left, right) is is_same
 
 
@@ -34,7 +34,7 @@ def test_words_are_compared_without_articles_and_punctuation() -> None:
 
 
 @given(st.text())
-def test_normalising_twice_changes_nothing(text: str) -> None:
+def test_normalization_is_idempotent(text: str) -> None:
     once = normalize(text)
     assert normalize(once) == once
 
@@ -45,12 +45,12 @@ def test_sequences_keep_order_and_length() -> None:
     assert not is_same_sequence(["a"], ["a", "a"])
 
 
-def test_sets_don_t() -> None:
+def test_sets_ignore_order_and_repetitions() -> None:
     assert is_same_set(["a", "b"], ["B", "A", "a"])
     assert not is_same_set(["a", "b"], ["a"])
 
 
-def test_overlap_counts_what_is_shared() -> None:
+def test_overlap_counts_shared_members() -> None:
     found = overlap(["a", "b", "c", "d"], ["A", "b", "x"])
     assert (found.precision, found.recall) == (2 / 3, 2 / 4)
     assert found.f1 == pytest.approx(4 / 7)

@@ -52,7 +52,7 @@ def test_numbers_are_read_exactly(text: str, value: Fraction, unit: str) -> None
     ["", "x", "3x", "3 x", "3 xy", "2 pi", "3 or 4", "3, 4", "1,23", "--5", "1/0", "3 squared", "5 not 6", "7 half",
      "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3"],
 )  # fmt: skip
-def test_what_is_not_one_number_is_none(text: str) -> None:
+def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:
     assert read_quantity(text) is None
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_one_number_is_none(text: str) -> None:
         ("5", "-5", False),
     ],
 )
-def test_quantities_are_compared_exactly_except_for_cut_decimals(
+def test_quantities_are_compared_exactly_except_for_rounded_decimals(
     expected: str, answer: str, is_same: bool
 ) -> None:
     wanted, given_answer = read_quantity(expected), read_quantity(answer)

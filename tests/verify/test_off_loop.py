@@ -10,7 +10,7 @@ from nemo_gym.verify.off_loop import OffLoopFunction, off_loop
 
 @off_loop(timeout_s=60)
 def where(*, extra: int) -> tuple[int, int]:
-    """Where it runs."""
+    """Return the id of the process that runs this function."""
     return os.getpid(), extra
 
 
@@ -20,18 +20,18 @@ def forever() -> None:
         pass
 
 
-async def test_a_decorated_function_runs_elsewhere_and_takes_keywords() -> None:
+async def test_a_decorated_function_runs_in_a_worker_and_takes_keywords() -> None:
     pid, extra = await where(extra=7)
     assert pid != os.getpid()
     assert extra == 7
 
 
-def test_the_function_itself_stays_at_hand() -> None:
+def test_the_undecorated_function_stays_available() -> None:
     assert where.off_loop_function(extra=1) == (os.getpid(), 1)
     assert (where.__doc__, cast(object, where).__class__) == ("Where it runs.", OffLoopFunction)
 
 
-async def test_the_event_loop_goes_on_while_it_runs_into_its_deadline() -> None:
+async def test_the_event_loop_is_not_blocked_until_the_deadline() -> None:
     ticks = 0
 
     async def tick() -> None:

@@ -22,24 +22,24 @@ def test_components_are_weighted_and_summed() -> None:
 
 @settings(max_examples=50)
 @given(SCORES)
-def test_the_reward_is_exactly_the_sum_that_a_trainer_takes(scores: dict[str, float]) -> None:
+def test_the_reward_is_exactly_the_sum_in_component_order(scores: dict[str, float]) -> None:
     for scored in (sum_rewards(scores), weighted_mean(scores)):
         assert scored.reward == sum(scored.reward_components.values())
 
 
-def test_a_mean_is_1_when_every_score_is() -> None:
+def test_the_mean_is_1_when_every_score_is_1() -> None:
     assert weighted_mean({"a": 1, "b": 1, "c": 1}, {"a": 7}).reward == pytest.approx(1.0)
     assert weighted_mean({"a": 1, "b": 0}, {"a": 3}).reward == 0.75
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_refused(value: float) -> None:
+def test_a_component_that_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(VerifierError, match="broken=") as caught:
         sum_rewards({"fine": 1.0, "broken": value})
     assert caught.value.failure.code == "reward_not_finite"
 
 
-def test_misspelt_weights_and_none_at_all_are_refused() -> None:
+def test_unknown_weights_and_a_sum_of_zero_are_refused() -> None:
     for mix in (sum_rewards, weighted_mean):
         with pytest.raises(VerifierError, match="formatt"):
             mix({"format": 1.0}, {"formatt": 2.0})

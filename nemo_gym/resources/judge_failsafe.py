@@ -1,0 +1,64 @@
+"""A failed judge in `verify` becomes a row that is marked as failed, which the collector may attempt again."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+import orjson
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from nemo_gym.failures import JUDGE_FAILED, JudgeError
+
+_LONGEST_ERROR = 2000
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
+
+
+def judge_failsafe(
+    verify: Callable[Params, Awaitable[ResultT]],
+) -> Callable[Params, Awaitable[ResultT | Response]]:
+    """Wrap `verify` so that it answers a `JudgeError` with a row that is marked as failed.
+
+    The row is the request with `reward: 0.0`, `_ng_failure_class: "judge_failed"` and the judge's error. It keeps its
+    `response`, so that it can be judged again without another rollout. `mask_sample`, `failure_kind` and
+    `failure_reason` exclude the row for trainers that read it directly.
+    """
+    signature = inspect.signature(verify)
+
+    @functools.wraps(verify)
+    async def verify_or_report(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | Response:
+        try:
+            return await verify(*args, **kwargs)
+        except JudgeError as error:
+            given = signature.bind(*args, **kwargs).arguments
+            row = _request_row(given.values())
+            if row is None:
+                raise
+            return Response(orjson.dumps(row | _marks_of(error)), media_type="application/json")
+
+    return verify_or_report
+
+
+def _request_row(arguments: Any) -> dict[str, Any] | None:
+    """Return the verify request among the arguments, the model with a `response`, as JSON."""
+    for argument in arguments:
+        if isinstance(argument, BaseModel) and hasattr(argument, "response"):
+            return argument.model_dump(mode="json", by_alias=True)
+    return None
+
+
+def _marks_of(error: JudgeError) -> dict[str, Any]:
+    reason = error.failure.message[:_LONGEST_ERROR]
+    return {
+        "reward": 0.0,
+        "_ng_failure_class": JUDGE_FAILED,
+        "_ng_failure_judge_error": reason,
+        "mask_sample": True,
+        "failure_kind": JUDGE_FAILED,
+        "failure_reason": reason,
+    }
