@@ -1,4 +1,4 @@
-"""Blackjack, step by step: the model hits or stands until the hand is over."""
+"""Blackjack as a step-style environment: the model hits or stands until the hand is over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHOICES = "Hit or stand? End your answer with <action>...</action>."
 
 
 class BlackjackTask(BaseModel):
-    """The fields of a task row; both decide the cards, the seed before the index."""
+    """The fields of a task row. The seed determines the cards; without one, the task index does."""
 
     seed: int | str | None = None
     task_index: int | None = Field(default=None, alias="_ng_task_index")
@@ -47,7 +47,7 @@ class BlackjackServer(GymnasiumServer):
 
 
 def table_of(game: Game) -> str:
-    """What the player sees: their own hand and the dealer's first card."""
+    """Return the observation: the player's hand and the dealer's first card."""
     hand = f"Your hand: {', '.join(game.player)} (worth {value_of(game.player)})."
     return f"{hand}\nThe dealer shows: {game.dealer[0]}.\n{_CHOICES}"
 

@@ -1,4 +1,4 @@
-"""One hand of blackjack against the dealer, dealt from an endless deck. The seed decides every card."""
+"""One hand of blackjack against the dealer, from an endless deck. The seed determines every card."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST = 21
 
 
 def value_of(hand: Sequence[str]) -> int:
-    """The value of a hand: faces are 10, an ace is 11 where that is no bust, else 1."""
+    """Return the value of a hand: faces are 10, an ace is 11 unless that busts the hand, else 1."""
     total = sum(1 if rank == "A" else 10 if rank in ("J", "Q", "K") else int(rank) for rank in hand)
     return total + 10 if "A" in hand and total + 10 <= _MOST else total
 
 
 @dataclass(slots=True)
 class Game:
-    """A hand being played: the player draws first, then the dealer, who draws up to 17."""
+    """The state of a hand: the player draws first, then the dealer, who draws up to 17."""
 
     seed: int | str | None = None
     player: list[str] = field(default_factory=list)
@@ -36,12 +36,12 @@ class Game:
         return self._deck.choice(RANKS)
 
     def hit(self) -> bool:
-        """Take a card; whether that was one too many."""
+        """Draw a card for the player and return whether the hand is bust."""
         self.player.append(self._draw())
         return value_of(self.player) > _MOST
 
     def stand(self) -> float:
-        """Have the dealer play: 1 for a win, 0 for a draw, -1 for a loss."""
+        """Play the dealer's hand and return 1 for a win, 0 for a draw, -1 for a loss."""
         while value_of(self.dealer) < _DEALER_STANDS_AT:
             self.dealer.append(self._draw())
         mine, theirs = value_of(self.player), value_of(self.dealer)
@@ -49,14 +49,14 @@ class Game:
 
 
 class BestPlay(NamedTuple):
-    """The best that can come of a hand, and the hits before standing that bring it about."""
+    """The best reward of a hand and the number of hits before standing."""
 
     reward: float
     hits: int
 
 
 def best_play(seed: int | str) -> BestPlay:
-    """What a player who knew the deck would do."""
+    """Return the best play of a player with full knowledge of the deck."""
     best = BestPlay(-1.0, 0)
     hits = 0
     while True:

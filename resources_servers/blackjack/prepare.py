@@ -1,4 +1,4 @@
-"""Makes tasks: hands that can be won, by their seeds."""
+"""Generate tasks: the seeds of winnable hands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTRUCTIONS = (
 
 
 def winnable_seeds(first: int = 0) -> Iterator[int]:
-    """The seeds of the hands that some line of play wins."""
+    """Yield the seeds of the hands that can be won."""
     return (seed for seed in count(first) if best_play(seed).reward == 1.0)
 
 

@@ -23,15 +23,15 @@ from resources_servers.calendar.scheduling import Event, ExpectedEvent, Time, mi
 
 
 class Verdict(StrEnum):
-    """What became of an answer; only `PASS` is rewarded."""
+    """The verdict on an answer; only `PASS` is rewarded."""
 
     PASS = "pass"
     NO_ANSWER = "no_answer"
     NO_CALENDAR = "no_calendar"
-    """There is no JSON list of objects in it."""
+    """The answer has no JSON list of objects."""
     MALFORMED_EVENT = "malformed_event"
     WRONG_EVENTS = "wrong_events"
-    """Events are missing, made up or listed twice."""
+    """Events are missing, invented or listed twice."""
     CONFLICT = "conflict"
     CONSTRAINT_VIOLATED = "constraint_violated"
 
@@ -42,7 +42,7 @@ class CalendarResourcesServerConfig(BaseResourcesServerConfig):
 
 class CalendarRunRequest(BaseRunRequest):
     exp_cal_state: dict[str, ExpectedEvent]
-    """What the conversation has asked for so far, by event id; empty where it was about something else."""
+    """The events requested so far, by event id; empty when the conversation has requested none."""
 
 
 class CalendarVerifyRequest(CalendarRunRequest, BaseVerifyRequest):
@@ -52,7 +52,7 @@ class CalendarVerifyRequest(CalendarRunRequest, BaseVerifyRequest):
 class CalendarVerifyResponse(CalendarVerifyRequest, BaseVerifyResponse):
     reason: Verdict
     detail: str
-    """What is wrong, for people to read; empty where nothing is."""
+    """A readable description of the error; empty for `PASS`."""
 
 
 class CalendarResourcesServer(SimpleResourcesServer):
@@ -69,7 +69,7 @@ class CalendarResourcesServer(SimpleResourcesServer):
 
 
 class AnsweredEvent(BaseModel):
-    """An event as an answer has to write it."""
+    """The required form of an event in an answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -83,7 +83,7 @@ _EVENTS = TypeAdapter(list[AnsweredEvent])
 
 
 def grade(answer: str, expected: Mapping[int, ExpectedEvent]) -> tuple[Verdict, str]:
-    """The verdict on an answer, and what is wrong with it."""
+    """Return the verdict on an answer and a description of its error."""
     if not answer:
         return Verdict.NO_ANSWER, "the answer is empty"
     listed = last_list_of_objects(answer)
@@ -122,12 +122,11 @@ def _compare(events: list[Event], expected: Mapping[int, ExpectedEvent]) -> tupl
 _LIST_START = re.compile(r"\[\s*(?=[{\]])")
 _DECODER = json.JSONDecoder()
 _MOST_LISTS = 100
-"""How many places, from the end, are tried: a text of nothing but brackets has one list at every character."""
+"""Maximum number of candidate lists, from the end: a text of brackets has one at every character."""
 
 
 def last_list_of_objects(text: str) -> list[Any] | None:
-    """The last JSON list in the text that holds objects and nothing else; where all lists are empty, an empty one;
-    None where there is none."""
+    """Return the last JSON list of objects in the text; an empty list when all lists are empty; None without a list."""
     is_any_empty = False
     starts = [match.start() for match in _LIST_START.finditer(text)]
     for start in reversed(starts[-_MOST_LISTS:]):

@@ -1,6 +1,6 @@
-"""Makes tasks: conversations in which a user adds events and constraints, cut off where the assistant is to answer.
+"""Generate tasks: conversations in which a user adds events and constraints, up to the assistant's next turn.
 
-The events are laid out first and the constraints drawn around them, so that every calendar asked for exists.
+The events are placed first and the constraints are derived from them, so that every task has a solution.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ CHATTING = (
 
 
 def clock(minutes: int) -> str:
-    """A time as people write it: "10am", "2:15pm"."""
+    """Return a time in 12-hour form: "10am", "2:15pm"."""
     hour, minute = divmod(minutes, 60)
     return f"{(hour - 1) % 12 + 1}{f':{minute:02}' if minute else ''}{'am' if hour < 12 else 'pm'}"
 
 
 def lay_out(rng: random.Random) -> list[tuple[int, int]]:
-    """Start and duration of events that don't overlap, within the day."""
+    """Return start and duration of events that do not overlap, within the day."""
     events: list[tuple[int, int]] = []
     start = DAY_START
     while True:
@@ -68,7 +68,7 @@ def lay_out(rng: random.Random) -> list[tuple[int, int]]:
 
 
 def constrain(start: int, duration: int, rng: random.Random) -> tuple[str, list[int]]:
-    """A constraint that an event meets: its kind and its times."""
+    """Return a constraint that the event meets: its kind and its times."""
     slack = rng.choice((0, GRID, 3 * GRID))
     first, last = max(start - slack, DAY_START), min(start + duration + slack, DAY_END)
     kind = rng.choice(tuple(CONSTRAINING))
@@ -76,7 +76,7 @@ def constrain(start: int, duration: int, rng: random.Random) -> tuple[str, list[
 
 
 class Turn(NamedTuple):
-    """What the user says, and the event that it is about with the constraint that it then has."""
+    """A user message, its event, and the event's constraint from then on."""
 
     said: str
     event: int | None = None
@@ -127,7 +127,7 @@ def _row(index: int, turns: list[Turn], layout: list[tuple[int, int]], names: li
 
 
 def calendar(starts: dict[int, int], expected: dict[int, ExpectedEvent], names: list[str]) -> str:
-    """A calendar as an answer shows it."""
+    """Return a calendar in the form of an answer."""
     return json.dumps(
         [
             {

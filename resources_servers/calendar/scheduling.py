@@ -1,4 +1,4 @@
-"""Calendars of one day: what a task expects of each event, what an answer makes of it, and how to meet it all.
+"""Calendars of one day: expected events, events of an answer, and a scheduler that meets every constraint.
 
 Times are minutes since midnight. An event occupies `[start, start + duration)`.
 """
@@ -19,7 +19,7 @@ _TIME = re.compile(r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?
 
 
 def minutes_of(text: str) -> int:
-    """Minutes since midnight of "14:30", "2:30pm" or "2pm". Raises ValueError for anything else."""
+    """Parse "14:30", "2:30pm" or "2pm" to minutes since midnight. Raises ValueError for other texts."""
     match = _TIME.fullmatch(text.strip())
     if match is None or not (match["minute"] or match["half"]):
         raise ValueError(f"{text!r} is no time of day")
@@ -30,7 +30,7 @@ def minutes_of(text: str) -> int:
 
 
 class Window(NamedTuple):
-    """Where an event may lie: it starts within `[earliest, latest]` and ends by `end`."""
+    """The allowed time of an event: it starts within `[earliest, latest]` and ends by `end`."""
 
     earliest: int
     latest: int
@@ -45,8 +45,8 @@ _TIMES_OF_KIND = {"before": 1, "after": 1, "at": 1, "between": 2}
 
 
 def window_of(constraint: str | None) -> Window:
-    """What a constraint allows: "before 1pm" ends by then, "after 2pm" starts then or later, "at 11:15am" starts
-    exactly then, "between 10am and noon" does both. Raises ValueError for words that it doesn't know."""
+    """Parse a constraint: "before 1pm" ends by then, "after 2pm" starts then or later, "at 11:15am" starts exactly
+    then, "between 10am and 12pm" combines both. Raises ValueError for other texts."""
     if constraint is None:
         return Window(0, _MIDNIGHT, _MIDNIGHT)
     kind, _, rest = constraint.strip().partition(" ")
@@ -70,7 +70,7 @@ Time = Annotated[str, AfterValidator(_checked_time)]
 
 
 class ExpectedEvent(BaseModel):
-    """What a task row says of one event."""
+    """One event of a task row."""
 
     event_id: int
     duration: int = Field(gt=0)
@@ -102,7 +102,7 @@ class Event(NamedTuple):
 
 
 def overlapping(events: Sequence[Event]) -> tuple[int, int] | None:
-    """The ids of two events that overlap; None where none do."""
+    """Return the ids of two events that overlap; None when there are none."""
     in_order = sorted(events, key=lambda event: event.start)
     for earlier, later in pairwise(in_order):
         if later.start < earlier.start + earlier.duration:
@@ -113,9 +113,9 @@ def overlapping(events: Sequence[Event]) -> tuple[int, int] | None:
 def schedule(
     expected: Sequence[ExpectedEvent], taken: Mapping[int, int] | None = None
 ) -> dict[int, int] | None:
-    """A start for every event, by id, that meets everything; None where there is none on the grid.
+    """Return a start for every event, by id, that meets all constraints; None when the grid has none.
 
-    Starts in `taken` are tried first, so that a calendar isn't turned over for one new event.
+    Starts in `taken` are tried first, so that a new event moves as few others as possible.
     """
     wanted = taken or {}
     in_order = sorted(expected, key=lambda event: sum(1 for _ in _starts(event)))

@@ -36,23 +36,23 @@ class CompCodingResourcesServerConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     num_processes: PositiveInt | None = None
-    """Solutions that run at the same time; one a core unless given."""
+    """Number of solutions that run concurrently; by default one per core."""
     unit_test_timeout_secs: PositiveFloat = 10.0
-    """Seconds for each input or call; for tests that are code, for all of them together."""
+    """Seconds for each input or call; for test code, for all tests together."""
     require_sandbox: bool = False
     """Whether to refuse to start on a machine without bubblewrap."""
     python_executable: str | None = None
-    """The interpreter that runs solutions, for those that need packages; the gym's own has none for them."""
+    """The interpreter for solutions that need packages; the default one offers the standard library only."""
     problems_fpath: str | None = None
-    """A JSONL file of problems, for rows that hold nothing but a `task_id`."""
+    """A JSONL file of problems, for rows that hold only a `task_id`."""
     memory_mib: PositiveInt = 1024
     max_processes: PositiveInt = 64
     """Processes and threads of one solution."""
     max_output_mib: PositiveInt = 4
     float_tolerance: float = Field(default=1e-6, ge=0)
-    """How far numbers that aren't integers may be off, absolutely or relatively."""
+    """Allowed difference of numbers that are not integers, absolute or relative."""
     debug: bool = False
-    """Accepted and without effect: every verdict says why."""
+    """Accepted without effect: every verdict includes its reason."""
 
 
 class CompCodingRunRequest(BaseRunRequest):
@@ -66,14 +66,14 @@ class CompCodingVerifyRequest(CompCodingRunRequest, BaseVerifyRequest):
 class CompCodingVerifyResponse(BaseVerifyResponse):
     verifier_metadata: dict[str, Any] | None
     extracted_model_code: str | None
-    """The code in the answer; null where there is none."""
+    """The code in the answer; null when there is none."""
     failure_reason: str | None
-    """Why the reward is 0: `no_code`, or a `Reason` of `nemo_gym.verify._code_protocol`. Null where it is 1."""
+    """The reason for a reward of 0: `no_code`, or a `Reason` of `nemo_gym.verify.code_execution`; else null."""
     failure_detail: str | None
     tests_passed: int
     """Tests passed before the first that failed; test code counts as one."""
     isolation: IsolationKind | None
-    """How the code was confined; null where none was run."""
+    """The isolation of the code; null when none was run."""
     unit_tests_time_taken: float | None
     difficulty: str | None
 
@@ -129,7 +129,7 @@ class CompCodingResourcesServer(SimpleResourcesServer):
         )
 
     async def run_tests(self, task: Task, code: str) -> CodeVerdict:
-        """What becomes of `code` in the tests of `task`. Raises GymError where nobody can tell."""
+        """Run `code` against the tests of `task`. Raises GymError when there is no verdict."""
         timeout_s = self.config.unit_test_timeout_secs
         match task:
             case ProgramTask(cases):
@@ -154,7 +154,7 @@ class CompCodingResourcesServer(SimpleResourcesServer):
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:
-    """The scores that metrics are computed of."""
+    """Return the scores for the metrics."""
     return {
         "accuracy": row["reward"],
         "no_code": float(row.get("failure_reason") == NO_CODE),

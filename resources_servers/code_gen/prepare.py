@@ -1,4 +1,4 @@
-"""Converts HumanEval rows (`task_id`, `prompt`, `entry_point`, `test`) to task rows.
+"""Convert HumanEval rows (`task_id`, `prompt`, `entry_point`, `test`) to task rows.
 
 python prepare.py --input HumanEval.jsonl --output data/humaneval.jsonl
 
@@ -23,7 +23,7 @@ NEEDED = ("task_id", "prompt", "entry_point", "test")
 
 
 def task_row(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The task row of one HumanEval row. Raises ValueError that names the fields it lacks."""
+    """Return the task row of one HumanEval row. Raises ValueError that lists the missing fields."""
     missing = [name for name in NEEDED if not isinstance(problem.get(name), str)]
     if missing:
         raise ValueError(f"missing: {', '.join(missing)}")

@@ -1,9 +1,9 @@
-"""Whether this machine tells right solutions from wrong ones: every HumanEval task, solved in three ways.
+"""Check that this machine scores right and wrong solutions correctly: every HumanEval task with three solutions.
 
 python resources_servers/code_gen/selftest.py --input HumanEval.jsonl
 
-The canonical solutions must score 1; each without its body, and each returning None, must score 0. Exits with 1
-where one doesn't.
+The canonical solutions must score 1. Solutions without a body, and solutions that return None, must score 0. The exit
+code is 1 when a score differs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BODIES: Mapping[str, tuple[str | None, float]] = {
     "without a body": ("    pass\n", 0.0),
     "returning None": ("    return None\n", 0.0),
 }
-"""What each task is solved with (None: its canonical solution), and the reward that this must have."""
+"""The body of each kind of solution (None for the canonical one) and its expected reward."""
 
 
 class Scored(NamedTuple):
@@ -42,7 +42,7 @@ class Scored(NamedTuple):
 
 
 async def score_all(server: CompCodingResourcesServer, problems: Sequence[Mapping[str, Any]]) -> list[Scored]:
-    """Score every problem in every way, through the server's own `verify`."""
+    """Score every kind of solution of every problem with the server's `verify`."""
 
     async def score(problem: Mapping[str, Any], way: str) -> Scored:
         body = BODIES[way][0] or problem["canonical_solution"]
@@ -55,7 +55,7 @@ async def score_all(server: CompCodingResourcesServer, problems: Sequence[Mappin
 
 
 def response_of(text: str) -> dict[str, Any]:
-    """A Response whose only message says `text`."""
+    """Return a Response with one message that holds `text`."""
     part = {"type": "output_text", "text": text, "annotations": []}
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
     answer = {"id": "r", "created_at": 0, "model": "m", "object": "response", "output": [message]}
@@ -79,7 +79,7 @@ def main() -> None:
     sys.stdout.write(f"{len(results)} solutions in {seconds:.1f} s\n")
     wrong = [scored for scored in results if not scored.is_right]
     for scored in wrong:
-        sys.stdout.write(f"not as it must be: {scored}\n")
+        sys.stdout.write(f"wrong score: {scored}\n")
     sys.exit(bool(wrong))
 
 

@@ -1,6 +1,6 @@
-"""What `verifier_metadata` says of a coding task, read once and checked.
+"""Parse and validate the `verifier_metadata` of a coding task.
 
-The rows of several benchmarks are read as they are:
+Rows of several benchmarks are accepted unchanged:
 
     LiveCodeBench, TACO, APPS    unit_tests: {inputs, outputs[, fn_name]}, also packed by zlib and base64
     HumanEval, EvalPlus          prompt, entry_point, test (a function `check(candidate)`)
@@ -44,13 +44,13 @@ class FunctionTask:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTask:
-    """A function that test code looks at."""
+    """A function that is checked by test code."""
 
     prompt: str
     """The beginning of the function, which the answer completes or repeats."""
     code: Checks
     style: CheckStyle | None
-    """How the tests are written that share the solution's interpreter; None where they run apart from it."""
+    """The form of tests that share the solution's interpreter; None when they run in another sandbox."""
 
 
 Task: TypeAlias = ProgramTask | FunctionTask | CheckedTask
@@ -74,15 +74,15 @@ class CodeTests(BaseModel):
     prompt: str | None = None
     code_prompt: str | None = None
     in_process: bool = False
-    """Whether the tests share the solution's interpreter. Those with unittest classes always do."""
+    """Whether the tests share the solution's interpreter. Tests with unittest classes always do."""
 
 
 Problems: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Problems by `task_id`, for rows that name nothing else."""
+"""Problems by `task_id`, for rows that hold nothing else."""
 
 
 def load_problems(path: Path) -> dict[str, dict[str, Any]]:
-    """The problems of a JSONL file by their `task_id`. Raises ConfigError that names the line of a bad one."""
+    """Read the problems of a JSONL file by `task_id`. Raises ConfigError that names the invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -102,7 +102,7 @@ def load_problems(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_task(metadata: Mapping[str, Any] | None, problems: Problems) -> Task:
-    """The task that `verifier_metadata` describes. Raises InputError that names what is missing or wrong."""
+    """Parse the task in `verifier_metadata`. Raises InputError that names the missing or invalid fields."""
     metadata = metadata or {}
     try:
         if metadata.get("unit_tests") is not None:
@@ -145,11 +145,11 @@ def _read_unit_tests(tests: UnitTests) -> Task:
 
 
 def _text(value: Any) -> str:
-    """A program's input or output; some benchmarks keep its lines in a list."""
+    """Return a program's input or output as text; some benchmarks store its lines in a list."""
     if isinstance(value, list):
         return "\n".join(map(str, value))
     if not isinstance(value, str):
-        raise ValueError(f"an input or output of a program is {value!r:.80}, no text")
+        raise ValueError(f"an input or output of a program is {value!r:.80}, not text")
     return value
 
 
@@ -159,7 +159,7 @@ def _call_case(given: Any, wanted: Any) -> CallCase:
         return CallCase(arguments, [json.loads(wanted) if isinstance(wanted, str) else wanted])
     if not isinstance(given, list):
         raise ValueError(f"an input of a function is {given!r:.80}, neither text nor a list of arguments")
-    # APPS wraps the returned value in a list, except where it doesn't.
+    # APPS wraps the returned value in a list, but not in every row.
     return CallCase(given, [wanted, wanted[0]] if isinstance(wanted, list) and len(wanted) == 1 else [wanted])
 
 

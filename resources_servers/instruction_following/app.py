@@ -22,16 +22,16 @@ from resources_servers.instruction_following.instructions.evaluation import eval
 
 
 class GradingMode(StrEnum):
-    """How the verdicts on the instructions become one score."""
+    """The combination of the verdicts on the instructions to one score."""
 
     BINARY = "binary"
-    """1 for all of them, else 0."""
+    """1 if all instructions are followed, else 0."""
     FRACTION = "fraction"
-    """The share of them."""
+    """The fraction of followed instructions."""
 
 
 class Evaluation(StrEnum):
-    """Which verdict counts; see `resources_servers.instruction_following.instructions.evaluation`."""
+    """The verdict that counts; see `resources_servers.instruction_following.instructions.evaluation`."""
 
     STRICT = "strict"
     LOOSE = "loose"
@@ -41,24 +41,24 @@ class InstructionFollowingConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     evaluation: Evaluation = Evaluation.STRICT
-    """What the reward is of; both are reported."""
+    """The verdict that the reward is based on; both are reported."""
     checking_timeout_s: float = Field(default=10.0, gt=0)
-    """How long the checks of one answer may take; longer is a failure of the attempt, not a reward."""
+    """Seconds that the checks of one answer may take; beyond them the attempt fails without a reward."""
 
 
 class InstructionFollowingRunRequest(BaseRunRequest):  # type: ignore[no-redef]  # a field is called kwargs
     id: int | str | None = None
     instruction_id_list: list[str]
     kwargs: list[dict[str, Any] | None]
-    """The parameters of each instruction; nulls among them are not given."""
+    """The parameters of each instruction; nulls count as absent."""
     prompt: str = ""
-    """The task without the chat around it; for readers, not for the verifier."""
+    """The task without the chat messages; for readers only, the verifier ignores it."""
     grading_mode: GradingMode = GradingMode.BINARY
 
     @model_validator(mode="before")
     @classmethod
     def _unwrap_verifier_metadata(cls, row: object) -> object:
-        """Newer datasets keep the verifier's fields together under `verifier_metadata`."""
+        """Merge `verifier_metadata`, where newer datasets keep the verifier's fields, into the row."""
         metadata = row.get("verifier_metadata") if isinstance(row, dict) else None
         return {**row, **metadata} if isinstance(row, dict) and isinstance(metadata, dict) else row
 
@@ -69,7 +69,7 @@ class InstructionFollowingVerifyRequest(InstructionFollowingRunRequest, BaseVeri
 
 class InstructionFollowingVerifyResponse(InstructionFollowingVerifyRequest, BaseVerifyResponse):  # type: ignore[no-redef]
     reward_loose: float
-    """What the reward would be by the loose verdicts."""
+    """The reward according to the loose verdicts."""
     follow_all_instructions: bool
     follow_instruction_list: list[bool]
     follow_all_instructions_loose: bool
@@ -105,12 +105,12 @@ class InstructionFollowingResourcesServer(SimpleResourcesServer):
 
 
 def score(followed: list[bool], mode: GradingMode) -> float:
-    """The score of verdicts on one or more instructions."""
+    """Return the score of the verdicts on one or more instructions."""
     return float(all(followed)) if mode is GradingMode.BINARY else sum(followed) / len(followed)
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:
-    """The accuracies that IFEval reports: of whole prompts and of single instructions, strict and loose."""
+    """Return the accuracies that IFEval reports: per prompt and per instruction, strict and loose."""
     strict, loose = row["follow_instruction_list"], row["follow_instruction_list_loose"]
     return {
         "accuracy": row["reward"],

@@ -1,4 +1,4 @@
-"""Makes tasks for `instruction_following`.
+"""Generate tasks for `instruction_following`.
 
 python prepare.py --size 1000 --seed 0 --output train.jsonl       generated tasks of 1 to 4 instructions each
 python prepare.py --convert ifeval.jsonl --output ifeval_tasks.jsonl
@@ -40,10 +40,10 @@ Parameters = dict[str, Any]
 
 
 class Recipe(NamedTuple):
-    """How a kind of instruction is drawn."""
+    """The generator of a kind of instruction."""
 
     aspect: str
-    """What it constrains. A task has one instruction an aspect, so that they can all be followed at once."""
+    """The constrained aspect. A task has one instruction per aspect, so that all can be followed together."""
     draw: Callable[[random.Random], Parameters]
 
 
@@ -113,7 +113,7 @@ CONFLICTS = ({"change_case:english_lowercase", "detectable_format:multiple_secti
 
 
 def make_task(index: int, rng: random.Random) -> dict[str, Any]:
-    """A task of one to four instructions of different aspects."""
+    """Return a task of one to four instructions about different aspects."""
     kind_ids = _draw_kinds(rng, rng.randint(1, 4))
     kwargs = [RECIPES[kind_id].draw(rng) for kind_id in kind_ids]
     rules = "\n".join(f"- {worded(*instruction)}" for instruction in zip(kind_ids, kwargs, strict=True))
@@ -130,7 +130,7 @@ def _draw_kinds(rng: random.Random, count: int) -> list[str]:
 
 
 def worded(kind_id: str, parameters: Mapping[str, Any]) -> str:
-    """What an instruction asks for, in words."""
+    """Return the wording of an instruction with its parameters."""
     return ALL_KINDS[kind_id].wording.format(**{name: _shown(value) for name, value in parameters.items()})
 
 
@@ -147,7 +147,7 @@ def task_row(
     kwargs: Sequence[Parameters],
     grading_mode: str = "binary",
 ) -> dict[str, Any]:
-    """A task row. Raises InputError where its instructions can't be graded."""
+    """Return a task row. Raises InputError when its instructions are invalid."""
     read_instructions(kind_ids, kwargs)
     return {
         "id": row_id,
@@ -160,7 +160,7 @@ def task_row(
 
 
 def convert(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The task row of a row of IFEval or IFBench."""
+    """Convert a row of IFEval or IFBench to a task row."""
     kwargs = [
         {name: value for name, value in (given or {}).items() if value is not None} for given in row["kwargs"]
     ]

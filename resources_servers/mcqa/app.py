@@ -1,4 +1,4 @@
-"""Multiple-choice questions: 1 for the expected option, else 0. The README defines what counts as a choice."""
+"""Multiple-choice questions: 1 for the expected option, else 0. The README defines the forms of a choice."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class MCQAResourcesServerConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     grading_mode: ChoiceFormat | None = None
-    """Beats the grading mode of the rows."""
+    """Overrides the grading mode of the rows."""
     regex_timeout_s: float = 2.0
-    """How long a row's own regular expression may search an answer."""
+    """Seconds that a row's regular expression may search an answer."""
 
 
 class MCQARunRequest(BaseRunRequest):
     uuid: str | None = None
     options: list[dict[str, str | None]] | None = None
-    """One letter and its text each. Without options every letter from A to Z is one."""
+    """One letter with its text per entry. Without options every letter from A to Z is one."""
     expected_answer: str | None = None
     grading_mode: ChoiceFormat = ChoiceFormat.STRICT_BOXED
     template_metadata: dict[str, Any] | None = None
@@ -53,7 +53,7 @@ class MCQAVerifyRequest(MCQARunRequest, BaseVerifyRequest):
 class MCQAVerifyResponse(BaseVerifyResponse):
     expected_answer: str
     extracted_answer: str | None
-    """The letter of the option that the answer picks; null where it picks none."""
+    """The letter of the chosen option; null when the answer chooses none."""
 
 
 class MCQAResourcesServer(SimpleResourcesServer):
@@ -94,7 +94,7 @@ class MCQAResourcesServer(SimpleResourcesServer):
 
 
 def read_task(row: MCQARunRequest) -> tuple[Options, str]:
-    """The options and the expected letter. Raises InputError that names everything wrong with the row."""
+    """Return the options and the expected letter. Raises InputError that lists all problems of the row."""
     problems: list[str] = []
     options: Options = ANY_LETTER
     try:
@@ -117,7 +117,7 @@ def read_task(row: MCQARunRequest) -> tuple[Options, str]:
 
 
 def output_patterns(row: MCQARunRequest) -> list[str]:
-    """The row's own regular expressions, in the order in which to try them."""
+    """Return the row's regular expressions in the order of their use."""
     given = (row.template_metadata or {}).get("output_regex") or []
     patterns = [given] if isinstance(given, str) else given
     if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):

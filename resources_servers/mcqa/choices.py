@@ -1,7 +1,7 @@
-r"""Which option of a multiple-choice question a text picks.
+r"""Extraction of the chosen option of a multiple-choice question.
 
-A choice is read where the text says that it is one (a box, an "Answer:" line), at the last such place, and it
-must name one option only: a text that names several, or an option that there isn't, chooses nothing.
+A choice is read at its last explicit mark (a box, an "Answer:" line), and it must name exactly one option: a text that
+names several options, or an unknown one, gives None.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from nemo_gym.verify.answers import ANSWER_WORDS, last_boxed, last_marked_line, 
 from nemo_gym.verify.matching import normalize
 
 Options = Mapping[str, str]
-"""Option texts by letter, A to Z. The text is "" where only the letter is known."""
+"""Option texts by letter, A to Z. The text is "" when only the letter is known."""
 
 ANY_LETTER: Options = dict.fromkeys(ascii_uppercase, "")
-"""The options of a question that doesn't list them."""
+"""The options of a question without a list of options."""
 
 
 class ChoiceFormat(StrEnum):
-    """The forms in which a task may ask for the choice; the names are those of the ecosystem's datasets."""
+    """The required form of the choice; the names are those of the ecosystem's datasets."""
 
     STRICT_BOXED = "strict_single_letter_boxed"
     """An upper-case letter in a box, alone or before its text: `\\boxed{B}`, `\\boxed{B: Paris}`."""
@@ -37,9 +37,9 @@ class ChoiceFormat(StrEnum):
 
 
 def read_options(entries: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
-    """Options as datasets write them, `[{"A": "Paris"}, {"B": "Rome"}]`. Null texts are no options.
+    """Parse the options of a dataset row, `[{"A": "Paris"}, {"B": "Rome"}]`. Null texts are ignored.
 
-    Raises ValueError that names keys which are not one letter and letters that stand there twice.
+    Raises ValueError for a key that is not one letter and for a duplicate letter.
     """
     options: dict[str, str] = {}
     for key, text in ((key, text) for entry in entries for key, text in entry.items()):
@@ -47,14 +47,14 @@ def read_options(entries: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
         if letter not in ANY_LETTER:
             raise ValueError(f"the option key {key!r} is not a letter")
         if letter in options:
-            raise ValueError(f"the option {letter} stands there twice")
+            raise ValueError(f"the option {letter} is listed twice")
         if text is not None:
             options[letter] = text
     return options
 
 
 def read_choice(text: str, options: Options, form: ChoiceFormat) -> str | None:
-    """The letter of the option that `text` picks, read as `form` says; None when it picks none."""
+    """Return the letter of the option that `text` chooses in the given form; None when it chooses none."""
     return _READERS[form](text, options)
 
 
@@ -100,7 +100,7 @@ def lenient_choice(text: str, options: Options) -> str | None:
 
 
 def stated_choice(statement: str, options: Options) -> str | None:
-    """The option that a statement of a choice names, by letter in either case or by its whole text."""
+    """Return the option that a statement names, by its letter in either case or by its whole text."""
     wanted = normalize(_unwrap(statement))
     named = [letter for letter, text in options.items() if text and normalize(text) == wanted]
     if len(named) == 1:
@@ -113,13 +113,13 @@ _LABEL = re.compile(r"\W*([A-Z])\s*(?:[:).]|-(?=\s))\s*(?P<rest>.*)", re.DOTALL)
 
 
 def bare_letter(text: str, options: Options) -> str | None:
-    """The option whose letter, in either case, is all that `text` holds beside punctuation."""
+    """Return the option when `text` is only its letter, in either case, and punctuation."""
     match = _BARE.fullmatch(_unwrap(_in_latin_letters(text)))
     return _known(match[1], options) if match else None
 
 
 def option_in(text: str, options: Options) -> str | None:
-    """The one option whose text is, or else whose text occurs in, `text`."""
+    """Return the only option whose text equals `text`, or else occurs in it."""
     said = normalize(_unwrap(text))
     texts = {letter: normalize(option) for letter, option in options.items() if option}
     equal = [letter for letter, option in texts.items() if option == said]
@@ -133,7 +133,7 @@ def _occurs(phrase: str, text: str) -> bool:
 
 
 def _letter(content: str, options: Options) -> str | None:
-    """The upper-case letter that `content` is, or is labelled with."""
+    """Return the upper-case letter that `content` consists of or starts with as a label."""
     content = _unwrap(_in_latin_letters(content))
     bare = _BARE.fullmatch(content)
     if bare:
@@ -156,7 +156,7 @@ _WRAPPER = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mbox)\s*\{([^{}]*)
 
 
 def _unwrap(content: str) -> str:
-    """`content` without `\\text{…}` and the like, also one within another."""
+    """Remove `\\text{…}` and similar commands, also nested ones."""
     for _ in range(2):
         content = _WRAPPER.sub(r"\1", content)
     return content.strip().strip("$").strip()
@@ -166,7 +166,7 @@ _LETTERS_OF_SCRIPTS = str.maketrans("أبجدঅবডঢＡＢＣＤＥＦＧ�
 
 
 def _in_latin_letters(text: str) -> str:
-    """`text` with the option letters of translated benchmarks (Arabic, Bengali, full-width) as A, B, C, ..."""
+    """Replace the option letters of translated benchmarks (Arabic, Bengali, full-width) by A, B, C, ..."""
     return text.translate(_LETTERS_OF_SCRIPTS)
 
 

@@ -27,17 +27,17 @@ class ReasoningGymConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     scoring_timeout_s: float = Field(default=10.0, gt=0)
-    """How long a scorer may take over one answer; longer is a failure of the attempt, not a reward."""
+    """Seconds that a scorer may take for one answer; beyond them the attempt fails without a reward."""
 
 
 class ReasoningGymRunRequest(BaseRunRequest):
     question: str
     answer: str | None
-    """None for the tasks that have many right answers and are scored by their rules alone."""
+    """None for tasks with many right answers, which are scored by their rules."""
     metadata: dict[str, Any]
-    """What the scorer reads; `source_dataset` names it."""
+    """The input of the scorer; `source_dataset` names the scorer."""
     dataset_config: dict[str, Any] = Field(default_factory=dict)
-    """The options that the dataset was made with, where they aren't the library's own: some scorers depend on them."""
+    """The options of the dataset that differ from the library's defaults: some scorers depend on them."""
 
 
 class ReasoningGymVerifyRequest(ReasoningGymRunRequest, BaseVerifyRequest):
@@ -83,7 +83,7 @@ class ReasoningGymResourcesServer(SimpleResourcesServer):
 
 
 def extract_answer(text: str) -> str | None:
-    r"""The last `<answer>…</answer>`, or else the last `\boxed{…}`, or else the whole text; None of no text."""
+    r"""Return the last `<answer>…</answer>`, else the last `\boxed{…}`, else the whole text; None for an empty text."""
     tagged = last_tagged(text)
     if tagged is not None:
         return tagged

@@ -1,8 +1,8 @@
-"""Keeps a model's answer from being run as code by the library's scorers.
+"""Prevent the library's scorers from executing a model's answer as code.
 
-Some scorers of `reasoning_gym` give an answer to `eval`, others to sympy's `parse_expr`, which evals too. A worker
-is warm: code in one answer could read the right one, or change the scorers for all answers after it. So `eval` is
-replaced in the modules that use it, and answers that `parse_expr` is to read are checked first.
+Some scorers of `reasoning_gym` pass an answer to `eval`, others to sympy's `parse_expr`, which uses `eval` too. Worker
+processes are reused: code in an answer could read the right answer, or change the scorers for all later answers.
+Therefore `eval` is replaced in the modules that use it, and answers are validated before `parse_expr` reads them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 EXPRESSION_TASKS = frozenset(
     {"countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration"}
 )
-"""The tasks whose scorer gives the answer to sympy's `parse_expr`."""
+"""The tasks whose scorer passes the answer to sympy's `parse_expr`."""
 
 UNSOLVED_INTEGRAL = frozenset({"Integral"})
-"""A row's own answer may hold an integral that sympy could not solve; a model's may not, since every question's
-integral is an antiderivative of its integrand."""
+"""A row's own answer may contain an integral that sympy could not solve. A model's answer may not, because otherwise
+it could restate the question."""
 
 MAX_EXPRESSION_LENGTH = 2000
 MAX_POWER = 1000
-"""The highest power that an expression may raise anything to, nested powers multiplied: no `9**9**9**9`."""
+"""The highest exponent in an expression, with nested exponents multiplied: it excludes `9**9**9**9`."""
 
 _TRIGONOMETRY = ("sin", "cos", "tan", "cot", "sec", "csc")
 _HYPERBOLIC = ("sinh", "cosh", "tanh")
@@ -36,7 +36,7 @@ _FUNCTIONS = frozenset(
     ]
 )
 _CHARACTERS = re.compile(r"[\w.+\-*/(), \t\n]+", re.ASCII)
-"""No comments, quotes or other letters, which sympy's own tokens could make something else of than Python's."""
+"""Excludes comments, quotes and other letters, which sympy may tokenize differently from Python."""
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _SIGNS = (ast.UAdd, ast.USub)
 _INTEGER_OPERATORS = (
@@ -45,7 +45,7 @@ _INTEGER_OPERATORS = (
 
 
 def is_plain_expression(text: str, *, more_functions: frozenset[str] = frozenset()) -> bool:
-    """Whether `text` is arithmetic alone: numbers, one-letter symbols, pi, + - * / **, and functions of analysis."""
+    """Return whether `text` is plain arithmetic: numbers, one-letter symbols, pi, + - * / **, elementary functions."""
     text = text.strip()
     if len(text) > MAX_EXPRESSION_LENGTH or not _CHARACTERS.fullmatch(text):
         return False
@@ -56,7 +56,7 @@ def is_plain_expression(text: str, *, more_functions: frozenset[str] = frozenset
 
 
 def _power_of(node: ast.expr, functions: frozenset[str]) -> float:
-    """The highest power inside `node`, nested powers multiplied; ValueError for what is no plain arithmetic."""
+    """Return the highest exponent inside `node`, nested ones multiplied. Raises ValueError for other expressions."""
     match node:
         case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
             return 1.0
@@ -73,13 +73,13 @@ def _power_of(node: ast.expr, functions: frozenset[str]) -> float:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in functions:
             return max((_power_of(argument, functions) for argument in arguments), default=1.0)
         case _:
-            raise ValueError(f"{type(node).__name__} is no plain arithmetic")
+            raise ValueError(f"{type(node).__name__} is not plain arithmetic")
 
 
 def _magnitude(node: ast.expr) -> float:
-    """An upper bound of how large a plain expression without powers is, were its symbols and functions at most 1.
+    """Return an upper bound of a plain expression without powers, for symbols of at most 1.
 
-    A function counts as its largest argument, so that `log(exp(n))` can't hide n.
+    A function counts as its largest argument, so that `log(exp(n))` cannot hide n.
     """
     match node:
         case ast.Constant(value=int() | float() as value):
@@ -101,13 +101,13 @@ def _magnitude(node: ast.expr) -> float:
 
 
 def integer_arithmetic(text: str) -> int:
-    """The value of an expression of whole numbers and their operators; ValueError for anything else."""
+    """Return the value of an expression of integers and their operators. Raises ValueError for other expressions."""
     tree = ast.parse(text.strip(), mode="eval")
     for node in ast.walk(tree.body):
         is_number = isinstance(node, ast.Constant) and type(node.value) is int
         is_operation = isinstance(node, (ast.BinOp, ast.UnaryOp, *_INTEGER_OPERATORS, *_SIGNS, ast.Invert))
         if not (is_number or is_operation):
-            raise ValueError(f"{type(node).__name__} is no arithmetic of whole numbers")
+            raise ValueError(f"{type(node).__name__} is not integer arithmetic")
     value: int = eval(compile(tree, "<arithmetic>", "eval"), {"__builtins__": {}})
     return value
 
@@ -120,10 +120,10 @@ EVAL_REPLACEMENTS: Mapping[str, Callable[[str], Any]] = {
     "reasoning_gym.arithmetic.bitwise_arithmetic": integer_arithmetic,
     "reasoning_gym.games.n_queens": ast.literal_eval,
 }
-"""The modules whose scorers call `eval`, on the answer or on the row, and what they call instead."""
+"""The modules whose scorers call `eval`, on the answer or on the row, and the replacement."""
 
 
 def replace_eval() -> None:
-    """Give the modules of `EVAL_REPLACEMENTS` an `eval` of their own that reads data and runs nothing."""
+    """Replace `eval` in the modules of `EVAL_REPLACEMENTS` by a function that only parses data."""
     for name, replacement in EVAL_REPLACEMENTS.items():
         vars(importlib.import_module(name))["eval"] = replacement

@@ -1,4 +1,4 @@
-"""The `reasoning_gym` library, safe to give answers to. Import it late: that takes seconds."""
+"""The `reasoning_gym` library with `eval` replaced. Importing this module takes seconds."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import warnings
 from resources_servers.reasoning_gym.guards import replace_eval
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Of the library's own dependencies, where they are compiled anew.
+    warnings.simplefilter("ignore")  # the library's dependencies warn when they are compiled
     from reasoning_gym.factory import DATASETS, create_dataset
 
 replace_eval()
 
 TASK_NAMES: tuple[str, ...] = tuple(sorted(name for name in DATASETS if name != "composite"))
-"""Every dataset but `composite`, whose rows name the dataset that made them."""
+"""Every dataset except `composite`, whose rows name the dataset that produced them."""
 
 __all__ = ["TASK_NAMES", "create_dataset"]

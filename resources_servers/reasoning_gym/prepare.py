@@ -1,4 +1,4 @@
-"""Generates task rows, each checked to be one that its scorer can read.
+"""Generate task rows. Each is validated with its scorer.
 
 python resources_servers/reasoning_gym/prepare.py --task knights_knaves --size 100 --seed 0 --output train.jsonl
 python resources_servers/reasoning_gym/prepare.py --task all --size 5 --seed 0 --output all.jsonl
@@ -24,13 +24,13 @@ SYSTEM_PROMPT = (
 def generate_rows(
     task: str, *, size: int, seed: int, config: Mapping[str, Any], system_prompt: str = SYSTEM_PROMPT
 ) -> Iterator[dict[str, Any]]:
-    """`size` rows of one dataset, made with the options `config` beside its own defaults."""
+    """Yield `size` rows of one dataset, generated with the options `config`."""
     dataset = make_dataset(task, {**config, "size": size, "seed": seed})
     for index in range(size):
         with quietly():
             made = dataset[index]
         entry = {key: made[key] for key in ("question", "answer", "metadata")}
-        entry_text = json.dumps(entry, default=str)  # A few datasets note fractions, which JSON has none of.
+        entry_text = json.dumps(entry, default=str)  # a few datasets contain fractions, which JSON lacks
         check_row(entry_text, json.dumps(dict(config), sort_keys=True))
         system = [{"role": "system", "content": system_prompt}] if system_prompt else []
         row = {
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     parser.add_argument("--task", nargs="+", default=[], help="names of datasets, or `all`")
-    parser.add_argument("--list", action="store_true", help="name all datasets and stop")
+    parser.add_argument("--list", action="store_true", help="list all datasets and exit")
     parser.add_argument("--size", type=int, default=5, help="rows of each dataset")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -76,11 +76,11 @@ def _read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
     if not options.list and (not options.task or options.output is None):
-        parser.error("--task and --output are needed")
+        parser.error("--task and --output are required")
     if options.config and (len(options.task) != 1 or "all" in options.task):
-        parser.error("--config goes with the name of one dataset")
+        parser.error("--config requires the name of exactly one dataset")
     if not isinstance(options.config, dict):
-        parser.error("--config has to be a JSON object")
+        parser.error("--config must be a JSON object")
     return options
 
 

@@ -1,4 +1,4 @@
-"""Short answers, compared with the expected one as text or as numbers. The README defines the reward."""
+"""Short answers, compared with the expected one as text or as quantities. The README defines the reward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StringMatchResourcesServerConfig(BaseResourcesServerConfig):
 
 
 class ExtractionMode(StrEnum):
-    """Where the answer stands in what the policy said last; the names are those of the ecosystem's datasets."""
+    """The place of the answer in the last message; the names are those of the ecosystem's datasets."""
 
     BOXED = "boxed"
     FINAL_ANSWER = "final_answer"
@@ -40,7 +40,7 @@ class StringMatchRunRequest(BaseRunRequest):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     expected_answer: str | list[str]
-    """One answer, or several of which each is right."""
+    """One right answer, or several."""
     extraction_mode: ExtractionMode = ExtractionMode.FINAL_ANSWER
     case_sensitive: bool = False
     metadata: dict[str, Any] | None = None
@@ -85,7 +85,7 @@ class StringMatchResourcesServer(SimpleResourcesServer):
 
 
 def expected_answers(row: StringMatchRunRequest) -> list[str]:
-    """The right answers. Raises InputError where there is none."""
+    """Return the right answers. Raises InputError when there is none."""
     given = [row.expected_answer] if isinstance(row.expected_answer, str) else row.expected_answer
     answers = [answer for answer in given if answer.strip()]
     if not answers:
@@ -99,7 +99,7 @@ def expected_answers(row: StringMatchRunRequest) -> list[str]:
 
 
 def extract_answer(text: str, mode: ExtractionMode) -> str | None:
-    """The answer in `text`; None where it isn't where `mode` says."""
+    """Return the answer at the place that `mode` names; None when there is none."""
     match mode:
         case ExtractionMode.BOXED:
             answer = last_boxed(text)
@@ -113,7 +113,7 @@ def extract_answer(text: str, mode: ExtractionMode) -> str | None:
 
 
 def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
-    """Whether `answer` is `expected`: as quantities where both are, else as texts."""
+    """Return whether both are equal: as quantities when both are quantities, else as texts."""
     if case_sensitive:
         return expected.strip() == answer.strip()
     wanted, given = read_quantity(expected), read_quantity(answer)
@@ -123,7 +123,7 @@ def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
 
 
 def _plain(text: str) -> str:
-    r"""`text` without the `$…$` or `\text{…}` around all of it."""
+    r"""Remove the `$…$` or `\text{…}` that encloses all of `text`."""
     text = strip_math_marks(text)
     for wrapper in ("\\text{", "\\textbf{", "\\mathrm{"):
         inner = text.removeprefix(wrapper).removesuffix("}")

@@ -20,12 +20,12 @@ from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.function_calls import calls_of
-from resources_servers.structured_outputs.checking import Extraction, Problem, Task, find_problem
+from resources_servers.structured_outputs.checking import DocumentProblem, Extraction, Task, find_problem
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
 
 
 class ResponseMode(StrEnum):
-    """What holds the answer."""
+    """The part of the response that holds the answer."""
 
     TEXT = "text"
     TOOL_CALL = "tool_call"
@@ -36,7 +36,7 @@ class StructuredOutputsConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     checking_timeout_s: float = Field(default=10.0, gt=0)
-    """How long the check of one answer may take; longer is a failure of the attempt, not a reward."""
+    """Seconds that the check of one answer may take; beyond them the attempt fails without a reward."""
 
 
 class StructuredOutputsRunRequest(BaseRunRequest):
@@ -44,15 +44,15 @@ class StructuredOutputsRunRequest(BaseRunRequest):
     """A JSON schema, as JSON."""
     schema_type: DocumentFormat = DocumentFormat.JSON
     close_schema: bool = True
-    """Whether every property that the schema names is required and no other allowed, whatever it says."""
+    """Whether every property in the schema is required and no other is allowed, regardless of `required`."""
     extraction: Extraction = Extraction.STRICT
     expected: Any = None
-    """The value that the document must have; without it any document that fits the schema will do."""
+    """The expected value of the document; without it every document that fits the schema is right."""
     response_mode: ResponseMode = ResponseMode.TEXT
     tool_name: str | None = None
-    """The function whose call is the answer, with `response_mode: tool_call`."""
+    """The function whose call is the answer, for `response_mode: tool_call`."""
     tool_payload_key: str | None = None
-    """The argument that holds the document; all of the arguments are it where none is named."""
+    """The argument that holds the document; without it the document is the object of all arguments."""
 
     @field_validator("schema_str", mode="before")
     @classmethod
@@ -77,7 +77,8 @@ class StructuredOutputsVerifyRequest(StructuredOutputsRunRequest, BaseVerifyRequ
 
 class StructuredOutputsVerifyResponse(StructuredOutputsVerifyRequest, BaseVerifyResponse):
     error_type: str | None
-    """Why the reward is 0: `empty_response`, `no_document`, `parse_error`, `validation_error` or `content_error`."""
+    """The reason for a reward of 0: `empty_response`, `no_document`, `parse_error`, `validation_error` or
+    `content_error`."""
     error_message: str | None
 
 
@@ -95,7 +96,7 @@ class StructuredOutputsResourcesServer(SimpleResourcesServer):
             error_message=problem.message if problem else None,
         )
 
-    async def _find_problem(self, body: StructuredOutputsVerifyRequest) -> Problem | None:
+    async def _find_problem(self, body: StructuredOutputsVerifyRequest) -> DocumentProblem | None:
         task = Task(body.schema_str, close_schema=body.close_schema, expected=body.expected)
         if body.response_mode is ResponseMode.TEXT:
             answer = final_text(body.response)
@@ -109,7 +110,7 @@ class StructuredOutputsResourcesServer(SimpleResourcesServer):
 
 
 def document_in_call(body: StructuredOutputsVerifyRequest) -> str:
-    """The document in the last call of the row's tool, as JSON; "" where there is none."""
+    """Return the document in the last call of the row's tool, as JSON; "" when there is none."""
     calls = [call for call in calls_of(body.response) if call.name == body.tool_name]
     if not calls or calls[-1].arguments is None:
         return ""

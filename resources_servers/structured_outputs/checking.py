@@ -1,4 +1,4 @@
-"""One answer against one schema. Runs in a worker: the document is a model's, the schema and its patterns a row's."""
+"""Check one answer against one schema. Runs in a worker, because documents and schema patterns are untrusted."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from resources_servers.structured_outputs.documents.limits import DocumentError
 
 
 class Extraction(StrEnum):
-    """Where in the answer the document is."""
+    """The place of the document in the answer."""
 
     STRICT = "strict"
     """The answer is the document, with nothing before or after it."""
     EMBEDDED = "embedded"
-    """In the last code fence of the format, or between `<|BEGIN_CODE|>` and `<|END_CODE|>`; else all of the answer."""
+    """The last code fence of the format, or the text between `<|BEGIN_CODE|>` and `<|END_CODE|>`; else the whole
+    answer."""
 
 
-class Problem(NamedTuple):
-    """Why an answer is worth nothing."""
+class DocumentProblem(NamedTuple):
+    """The reason why an answer scores 0."""
 
     kind: str
     """`empty_response`, `no_document`, `parse_error`, `validation_error` or `content_error`."""
@@ -39,14 +40,14 @@ class Problem(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What an answer must be."""
+    """The requirements for an answer."""
 
     schema_str: str
     document_format: DocumentFormat = DocumentFormat.JSON
     extraction: Extraction = Extraction.STRICT
     close_schema: bool = True
     expected: object = None
-    """The document's value, where its content counts too."""
+    """The expected value of the document; None when any value that fits the schema is right."""
 
 
 _LONGEST_MESSAGE = 500
@@ -54,46 +55,46 @@ _FORMATS_OF_TEXT = (DocumentFormat.XML, DocumentFormat.CSV)
 _TOLERANCE = 1e-9
 
 
-def find_problem(answer: str, task: Task) -> Problem | None:
-    """What is wrong with `answer`; None where it is the document that the task asks for.
+def find_problem(answer: str, task: Task) -> DocumentProblem | None:
+    """Return the problem of `answer`, or None when it meets the task.
 
-    Raises InputError where the schema is none: that is the row's fault.
+    Raises InputError when the schema is invalid: that is an error of the row.
     """
     schema = read_schema(task.schema_str, task.close_schema)
     if not answer.strip():
-        return Problem("empty_response", "there is no answer")
+        return DocumentProblem("empty_response", "there is no answer")
     is_strict = task.extraction is Extraction.STRICT
     document = answer if is_strict else embedded_document(answer, task.document_format)
     if document is None:
-        return Problem("no_document", f"there are code fences, but none of {task.document_format}")
+        return DocumentProblem("no_document", f"there are code fences, but none of {task.document_format}")
     try:
         value = parse_document(document, task.document_format)
     except DocumentError as error:
-        return Problem("parse_error", str(error)[:_LONGEST_MESSAGE])
+        return DocumentProblem("parse_error", str(error)[:_LONGEST_MESSAGE])
     value = _typed(value, schema, task.document_format)
     problems = _schema_problems(value, schema, task.document_format)
     if problems:
-        return Problem("validation_error", "; ".join(problems)[:_LONGEST_MESSAGE])
+        return DocumentProblem("validation_error", "; ".join(problems)[:_LONGEST_MESSAGE])
     if task.expected is None:
         return None
     wrong = differences(task.expected, value, StateRules(tolerance=_TOLERANCE))
-    return Problem("content_error", "; ".join(map(str, wrong))[:_LONGEST_MESSAGE]) if wrong else None
+    return DocumentProblem("content_error", "; ".join(map(str, wrong))[:_LONGEST_MESSAGE]) if wrong else None
 
 
 def read_schema(schema_str: str, close_schema: bool) -> Schema:
-    """The schema of a row, closed if wanted. Raises InputError."""
+    """Parse the schema of a row and close it if required. Raises InputError."""
     try:
         schema = orjson.loads(schema_str)
     except orjson.JSONDecodeError as error:
         raise _invalid(f"it is not JSON: {error}") from error
     if not isinstance(schema, Mapping):
-        raise _invalid("it is no JSON object")
-    fits_schema(None, schema)  # raises where it is no schema, before it is taken apart below
+        raise _invalid("it is not a JSON object")
+    fits_schema(None, schema)  # raises for an invalid schema, before the code below relies on its structure
     return closed(schema) if close_schema else schema
 
 
 def _typed(value: object, schema: Schema, document_format: DocumentFormat) -> object:
-    """The document's value as the schema means it: leaves of text typed, XML without a root that it doesn't name."""
+    """Convert the leaves of XML and CSV to the types of the schema, and drop an XML root that the schema lacks."""
     if document_format is DocumentFormat.XML and isinstance(value, dict):
         ((root, content),) = value.items()
         value = value if isinstance(schema, Mapping) and root in schema.get("properties", {}) else content
@@ -115,7 +116,7 @@ def _schema_problems(value: object, schema: Schema, document_format: DocumentFor
 
 
 def _describes_a_row(schema: Schema, document_format: DocumentFormat) -> bool:
-    """Whether the schema of a CSV document is that of its rows."""
+    """Return whether the schema of a CSV document describes each row."""
     if document_format is not DocumentFormat.CSV or not isinstance(schema, Mapping):
         return False
     return schema.get("type") == "object" or ("type" not in schema and "properties" in schema)

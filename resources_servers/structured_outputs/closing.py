@@ -1,6 +1,6 @@
-"""Closed schemas: every property that a schema names is required, and no other is allowed.
+"""Closing of schemas: every property of a schema becomes required, and no other is allowed.
 
-Datasets of structured outputs mean their schemas that way, whatever they say about `required`.
+Datasets of structured outputs use their schemas in this sense, regardless of `required`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HOLD_ONE_SCHEMA = ("items", "contains", "not", "if", "then", "else", "additiona
 
 
 def closed(schema: Schema) -> Schema:
-    """`schema` with all of its objects closed. Only places that hold schemas are looked at, not `const` or `enum`."""
+    """Return `schema` with all of its objects closed. Only subschemas are visited, not `const` or `enum`."""
     if not isinstance(schema, Mapping):
         return schema
     result: dict[str, Any] = dict(schema)

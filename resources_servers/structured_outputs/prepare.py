@@ -1,8 +1,8 @@
-"""Makes tasks for `structured_outputs`.
+"""Generate tasks for `structured_outputs`.
 
-python prepare.py --size 1000 --seed 0 --output train.jsonl      facts to write down in a format, by a schema
+python prepare.py --size 1000 --seed 0 --output train.jsonl      facts to write in a format, with a schema
 python prepare.py --convert structeval.jsonl --output tasks.jsonl
-                  rows of StructEval's text formats: the paths that they ask for become a schema
+                  rows of StructEval's text formats: their required paths become a schema
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "museum": ("name", "founded", "ticket_price", "is_open", "halls"),
     "server": ("hostname", "cores", "load", "is_primary", "tags"),
 }
-"""Of each thing, fields that hold text, two numbers, a truth value and a list of texts."""
+"""The fields of each kind of thing: a text, two numbers, a boolean and a list of texts."""
 HINTS = {
     DocumentFormat.XML: "The root element is <catalog>. Write arrays as repeated elements within one element. ",
     DocumentFormat.CSV: "Write one row for each object, after a header row. ",
@@ -55,7 +55,7 @@ PLACES = {
 
 
 def make_task(index: int, rng: random.Random) -> Row:
-    """Facts about one to three things, in words or in another format, to be written down by a schema."""
+    """Return a task with facts about one to three things, in words or in another format, and a schema."""
     document_format, source_format = rng.sample(list(DocumentFormat), 2)
     extraction = rng.choice(list(Extraction))
     kind = rng.choice(sorted(FIELDS))
@@ -118,7 +118,7 @@ def task_row(
     extraction: Extraction,
     close_schema: bool = True,
 ) -> Row:
-    """A task row. Raises InputError where the schema is none."""
+    """Return a task row. Raises InputError when the schema is invalid."""
     schema_str = json.dumps(schema)
     read_schema(schema_str, close_schema)
     return {
@@ -132,12 +132,12 @@ def task_row(
 
 
 def convert(row: Mapping[str, Any]) -> Row:
-    """The task row of a row of StructEval: `output_type`, and the paths of `raw_output_metric`.
+    """Convert a row of StructEval, with `output_type` and the paths of `raw_output_metric`, to a task row.
 
-    Raises ValueError for rows about pictures, which a schema can't check.
+    Raises ValueError for rendering tasks, which a schema cannot check.
     """
     if row.get("rendering"):
-        raise ValueError(f"task {row['task_id']} is about something to look at")
+        raise ValueError(f"task {row['task_id']} is a rendering task")
     schema = schema_of_paths(row["raw_output_metric"])
     document_format = DocumentFormat(row["output_type"].lower())
     task = task_row(row["task_id"], "", schema, document_format, Extraction.EMBEDDED, close_schema=False)
@@ -148,7 +148,7 @@ _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
 def schema_of_paths(paths: list[str]) -> Row:
-    """The schema of documents that have all of `paths`: `novel.characters[0].name`, `steps.*.order`, `csv::price`."""
+    """Return a schema that requires all `paths`, such as `novel.characters[0].name`, `steps.*.order`, `csv::price`."""
     schema: Row = {}
     for path in paths:
         place = schema
@@ -158,7 +158,7 @@ def schema_of_paths(paths: list[str]) -> Row:
 
 
 def _descend(place: Row, step: str) -> Row:
-    """The schema of what `step` leads to from `place`, which is made to require it."""
+    """Make `place` require `step` and return the subschema of `step`."""
     if step == "*":
         place.update(type="array", minItems=1)
         return _member(place, "items")

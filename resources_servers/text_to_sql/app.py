@@ -1,4 +1,4 @@
-"""Questions about a database, answered by a query that is run, or judged. The README defines the reward."""
+"""Questions about a database; the answer is a query that is run or judged. The README defines the reward."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SQL_LANGUAGES = ("sql", *DIALECTS)
 
 
 class Verification(StrEnum):
-    """How answers are verified."""
+    """The method of verification."""
 
     AUTO = "auto"
-    """By running them where there is a SQLite database, and the task's own query returns rows from it; else by the
-    judge, if one is named."""
+    """Run the query when there is a SQLite database and the gold query returns rows; else ask the judge, if one is
+    configured."""
     EXECUTION = "execution"
     JUDGE = "judge"
 
@@ -75,9 +75,9 @@ class TextToSqlRunRequest(BaseRunRequest):
     sql_prompt: str
     """The question."""
     sql_test_contexts: list[str] = Field(default_factory=list)
-    """Other databases with the same schema, which the prompt doesn't show; results must be equal on them too."""
+    """Other databases with the same schema that the prompt does not show; results must be equal on them too."""
     ignore_order: bool | None = None
-    """Whether the order of rows matters; null: it does where the gold query sorts them."""
+    """Whether the order of rows is ignored; null: it is ignored unless the gold query sorts them."""
     metadata: dict[str, Any] | None = None
 
 
@@ -89,9 +89,9 @@ class TextToSqlVerifyResponse(BaseVerifyResponse):
     extracted_sql: str | None
     sql_dialect: str
     verified_by: Verification | None
-    """`execution` or `judge`; null where there was no query to verify."""
+    """`execution` or `judge`; null when the answer has no query."""
     failure_reason: str | None
-    """Why the reward is not 1: `no_sql_extracted`, `judge_evaluation_failed` or a `SqlReason`."""
+    """The reason for a reward below 1: `no_sql_extracted`, `judge_evaluation_failed` or a `SqlReason`."""
     failure_detail: str | None = None
     judge_passed: bool = False
     judge_evaluations: list[JudgeEvaluation] = Field(default_factory=list)
@@ -121,7 +121,7 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         self, body: TextToSqlVerifyRequest
     ) -> TextToSqlVerifyResponse:
         dialect = dialect_of(body)
-        gold = await self._gold(body, dialect)  # before the answer is looked at: a broken task is nobody's 0
+        gold = await self._gold(body, dialect)  # first, because a broken task must not score 0
         query = extract_sql(final_text(body.response))
         scored = TextToSqlVerifyResponse(
             responses_create_params=body.responses_create_params,
@@ -139,8 +139,8 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         return await self._ask(body, dialect, query, scored)
 
     async def _gold(self, body: TextToSqlRunRequest, dialect: str) -> Gold | None:
-        """What the gold query gives; None where a judge is to decide. Raises InputError, which names the field, where
-        the query is broken or nothing can decide."""
+        """Return the results of the gold query, or None when the judge decides. Raises InputError that names the field
+        when the query is broken or no method can decide."""
         if not body.sql.strip():
             raise unusable("sql", "is empty")
         verification = self.config.verification
@@ -156,7 +156,7 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
             return gold
         if may_judge:
             return None
-        raise unusable("sql", "returns no rows, so nearly every query would do")
+        raise unusable("sql", "returns no rows, so nearly every query would match")
 
     async def _run(
         self, body: TextToSqlRunRequest, query: str, gold: Gold, scored: TextToSqlVerifyResponse
@@ -193,12 +193,12 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:
-    """The scores that metrics are computed of."""
+    """Return the scores for the metrics."""
     return {"accuracy": row["reward"], "no_sql": float(row.get("failure_reason") == NO_SQL)}
 
 
 def dialect_of(row: TextToSqlRunRequest) -> str:
-    """The dialect by its one name. Raises InputError for one that isn't known."""
+    """Return the canonical name of the dialect. Raises InputError for an unknown one."""
     dialect = DIALECTS.get(row.sql_dialect.strip().lower())
     if dialect is None:
         known = ", ".join(dict.fromkeys(DIALECTS.values()))
@@ -207,18 +207,18 @@ def dialect_of(row: TextToSqlRunRequest) -> str:
 
 
 def contexts_of(row: TextToSqlRunRequest) -> dict[str, str]:
-    """The databases that queries must agree on, by the field that each stands in."""
+    """Return the databases on which the queries must agree, by field."""
     others = {f"sql_test_contexts[{index}]": sql for index, sql in enumerate(row.sql_test_contexts)}
     return {"sql_context": row.sql_context, **others}
 
 
 def unusable(field: str, problem: str) -> InputError:
-    """The error for a row that nobody's answer could be graded by."""
+    """Return the error for a row that cannot grade any answer."""
     return InputError(
         f"The task row cannot be graded: {field} {problem}.",
         code="invalid_row",
         param=field,
-        remedy="Correct it in the dataset, or have a judge verify the task.",
+        remedy="Correct it in the dataset, or configure a judge to verify the task.",
     )
 
 
@@ -226,7 +226,7 @@ _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with|values|insert|upda
 
 
 def extract_sql(text: str) -> str | None:
-    """The query in an answer: the last fenced block of SQL, or all of an unfenced answer that begins like SQL."""
+    """Return the query in an answer: the last fenced block of SQL, or an unfenced answer that starts like SQL."""
     code = final_code(text, SQL_LANGUAGES)
     if code is None or (not code_blocks(text) and not _STATEMENT.match(code)):
         return None

@@ -1,4 +1,4 @@
-"""What the judge of SQL is asked, for dialects that cannot be run here."""
+"""The judge's prompt about SQL, for dialects that the gym cannot run."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Queries of strangers on SQLite, and whether two queries give the same result.
+"""Run untrusted queries on SQLite and compare the results of two queries.
 
     gold = await run_gold([context], "SELECT name FROM people ORDER BY age")
     verdict = await compare_with_gold([context], answer, gold)
 
 A context is the SQL that builds a database (`CREATE TABLE ...; INSERT ...`). It is built in memory for each query,
-in a worker process, and then sealed: an authorizer lets queries read tables and call functions and nothing else, so
-no `ATTACH`, `PRAGMA`, `INSERT` or `load_extension`. Time, rows, the size of values and SQLite's memory are limited;
-what goes beyond is the answer's fault, except for the gold query, where it is the task's (`InputError`).
+in a worker process, and then sealed: an authorizer allows only reading tables and calling functions, which excludes
+`ATTACH`, `PRAGMA`, `INSERT` and `load_extension`. Time, rows, the size of values and SQLite's memory are limited. An
+answer beyond a limit scores 0; a gold query beyond a limit is an error of the task (`InputError`).
 
-Results are equal when they have the same columns in the same order (names aside) and the same rows (`sql_rows`): in
-the same order where the gold query sorts them, as a multiset otherwise.
+Results are equal when they have the same number of columns (names are ignored) and the same rows (`sql_rows`): in the
+same order when the gold query sorts them, as a multiset otherwise.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from nemo_gym.failures import InputError, VerifierError
 from resources_servers.text_to_sql.sql_rows import Row, are_same_in_any_order, are_same_in_order
 
 _STEPS_BETWEEN_LOOKS = 200
-"""SQLite's instructions between two looks at the clock. One may take milliseconds, a thousand of them seconds."""
+"""SQLite instructions between two checks of the deadline. One may take milliseconds, a thousand of them seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """What one query may use."""
+    """The limits of one query."""
 
     seconds: float = 5.0
-    """By the clock on the wall, to build a database and again for the query."""
+    """Wall-clock time, once for building the database and again for the query."""
     rows: int = 10_000
     value_bytes: int = 1 << 20
-    """Of one text or blob."""
+    """Size of one text or blob."""
     result_bytes: int = 16 << 20
-    """Of all texts and blobs of a result."""
+    """Total size of the texts and blobs of a result."""
     memory_bytes: int = 256 << 20
-    """Of SQLite itself."""
+    """Memory of SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query gave on one database."""
+    """The result of a query on one database."""
 
     columns: int
     rows: tuple[Row, ...]
@@ -53,24 +53,24 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What the gold query gave on each database, and whether it sorts."""
+    """The results of the gold query on each database, and whether it sorts them."""
 
     results: tuple[Result, ...]
     is_sorted: bool
 
     @property
     def has_rows(self) -> bool:
-        """Whether there is anything that an answer could get wrong."""
+        """Whether any result has rows, so that a wrong answer can differ."""
         return any(result.rows for result in self.results)
 
 
 class SqlReason(StrEnum):
-    """Why an answer's result is not the gold one."""
+    """The reason why an answer's result differs from the gold one."""
 
     NO_DATABASE = "database_failed"
-    """The database itself could not be built. Never the answer's fault, and never its verdict."""
+    """The database could not be built. This is an error of the task, never a verdict on the answer."""
     FAILED = "query_failed"
-    """SQLite refused it: an error, or something that a query may not do."""
+    """SQLite reported an error or refused a forbidden operation."""
     NO_QUERY = "not_a_query"
     TIMED_OUT = "query_timed_out"
     TOO_MUCH = "query_too_large"
@@ -81,13 +81,13 @@ class SqlReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SqlVerdict:
-    """How an answer's result compares with the gold one."""
+    """The comparison of an answer's result with the gold one."""
 
     reason: SqlReason | None
     """None when they are equal."""
     detail: str = ""
     database: int | None = None
-    """Which context it happened on, where a query gave no result."""
+    """The index of the context on which a query failed."""
 
     @property
     def is_equal(self) -> bool:
@@ -110,10 +110,10 @@ async def run_gold(
     query_field: str = "query",
     context_fields: Sequence[str] | None = None,
 ) -> Gold:
-    """The results of the gold query on each context.
+    """Return the results of the gold query on each context.
 
-    Raises InputError where a context or the query doesn't run on SQLite within the limits. It names the field of the
-    task that is at fault: `query_field`, or one of `context_fields`, which are in the order of the contexts.
+    Raises InputError when a context or the query fails on SQLite or exceeds a limit. It names the invalid field of the
+    task: `query_field`, or the entry of `context_fields` for the context.
     """
     from nemo_gym.processes.workers import default_pool
 
@@ -127,7 +127,7 @@ async def run_gold(
             names = context_fields or [f"contexts[{index}]" for index in range(len(contexts))]
             field = names[outcome.database or 0]
         raise InputError(
-            f"The task's own SQL does not run on SQLite: {field}: {outcome.detail}.",
+            f"The task's SQL does not run on SQLite: {field}: {outcome.detail}.",
             code="invalid_row",
             param=field,
             remedy="Correct it in the dataset.",
@@ -143,9 +143,9 @@ async def compare_with_gold(
     ignore_order: bool | None = None,
     limits: SqlLimits | None = None,
 ) -> SqlVerdict:
-    """How the result of `query` compares with the gold one, on every context.
+    """Compare the result of `query` with the gold one on every context.
 
-    `ignore_order` says whether rows count as a multiset; by default they do unless the gold query sorts them.
+    With `ignore_order` rows are compared as a multiset; by default they are unless the gold query sorts them.
     """
     from nemo_gym.processes.workers import default_pool
 
@@ -157,7 +157,7 @@ async def compare_with_gold(
             compare_on_each, tuple(contexts), query, gold.results, is_ordered, limits, timeout_s=timeout_s
         )
     except VerifierError as error:
-        # The gold query ran in a worker like this one, so what ended this one is the answer.
+        # The gold query succeeded in such a worker, so the answer's query ended this one.
         reason = _REASON_OF_WORKER.get(error.failure.code)
         if reason is None:
             raise
@@ -171,12 +171,12 @@ _REASON_OF_WORKER = {"verifier_timeout": SqlReason.TIMED_OUT, "verifier_crashed"
 
 
 def _pool_timeout(databases: int, limits: SqlLimits) -> float:
-    """Longer than the limits of the queries themselves: it ends what they don't see, such as one long function."""
+    """Return seconds beyond the queries' own limits, for cases these miss, such as one long function call."""
     return databases * (2 * limits.seconds + 1) + 2
 
 
 def run_on_each(contexts: tuple[str, ...], query: str, limits: SqlLimits) -> tuple[Result, ...] | SqlVerdict:
-    """The results of `query` on each context, or why there are none. Runs in a worker."""
+    """Return the results of `query` on each context, or the reason for its failure. Runs in a worker."""
     results: list[Result] = []
     for context in contexts:
         try:
@@ -193,7 +193,7 @@ def compare_on_each(
     is_ordered: bool,
     limits: SqlLimits,
 ) -> SqlVerdict:
-    """How the results of `query` compare with the expected ones. Runs in a worker."""
+    """Compare the results of `query` with the expected ones. Runs in a worker."""
     outcome = run_on_each(contexts, query, limits)
     if isinstance(outcome, SqlVerdict):
         return outcome
@@ -205,7 +205,7 @@ def compare_on_each(
 
 
 def run_query(context: str, query: str, limits: SqlLimits) -> Result:
-    """The result of one query on one database, here and now. Raises QueryFailed."""
+    """Run one query on one database in this process. Raises QueryFailed."""
     database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     try:
         database.execute(f"PRAGMA hard_heap_limit = {limits.memory_bytes}")
@@ -276,7 +276,7 @@ def _allow_reading(action: int, first: str | None, second: str | None, *_: str |
 
 
 def compare_results(expected: Result, given: Result, *, is_ordered: bool) -> SqlVerdict:
-    """How one result compares with the expected one."""
+    """Compare one result with the expected one."""
     if expected.columns != given.columns:
         return SqlVerdict(SqlReason.WRONG_COLUMNS, f"{given.columns} columns instead of {expected.columns}")
     if len(expected.rows) != len(given.rows):
@@ -284,7 +284,7 @@ def compare_results(expected: Result, given: Result, *, is_ordered: bool) -> Sql
     if is_ordered and are_same_in_order(expected.rows, given.rows):
         return SqlVerdict(None)
     if not are_same_in_any_order(expected.rows, given.rows):
-        return SqlVerdict(SqlReason.WRONG_ROWS, "other rows")
+        return SqlVerdict(SqlReason.WRONG_ROWS, "the rows differ")
     return (
         SqlVerdict(SqlReason.WRONG_ORDER, "the same rows in another order")
         if is_ordered
@@ -299,7 +299,7 @@ _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def sorts_rows(query: str) -> bool:
-    """Whether a query has an ORDER BY of its own, not just within a subquery or a window."""
+    """Return whether a query has an ORDER BY outside of subqueries and windows."""
     plain = _LITERALS.sub(" ", query)
     depth, outside = 0, []
     for char in plain:

@@ -1,10 +1,10 @@
-"""When two values, rows and tables of a query's result are equal.
+"""Equality of values, rows and tables of query results.
 
-Numbers are equal by value, integers exactly, others within `TOLERANCE`; other values are equal only within their type:
-`1` is `1.0`, and not `'1'`. Null equals null alone.
+Numbers are equal by value, integers exactly, others within `TOLERANCE`. Other values are equal only within their type:
+`1` equals `1.0`, but not `'1'`. Null equals only null.
 
-Being nearly equal is not transitive, so tables without an order are not compared by rounding or sorting alone: they
-are equal where their rows can be paired so that the rows of each pair are equal.
+Approximate equality is not transitive, so rounding or sorting is not enough to compare tables without an order: they
+are equal when a perfect matching of equal rows exists.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import TypeAlias
 Cell: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[Cell, ...]
 _Like: TypeAlias = tuple[Row, tuple[type, ...]]
-"""Rows that are the same, types included: `(1,)` is like `(1,)` and not like `(1.0,)`, to which it is equal."""
+"""A key of identical rows, types included: `(1,)` and `(1.0,)` are equal, but not identical."""
 
 TOLERANCE = 1e-6
-"""How far numbers that aren't both integers may be off, relatively (absolutely below 1)."""
+"""Allowed difference of two numbers that are not both integers, relative (absolute below 1)."""
 
 
 def is_same_cell(expected: Cell, given: Cell) -> bool:
-    """Whether two values of a result are equal; null is equal to null alone."""
+    """Return whether two values of a result are equal; null equals only null."""
     if isinstance(expected, int | float) and isinstance(given, int | float):
         if isinstance(expected, int) and isinstance(given, int):
             return expected == given
@@ -34,22 +34,22 @@ def is_same_cell(expected: Cell, given: Cell) -> bool:
 
 
 def is_same_row(expected: Row, given: Row) -> bool:
-    """Whether two rows of equally many values are equal, value by value."""
+    """Return whether two rows of equal length are equal, value by value."""
     return all(map(is_same_cell, expected, given))
 
 
 def are_same_in_order(expected: Sequence[Row], given: Sequence[Row]) -> bool:
-    """Whether two equally long tables are equal, row by row."""
+    """Return whether two tables of equal length are equal, row by row."""
     return all(map(is_same_row, expected, given))
 
 
 def are_same_in_any_order(expected: Sequence[Row], given: Sequence[Row]) -> bool:
-    """Whether the rows of two equally long tables can be paired so that each pair is equal."""
+    """Return whether two tables of equal length have a perfect matching of equal rows."""
     if are_same_in_order(sorted(expected, key=_sort_key), sorted(given, key=_sort_key)):
         return True
     near = _columns_with_reals([*expected, *given])
     if not near:
-        return False  # then sorting brings equal rows together, and they aren't equal
+        return False  # without approximate numbers, sorting has aligned equal rows
     most_telling = max(near, key=lambda column: len({row[column] for row in expected}))
     expected_groups, given_groups = _grouped(expected, near), _grouped(given, near)
     return expected_groups.keys() == given_groups.keys() and all(
@@ -70,13 +70,13 @@ def _cell_key(cell: Cell) -> tuple[int, object]:
 
 
 def _columns_with_reals(rows: Sequence[Row]) -> list[int]:
-    """The columns in which numbers may be equal without being the same."""
+    """Return the columns in which numbers may be equal without being identical."""
     return [column for column, cells in enumerate(zip(*rows, strict=True)) if float in map(type, cells)]
 
 
 def _grouped(rows: Sequence[Row], near: Sequence[int]) -> dict[Row, Counter[_Like]]:
-    """The rows, and how often each occurs, by what their counterparts must have exactly: all but the numbers in the
-    columns `near`, of which only counts that they are there."""
+    """Count identical rows, grouped by the cells that an equal row must have exactly. Numbers in the columns `near`
+    count only as numbers."""
     groups: defaultdict[Row, Counter[_Like]] = defaultdict(Counter)
     for row in rows:
         exact = list(row)
@@ -88,9 +88,9 @@ def _grouped(rows: Sequence[Row], near: Sequence[int]) -> dict[Row, Counter[_Lik
 
 
 def _can_be_paired(expected: Counter[_Like], given: Counter[_Like], column: int) -> bool:
-    """Whether there is a perfect pairing of equal rows: a flow from rows to rows, grown along augmenting paths.
+    """Return whether a perfect matching of equal rows exists, found by augmenting paths.
 
-    The search for counterparts is narrowed by the values in `column`.
+    The values in `column` narrow the search for candidates.
     """
     if expected.total() != given.total():
         return False
@@ -102,7 +102,7 @@ def _can_be_paired(expected: Counter[_Like], given: Counter[_Like], column: int)
 
 
 def _candidates(expected: Counter[_Like], given: Counter[_Like], column: int) -> dict[_Like, list[_Like]]:
-    """For each distinct expected row the given rows that are equal to it."""
+    """Return the equal given rows of each distinct expected row."""
     ordered = sorted(given, key=lambda like: _cell_key(like[0][column]))
     keys = [_cell_key(like[0][column]) for like in ordered]
     found = {}
@@ -114,7 +114,7 @@ def _candidates(expected: Counter[_Like], given: Counter[_Like], column: int) ->
 
 
 def _range_around(cell: Cell) -> tuple[Cell, Cell]:
-    """Between which values everything lies that is equal to `cell`."""
+    """Return bounds of all values that are equal to `cell`."""
     if not isinstance(cell, int | float) or math.isinf(cell):
         return cell, cell
     margin = 1.01 * TOLERANCE * max(1.0, abs(cell))
@@ -122,16 +122,16 @@ def _range_around(cell: Cell) -> tuple[Cell, Cell]:
 
 
 class _Pairing:
-    """Which given rows stand for which expected ones, so far."""
+    """A partial matching of expected and given rows."""
 
     def __init__(self, candidates: dict[_Like, list[_Like]], given: Counter[_Like]) -> None:
         self._candidates = candidates
         self._free = Counter(given)
         self._held: defaultdict[_Like, Counter[_Like]] = defaultdict(Counter)
-        """Given row → the expected rows that it stands for, and how often."""
+        """Given row → the expected rows that it is matched with, and their counts."""
 
     def place(self, row: _Like, count: int) -> bool:
-        """Find counterparts for `count` more rows like `row`, moving others where that helps."""
+        """Match `count` more rows identical to `row`, and rematch others if needed. Return False if impossible."""
         while count:
             path = self._path_to_a_free_one(row)
             if path is None:
@@ -140,7 +140,8 @@ class _Pairing:
         return True
 
     def _path_to_a_free_one(self, row: _Like) -> list[tuple[_Like, _Like]] | None:
-        """Steps (expected, given), of which each expected row but the first is now held by the step before."""
+        """Return an augmenting path of steps (expected, given). Each expected row but the first is currently matched
+        with the given row of the step before."""
         came_from: dict[_Like, tuple[_Like, _Like | None]] = {}
         reached: deque[tuple[_Like, _Like | None]] = deque([(row, None)])
         seen = {row}
@@ -159,7 +160,7 @@ class _Pairing:
         return None
 
     def _move(self, path: list[tuple[_Like, _Like]], wanted: int) -> int:
-        """Pair along the path as often as it bears, at most `wanted` times; how often."""
+        """Augment the matching along the path at most `wanted` times and return the number of times."""
         gives_up = [(path[step][0], path[step - 1][1]) for step in range(1, len(path))]
         amount = min([wanted, self._free[path[-1][1]], *(self._held[other][row] for row, other in gives_up)])
         for row, other in gives_up:

@@ -1,4 +1,4 @@
-"""The whole tasks of IFBench: instructions that say what to answer, not only how."""
+"""Complete tasks of IFBench: instructions about the content of an answer, not only its form."""
 
 from __future__ import annotations
 
@@ -130,19 +130,19 @@ def _is_date_of_napoleon(entry: str) -> bool:
     try:
         day = date.fromisoformat(entry)
     except ValueError:
-        return False  # the answer's fault: no such day
+        return False  # the date does not exist
     return _NAPOLEONS_LIFE[0] <= day.year <= _NAPOLEONS_LIFE[1]
 
 
 def _csv_rows(text: str, delimiter: str) -> list[list[str]]:
-    """The rows of a CSV text, fields trimmed; none where it can't be read."""
+    """Return the rows of a CSV text with trimmed fields; no rows when it is not valid CSV."""
     try:
         reader = csv.reader(
             text.strip().splitlines(), delimiter=delimiter, skipinitialspace=True, strict=True
         )
         return [[field.strip() for field in row] for row in reader]
     except csv.Error:
-        return []  # the answer's fault
+        return []  # invalid CSV does not follow the instruction
 
 
 def _is_table(table: list[list[str]], header: list[str], *, rows: int) -> bool:
@@ -150,5 +150,5 @@ def _is_table(table: list[list[str]], header: list[str], *, rows: int) -> bool:
 
 
 def _ascii(text: str) -> str:
-    """`text` without accents."""
+    """Return `text` without accents."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")

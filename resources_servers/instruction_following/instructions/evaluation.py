@@ -1,8 +1,8 @@
-"""From a row's instruction ids and kwargs to a verdict on a text.
+"""Parse a row's instruction ids and kwargs, and evaluate a text against them.
 
-Strict: the text itself follows the instruction. Loose: the text or one of the variants does that IFEval's loose
-evaluation allows, without Markdown's asterisks, without its first line, without its last, or both; that forgives an
-introduction or a closing remark. A text without a word follows nothing.
+Strict: the text itself follows the instruction. Loose: the text or one of IFEval's loose variants follows it. The
+variants omit Markdown asterisks, the first line, the last line, or several of these, which tolerates an introduction or
+a closing remark. A text without a word follows no instruction.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _WORD = re.compile(r"\w")
 
 
 class Instruction(NamedTuple):
-    """A kind of instruction and the parameters that a row gives it."""
+    """A kind of instruction and its parameters in a row."""
 
     kind_id: str
     parameters: dict[str, Any]
 
     def is_followed(self, text: str) -> bool:
-        """Whether `text` follows it, taken as it is."""
+        """Return whether the unmodified `text` follows the instruction."""
         return _WORD.search(text) is not None and ALL_KINDS[self.kind_id].is_followed(text, **self.parameters)
 
 
 class Verdict(NamedTuple):
-    """Which instructions a text follows, in their order."""
+    """For each instruction, whether the text follows it."""
 
     strict: list[bool]
     loose: list[bool]
 
 
 def evaluate(instructions: Sequence[Instruction], text: str) -> Verdict:
-    """Which of `instructions` `text` follows. Runs in a worker: the text is a model's and may be of any length."""
+    """Evaluate `text` against `instructions`. Runs in a worker, because a model's text may have any length."""
     variants = loose_variants(text)
     strict = [instruction.is_followed(text) for instruction in instructions]
     loose = [
@@ -52,7 +52,7 @@ def evaluate(instructions: Sequence[Instruction], text: str) -> Verdict:
 
 
 def loose_variants(text: str) -> list[str]:
-    """The texts that loose evaluation tries besides `text`, each once."""
+    """Return the variants of `text` for loose evaluation, without duplicates."""
     lines = text.split("\n")
     cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
     variants = dict.fromkeys([*cut, *(variant.replace("*", "") for variant in cut)])
@@ -62,9 +62,9 @@ def loose_variants(text: str) -> list[str]:
 def read_instructions(
     kind_ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None]
 ) -> tuple[Instruction, ...]:
-    """The instructions of a row. Nulls among the kwargs are not given.
+    """Parse the instructions of a row. Nulls among the kwargs count as absent.
 
-    Raises InputError that names every unknown id, and every parameter that is missing, unknown or ill-typed.
+    Raises InputError that lists every unknown id and every missing, unknown or ill-typed parameter.
     """
     problems: list[str] = []
     if not kind_ids:
@@ -95,7 +95,7 @@ def read_instructions(
 
 @functools.cache
 def _parameters_of(kind_id: str) -> type[BaseModel]:
-    """A model of the kind's parameters, read off its checker's signature."""
+    """Return a model of the kind's parameters, derived from the signature of its checker."""
     signature = inspect.signature(ALL_KINDS[kind_id].is_followed, eval_str=True)
     fields: dict[str, Any] = {
         name: (parameter.annotation, ... if parameter.default is parameter.empty else parameter.default)

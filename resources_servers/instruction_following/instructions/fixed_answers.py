@@ -1,4 +1,4 @@
-"""Instructions that leave little to say: an option, a template, JSON, two answers, a copy of a text."""
+"""Instructions that fix most of the answer: an option, a template, JSON, two answers, a copy of a text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_json(text: str) -> bool:
     try:
         json.loads(document)
     except (ValueError, RecursionError):
-        return False  # the answer's fault: not JSON, or JSON too deep for anybody
+        return False  # the answer is not JSON, or is nested too deeply
     return True
 
 
@@ -127,5 +127,5 @@ def repeats_phrase_with_changes(text: str, *, phrase: Phrase, small_n: Position)
 
 
 def _plain(text: str) -> str:
-    """`text` with its white space collapsed, in lower case."""
+    """Return `text` in lower case with collapsed white space."""
     return " ".join(text.casefold().split())

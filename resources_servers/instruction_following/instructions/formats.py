@@ -1,4 +1,4 @@
-"""Instructions about the marks in an answer: bullets, titles, sections, highlights, brackets, quotes, emojis."""
+"""Instructions about markup: bullets, titles, sections, highlights, brackets, quotes, emojis."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ _AROUND_SENTENCE_END = " .!?…\"'”’)*_" + _AFTER_EMOJI
 def ends_sentences_with_emoji(text: str) -> bool:
     found = sentences(text)
     ends = [sentence.rstrip(_AROUND_SENTENCE_END)[-1:] for sentence in found]
-    # An emoji after the mark that ends a sentence is the first thing of the next one.
+    # An emoji after the final punctuation mark of a sentence is parsed as the start of the next sentence.
     starts_of_next = [sentence[0] for sentence in found[1:]]
     return all(
         _EMOJI.match(end) or _EMOJI.match(start)

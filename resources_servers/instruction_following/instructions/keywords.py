@@ -1,4 +1,4 @@
-"""Instructions about words that the row names: to use them, how often, and where."""
+"""Instructions about given words: presence, frequency and position."""
 
 from __future__ import annotations
 

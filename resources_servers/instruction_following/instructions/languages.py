@@ -1,8 +1,8 @@
-"""The language of a text, by its script, its letters and its most common words; and instructions about it.
+"""Detection of a text's language by script, letters and common words, and instructions about the language.
 
-Most scripts tell the language. Among the languages that share one (Latin, Cyrillic, Arabic, Devanagari) the one whose
-function words and letters of its own the text has most of is taken. That needs a sentence or two; of a word or a
-number the language is unknown. The same text always gets the same answer, which statistical detectors don't promise.
+Most scripts determine the language. Among languages that share a script (Latin, Cyrillic, Arabic, Devanagari), the one
+with the most function words and distinctive letters in the text is chosen. That needs a sentence or two; that of a
+single word or a number is unknown. The result is deterministic, which statistical detectors do not guarantee.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Language = Literal[
     "ar", "bg", "bn", "de", "en", "es", "fa", "fi", "fr", "gu", "hi", "it", "ja", "kn", "ko", "ml", "mr", "ne", "nl",
     "pa", "pl", "pt", "ru", "sw", "sv", "ta", "te", "th", "tr", "uk", "ur", "vi", "zh", "he", "el", "id",
 ]  # fmt: skip
-"""ISO 639-1 codes: those of IFEval and a few more."""
+"""ISO 639-1 codes of IFEval and a few more."""
 
 LANGUAGES: tuple[str, ...] = get_args(Language)
 
@@ -43,7 +43,7 @@ _SCRIPTS = {
     "kn": re.compile(r"[\u0c80-\u0cff]"),
     "ml": re.compile(r"[\u0d00-\u0d7f]"),
 }
-"""Scripts of one language have its code for a name."""
+"""Scripts by name; a script of a single language is named by the language's code."""
 
 _FUNCTION_WORDS: Mapping[str, Mapping[str, str]] = {
     "latin": {
@@ -106,11 +106,11 @@ _OWN_LETTERS = {
     "es": "ñ¿¡", "pt": "ãõ", "de": "ß", "pl": "ąęłśżźń", "sv": "å", "tr": "ğış", "vi": "ăđơưạảấầậắằặẹẻẽếềệ",
     "fr": "œçêèù", "ru": "ыэё", "uk": "іїєґ", "bg": "ъ", "fa": "پچژگ", "ur": "ٹڈڑںےہ", "ar": "ةى", "mr": "ळ",
 }  # fmt: skip
-"""Letters that the language has and its neighbours in the same script lack or hardly use."""
+"""Letters of a language that other languages of the same script lack or rarely use."""
 
 _WEIGHT_OF_LETTER = 0.5
 _SHARE_OF_KANA = 0.05
-"""Japanese mixes Han characters with kana, Chinese has none."""
+"""Minimum share of kana in Japanese text; Chinese has none."""
 
 _WORDS_OF = {
     script: {language: frozenset(text.split()) for language, text in languages.items()}
@@ -119,7 +119,7 @@ _WORDS_OF = {
 
 
 def language_of(text: str) -> str | None:
-    """The code of the language that most of `text` is in; None where nothing tells it."""
+    """Return the code of the predominant language of `text`; None when it cannot be determined."""
     counts = {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}
     east_asian = counts.pop("kana"), counts.pop("han")
     counts["ja" if east_asian[0] > _SHARE_OF_KANA * sum(east_asian) else "zh"] = sum(east_asian)
@@ -130,7 +130,7 @@ def language_of(text: str) -> str | None:
 
 
 def _language_in(script: str, text: str) -> str | None:
-    """The one of the languages of `script` that has most function words and own letters in `text`."""
+    """Return the language of `script` with the most function words and distinctive letters in `text`."""
     lower = text.lower()
     said = Counter(words(lower))
     letters = Counter(lower)

@@ -1,4 +1,4 @@
-"""Instructions about how much there is: words, sentences, paragraphs, letters, numbers."""
+"""Instructions about counts of words, sentences, paragraphs, letters and numbers."""
 
 from __future__ import annotations
 

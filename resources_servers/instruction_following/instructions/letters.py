@@ -126,7 +126,7 @@ _SILENT_END = re.compile(r"(?<=[^aeiouyl])es?$|(?<=[aeiouy][^aeiouytd])ed$|(?<=[
 
 
 def syllables(word: str) -> int:
-    """About how many syllables an English word has: its groups of vowels, without a silent end; at least one."""
+    """Estimate the syllables of an English word: its groups of vowels without a silent end; at least one."""
     letters = "".join(filter(str.isalpha, word.lower()))
     return max(1, len(_VOWEL_GROUP.findall(_SILENT_END.sub("", letters))))
 

@@ -1,14 +1,14 @@
-"""Lists of English words that instructions speak of. Words are in lower case.
+"""Lists of English words for the instructions. All words are in lower case.
 
-`VERB_FORMS` holds the forms of common verbs, many of which are nouns as well: a word of a text is a verb here when it
-can be one. That is what can be said without a part-of-speech tagger, which would be a model of its own.
+`VERB_FORMS` holds the forms of common verbs, many of which are also nouns: a word counts as a verb when it can be one.
+A part-of-speech tagger would be more exact, but it is another model.
 """
 
 from __future__ import annotations
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The words of a list with white space between them."""
+    """Split a list of words at white space."""
     return tuple(text.split())
 
 
@@ -146,7 +146,7 @@ _VOWELS = "aeiou"
 
 
 def _forms(verb: str) -> set[str]:
-    """The regular forms of a verb: -s, -ing, -ed."""
+    """Return the regular forms of a verb: -s, -ing, -ed."""
     if verb.endswith("e"):
         return {
             verb,
@@ -162,7 +162,7 @@ def _forms(verb: str) -> set[str]:
 
 
 def _may_double(verb: str) -> bool:
-    """Whether the last consonant may be doubled (stop, stopping), which depends on the stress as well."""
+    """Return whether the last consonant may be doubled (stop, stopping); stress, which also matters, is unknown."""
     return len(verb) > 2 and verb[-1] not in "aeiouwxy" and verb[-2] in _VOWELS and verb[-3] not in _VOWELS
 
 

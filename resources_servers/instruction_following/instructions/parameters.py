@@ -1,4 +1,4 @@
-"""The types of instructions' parameters, as rows write them."""
+"""The types of the instructions' parameters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 
 def _only_member(value: object) -> object:
-    """Some datasets wrap a single word in a list."""
+    """Unwrap a list of one word, as some datasets write it."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_only_member)]
-"""A word or several, without white space around it."""
+"""One or more words, without surrounding white space."""
 Phrases = Annotated[list[Phrase], Field(min_length=1)]
 Character = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -24,7 +24,7 @@ Relation = Literal["less than", "at most", "exactly", "at least", "more than"]
 
 
 def holds(count: int, relation: Relation, threshold: int) -> bool:
-    """Whether "`count` is `relation` `threshold`"."""
+    """Return whether "`count` is `relation` `threshold`" holds."""
     return {
         "less than": count < threshold,
         "at most": count <= threshold,

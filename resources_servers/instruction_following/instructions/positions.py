@@ -1,4 +1,4 @@
-"""Instructions about how a text, its sentences and its paragraphs start and end."""
+"""Instructions about the start and the end of a text, its sentences and its paragraphs."""
 
 from __future__ import annotations
 

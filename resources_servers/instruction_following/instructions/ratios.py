@@ -1,4 +1,4 @@
-"""Instructions about shares: of stop words, of kinds of sentences, of a reference text."""
+"""Instructions about ratios: of stop words, of sentence types, of overlap with a reference text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def has_balanced_sentences(text: str) -> bool:
 
 
 def _sentence_types(text: str) -> tuple[int, int, int]:
-    """The numbers of statements, questions and exclamations."""
+    """Return the numbers of statements, questions and exclamations."""
     ends = [sentence.rstrip("\"'”’)*_ ")[-1:] for sentence in sentences(text)]
     return ends.count("."), ends.count("?"), ends.count("!")
 

@@ -1,4 +1,4 @@
-"""The table of instruction kinds: id, what it asks for, and the function that checks it."""
+"""The table of instruction kinds: id, wording and checker."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Kind:
     """One kind of instruction."""
 
     id: str
-    """`family:name`, as datasets write it."""
+    """`family:name`, as in public datasets."""
     wording: str
-    """What is asked for, in one sentence, with the parameters in braces."""
+    """The instruction in one sentence, with its parameters in braces."""
     is_followed: Callable[..., bool]
-    """`is_followed(text, **parameters)`. Its keyword-only parameters, with their types, are the kind's own."""
+    """The checker, called as `is_followed(text, **parameters)`; its keyword-only parameters define the kind's."""
 
 
 KINDS: dict[str, Kind] = {}
-"""By id; complete once `resources_servers.instruction_following.instructions.catalog` is imported."""
+"""All kinds by id; complete after the import of `resources_servers.instruction_following.instructions.catalog`."""
 
 
 def instruction(*ids: str, wording: str) -> Callable[[CheckerT], CheckerT]:
-    """Register the decorated function as the checker of the kinds `ids`, which mean the same."""
+    """Register the decorated function as the checker of `ids`, which are synonyms."""
 
     def register(checker: CheckerT) -> CheckerT:
         for kind_id in ids:

@@ -1,12 +1,12 @@
-r"""What instructions count: words, sentences, paragraphs, lines, and occurrences of a phrase.
+r"""Words, sentences, paragraphs and lines of a text, and occurrences of a phrase.
 
-A text has words in two senses. `word_runs` are runs of letters and digits, of which "don't" has two: so IFEval
-counts. `words` are what stands between white space, without the punctuation around it: "don't" and "well-known"
-are one each, and a lone dash is none; rules about every word mean these.
+Words are counted in two ways. `word_runs` are runs of letters and digits, as IFEval counts them: "don't" has two.
+`words` are separated by white space, without surrounding punctuation: "don't" and "well-known" are one word each, and a lone
+dash is none. Rules about every word use `words`.
 
-Sentences end at `.`, `!`, `?` or `…`, with what closes after it, before white space or the end; not at a new line.
-A point of an abbreviation, an initial or a list's number doesn't end one. A rest without such an end is a sentence
-too. Everything here is linear in the text.
+A sentence ends at `.`, `!`, `?` or `…` with closing quotes and brackets, before white space or the end of the text, but
+not at a new line. The point of an abbreviation, an initial or a list number does not end it. Text after the last end is
+a sentence too. Every function runs in linear time.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _AROUND_WORDS = string.punctuation + "“”‘’„«»…—–¡¿、。，�
 
 
 def word_runs(text: str) -> list[str]:
-    """Runs of letters, digits and underscores."""
+    """Return the runs of letters, digits and underscores."""
     return _WORD_RUN.findall(text)
 
 
 def words(text: str) -> list[str]:
-    """What stands between white space, without the punctuation around it, where anything is left."""
+    """Return the non-empty chunks between white space, without surrounding punctuation."""
     stripped = (chunk.strip(_AROUND_WORDS) for chunk in text.split())
     return [word for word in stripped if word]
 
 
 def lower_words(text: str) -> list[str]:
-    """`words` of the lower-cased text."""
+    """Return the `words` of the lower-cased text."""
     return words(text.lower())
 
 
 def lines(text: str) -> list[str]:
-    """The lines that aren't blank, with their indentation."""
+    """Return the lines that are not blank, with their indentation."""
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
@@ -47,17 +47,17 @@ _DIVIDER = re.compile(r"(?<!\*)\*\*\*(?!\*)|^[^\S\n]*\* \* \*[^\S\n]*$", re.MULT
 
 
 def paragraphs(text: str) -> list[str]:
-    """What stands between blank lines."""
+    """Return the parts between blank lines."""
     return [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
 
 
 def divided_paragraphs(text: str) -> list[str]:
-    """What stands between Markdown dividers: `***` anywhere, or `* * *` on a line."""
+    """Return the parts between Markdown dividers: `***` anywhere, or `* * *` on its own line."""
     return parts_between(_DIVIDER, text)
 
 
 def parts_between(divider: re.Pattern[str], text: str) -> list[str]:
-    """What stands between dividers. A blank part counts, as "", unless it is the first or the last."""
+    """Return the parts between dividers. A blank part counts as "" unless it is the first or the last."""
     parts = [part.strip() for part in divider.split(text)]
     start = 0 if parts[0] else 1
     end = len(parts) if parts[-1] else len(parts) - 1
@@ -71,7 +71,7 @@ _LONGEST_ABBREVIATION = 12
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences that have a word each; what has none belongs to the sentence before it."""
+    """Return the sentences. A part without a word belongs to the sentence before it."""
     ends = [end.end() for end in _SENTENCE_END.finditer(text) if not _is_inside_sentence(text, end)]
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([0, *ends, len(text)]):
@@ -83,7 +83,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _is_inside_sentence(text: str, end: re.Match[str]) -> bool:
-    """Whether a sentence goes on after its mark: an abbreviation, an initial, a list's number, dots before more."""
+    """Return whether the mark does not end its sentence: an abbreviation, an initial, a list number, an ellipsis."""
     mark = end[0].rstrip("\"'”’)]}*_»")
     following = text[end.end() : end.end() + 2].strip()
     goes_on = following[:1].islower()
@@ -100,21 +100,21 @@ def _is_inside_sentence(text: str, end: re.Match[str]) -> bool:
 
 
 def _line_before(text: str, position: int) -> str:
-    """What precedes `position` on its line, as far as an abbreviation or a list's number reaches."""
+    """Return the text before `position` on its line, up to the length of the longest abbreviation."""
     return text[max(0, position - _LONGEST_ABBREVIATION) : position].rpartition("\n")[2]
 
 
 def occurrences(phrase: str, text: str) -> int:
-    """How often `phrase` stands in `text`, within words too, case ignored."""
+    """Count `phrase` in `text`, also within words, ignoring case."""
     return text.casefold().count(phrase.casefold())
 
 
 def whole_occurrences(phrase: str, text: str) -> int:
-    """How often `phrase` stands in `text` as whole words, case ignored."""
+    """Count `phrase` in `text` as whole words, ignoring case."""
     pattern = rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)"
     return len(re.findall(pattern, text.casefold()))
 
 
 def first_letters(text: str) -> list[str]:
-    """The first letter of each word, in lower case; a word that starts with something else has that."""
+    """Return the first character of each word, in lower case."""
     return [word[0] for word in lower_words(text)]

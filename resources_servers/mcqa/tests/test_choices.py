@@ -119,7 +119,7 @@ def test_options_are_read_by_upper_case_letter_and_null_is_none() -> None:
 
 @pytest.mark.parametrize(
     ("entries", "problem"),
-    [([{"AB": "x"}], "'AB' is not a letter"), ([{"A": "x"}, {"a": "y"}], "A stands there twice")],
+    [([{"AB": "x"}], "'AB' is not a letter"), ([{"A": "x"}, {"a": "y"}], "A is listed twice")],
 )
 def test_wrong_options_are_named(entries: list[dict[str, str | None]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):

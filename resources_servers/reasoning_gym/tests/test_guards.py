@@ -96,7 +96,7 @@ def test_unsolved_integrals_pass_where_they_are_asked_for() -> None:
 def test_integer_arithmetic_computes_and_runs_nothing() -> None:
     assert integer_arithmetic("((0x5a + 0x3) << 0x1)") == 0xBA
     for text in ("__import__('os')", "(1).real", "'a'", "1.5", "f(1)", "2**999999999"):
-        with pytest.raises(ValueError, match="no arithmetic of whole numbers"):
+        with pytest.raises(ValueError, match="is not integer arithmetic"):
             integer_arithmetic(text)
 
 

@@ -1,9 +1,10 @@
-"""Documents that a model writes in JSON, YAML, XML, TOML or CSV, as plain JSON values, and their fit to a schema.
+"""Parsing and writing of JSON, YAML, XML, TOML and CSV documents as plain JSON values.
 
-    documents    a text to a JSON value; the document within an answer
-    leaf_types   the text of XML and CSV as the numbers and truth values that a schema names
-    writing      a JSON value to a document
-    limits       what a document may not do
+    documents                       parse a text; find the document in an answer
+    xml_documents, yaml_documents   the parsers of these formats
+    leaf_types                      convert the text of XML and CSV to the types of a schema
+    writing                         write a JSON value as a document
+    limits                          limits of size and depth, and the error of an invalid document
 
 This file imports nothing, because workers import it.
 """

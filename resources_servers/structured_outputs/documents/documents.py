@@ -1,8 +1,8 @@
-"""Documents in JSON, YAML, XML, TOML and CSV, read as plain JSON values.
+"""Parse documents in JSON, YAML, XML, TOML and CSV to plain JSON values.
 
-    json   itself, without NaN and infinity
+    json   without NaN and infinity
     yaml   see `yaml_documents`; dates stay text
-    toml   itself; dates and times become ISO 8601 text
+    toml   dates and times become ISO 8601 text
     xml    see `xml_documents`; leaves are text
     csv    an array of objects by the header's names; values are text
 
@@ -40,7 +40,7 @@ class DocumentFormat(StrEnum):
 
 
 def parse_document(text: str, document_format: DocumentFormat) -> object:
-    """The JSON value that `text` means. Raises DocumentError."""
+    """Return the JSON value of `text`. Raises DocumentError."""
     if len(text) > MAX_CHARACTERS:
         raise DocumentError(f"the document has {len(text)} characters; at most {MAX_CHARACTERS} are read")
     if not text.strip():
@@ -63,10 +63,10 @@ _CODE_MARKS = ("<|BEGIN_CODE|>", "<|END_CODE|>")
 
 
 def embedded_document(text: str, document_format: DocumentFormat) -> str | None:
-    """The document in an answer that may say more: the last one that is marked as one, or else all of the text.
+    """Return the last marked document in an answer, or else the whole text.
 
-    Marks are a code fence of the format or of no language, and `<|BEGIN_CODE|>…<|END_CODE|>`. None where there are
-    fences, but only of other languages.
+    Marks are a code fence of the format or without a language, and `<|BEGIN_CODE|>…<|END_CODE|>`. Returns None when
+    all fences are of other languages.
     """
     before_end, _, _ = text.rpartition(_CODE_MARKS[1])
     _, begin, marked = before_end.rpartition(_CODE_MARKS[0])
@@ -81,7 +81,7 @@ def embedded_document(text: str, document_format: DocumentFormat) -> str | None:
 
 
 def _as_json(value: object, depth: int) -> object:
-    """`value` with dates as text. Raises DocumentError for what JSON lacks and for what nests too deep."""
+    """Return `value` with dates as text. Raises DocumentError for non-JSON values and for too deep nesting."""
     if depth >= MAX_DEPTH and isinstance(value, dict | list):
         raise too_deep()
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def _as_json(value: object, depth: int) -> object:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        raise DocumentError(f"{value} is no number that JSON has")
+        raise DocumentError(f"{value} is not a JSON number")
     return value
 
 

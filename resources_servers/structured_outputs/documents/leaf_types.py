@@ -1,6 +1,6 @@
-"""XML and CSV hold text only. Here it becomes the numbers, truth values, nulls and arrays that a schema asks for.
+"""Conversion of the text in XML and CSV to the numbers, booleans, nulls and arrays of a schema.
 
-Text that can't be what the schema asks for stays text, so that the check against the schema says what is wrong.
+Text that does not fit the type stays text, so that the validation against the schema reports it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 Schema = Mapping[str, Any] | bool
 
 _MOST_VIEWS = 50
-"""Of one place: alternatives and references within references."""
+"""Maximum number of schemas that apply to one place, through alternatives and references."""
 
 
 def typed_by_schema(value: object, schema: Schema, root: Schema | None = None) -> object:
-    """`value`, whose leaves are text, with the types that `schema` names. `root` resolves its local references."""
+    """Convert the text leaves of `value` to the types of `schema`. `root` resolves its local references."""
     root = schema if root is None else root
     views = list(_views(schema, root))
     types = {name for view in views for name in _types_of(view)}
@@ -59,7 +59,7 @@ def _typed_array(value: object, views: list[Mapping[str, Any]], root: Schema) ->
 
 
 def _members_of_array(value: object, items: Schema, root: Schema) -> list[object]:
-    """The members of an array: repeated elements, one alone, or elements within one that holds nothing else."""
+    """Return the members of an array: repeated elements, a single element, or the children of a wrapper element."""
     if isinstance(value, list):
         return value
     if value == "":
@@ -81,7 +81,7 @@ def _types_of(view: Mapping[str, Any]) -> list[str]:
 
 
 def _views(schema: Schema, root: Schema) -> Iterator[Mapping[str, Any]]:
-    """`schema` and the schemas that it combines or refers to within the same document."""
+    """Yield `schema` and the schemas that it combines or references in the same document."""
     waiting = [schema]
     for _ in range(_MOST_VIEWS):
         if not waiting:
@@ -96,7 +96,7 @@ def _views(schema: Schema, root: Schema) -> Iterator[Mapping[str, Any]]:
 
 
 def _referred(reference: str, root: Schema) -> Schema:
-    """The schema at a reference like `#/$defs/address`; one that allows all where there is none."""
+    """Return the schema at a reference like `#/$defs/address`; True, which allows everything, when there is none."""
     place: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""What a document may not do. Models write these: nothing in them may run, expand or nest without end."""
+"""Limits of documents. Models write them, so that size and nesting are bounded and nothing may run or expand."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ MAX_DEPTH = 100
 
 
 class DocumentError(ValueError):
-    """The text is no document of the format, or not a safe one: the answer's fault."""
+    """The text is not a valid or safe document of the format: an error of the answer."""
 
 
 def too_deep(line: int | None = None) -> DocumentError:
-    """The error of a document that nests more than `MAX_DEPTH` deep."""
+    """Return the error of a document that is nested more than `MAX_DEPTH` levels deep."""
     where = f"line {line}: " if line is not None else ""
-    return DocumentError(f"{where}the document nests more than {MAX_DEPTH} deep")
+    return DocumentError(f"{where}the document is nested more than {MAX_DEPTH} levels deep")

@@ -1,4 +1,4 @@
-"""JSON values as documents: for tasks that show a document, and for right answers to tasks that ask for one."""
+"""Write JSON values as documents, for task prompts and for right answers in tests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import yaml
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
 
 ENTRY = "entry"
-"""The XML element of a member of an array."""
+"""The name of the XML element of an array member."""
 
 
 def write_document(value: Any, document_format: DocumentFormat) -> str:
-    """`value` as a document that means it, once XML's and CSV's text has the types of its schema.
+    """Write `value` as a document that parses to the same value, given the schema's types for XML and CSV.
 
-    XML takes an object of one member, the root; TOML an object without nulls; CSV an array of objects of scalars.
+    XML requires an object with one member, the root; TOML an object without nulls; CSV an array of flat objects.
     """
     return _WRITERS[document_format](value)
 
@@ -64,7 +64,7 @@ def _write_toml(value: Mapping[str, Any]) -> str:
 
 
 def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    """The lines of a table: its own values first, because what follows a table's header belongs to that table."""
+    """Yield the lines of a table, its own values first, because lines after a header belong to that header's table."""
     inner = {
         name: member for name, member in table.items() if _is_table(member) or _is_array_of_tables(member)
     }

@@ -1,7 +1,7 @@
-"""XML as JSON values, without document types, which may define entities that expand without end.
+"""Parse XML to JSON values, without document types, because they can define entities that expand without limit.
 
 The document is `{root: content}`. An element is its text, or an object of its children, with `@name` for attributes
-and `#text` for text beside them; children of one name become an array. Declarations of name spaces are left out.
+and `#text` for text beside them. Children of the same name become an array. Namespace declarations are ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from resources_servers.structured_outputs.documents.limits import MAX_DEPTH, Doc
 
 
 class _Element:
-    """An XML element that is being read."""
+    """An XML element under construction."""
 
     def __init__(self, name: str, attributes: Mapping[str, str]) -> None:
         self.name = name
@@ -50,11 +50,11 @@ class _XmlReader:
         self.open[-1].text.append(text)
 
     def doctype(self, *_: object) -> None:
-        raise DocumentError("document types are not read")
+        raise DocumentError("document types are not supported")
 
 
 def parse_xml(text: str) -> object:
-    """The JSON value of an XML document. Raises DocumentError."""
+    """Return the JSON value of an XML document. Raises DocumentError."""
     reader = _XmlReader()
     parser = expat.ParserCreate(encoding="utf-8")
     parser.StartElementHandler = reader.start

@@ -1,8 +1,8 @@
-"""YAML by its 1.2 core schema, without tags, anchors and aliases.
+"""Parse YAML with the 1.2 core schema, without tags, anchors and aliases.
 
-YAML 1.1, which PyYAML reads by default, makes false of `no` and a date object of `2024-01-31`; a schema that asks for
-text would then be broken by text. The events are checked before anything is built of them: aliases make small
-documents that are huge, and deep nesting exhausts the stack of the C parser.
+YAML 1.1, the default of PyYAML, reads `no` as false and `2024-01-31` as a date, so that text would violate a schema
+that requires text. The parser's events are checked before any value is built: aliases let a small document expand to a huge
+one, and deep nesting exhausts the stack of the C parser.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class _CoreLoader(_FastLoader):
-    """Knows null, booleans and numbers; everything else that isn't a collection is text."""
+    """A loader of null, booleans and numbers; every other scalar is text."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # of PyYAML's class, filled below
 
@@ -33,9 +33,7 @@ class _CoreLoader(_FastLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise DocumentError(f"line {key.start_mark.line + 1}: a key must be text")
             if key.value in mapping:
-                raise DocumentError(
-                    f"line {key.start_mark.line + 1}: the key {key.value!r} stands there twice"
-                )
+                raise DocumentError(f"line {key.start_mark.line + 1}: the key {key.value!r} is repeated")
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping
 
@@ -47,7 +45,7 @@ class _CoreLoader(_FastLoader):
 
 
 def _resolve(name: str, pattern: str, *first: str) -> None:
-    """Give plain scalars that match `pattern`, and start with one of `first`, the tag `name`."""
+    """Assign the tag `name` to plain scalars that match `pattern` and start with one of `first`."""
     _CoreLoader.add_implicit_resolver(_TAG + name, re.compile(rf"(?:{pattern})\Z"), list(first))
 
 
@@ -60,10 +58,10 @@ _CoreLoader.add_constructor(f"{_TAG}float", _CoreLoader.construct_float)
 
 
 def parse_yaml(text: str) -> object:
-    """The JSON value of the one document in `text`. Raises DocumentError."""
+    """Return the JSON value of the only document in `text`. Raises DocumentError."""
     try:
         _check_events(text)
-        return yaml.load(text, Loader=_CoreLoader)  # which is a safe loader
+        return yaml.load(text, Loader=_CoreLoader)  # a safe loader
     except yaml.YAMLError as error:
         raise DocumentError(f"not YAML: {error}") from error
 
@@ -75,10 +73,10 @@ def _check_events(text: str) -> None:
         documents += isinstance(event, yaml.DocumentStartEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if documents > 1:
-            raise DocumentError(f"line {line}: there must be one document only")
+            raise DocumentError(f"line {line}: there must be only one document")
         if depth > MAX_DEPTH:
             raise too_deep(line)
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            raise DocumentError(f"line {line}: anchors and aliases are not read")
+            raise DocumentError(f"line {line}: anchors and aliases are not supported")
         if getattr(event, "tag", None) is not None:
-            raise DocumentError(f"line {line}: tags are not read")
+            raise DocumentError(f"line {line}: tags are not supported")

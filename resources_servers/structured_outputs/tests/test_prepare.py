@@ -60,6 +60,6 @@ def test_paths_become_a_schema() -> None:
     assert read_schema(json.dumps(schema), close_schema=False) == schema
 
 
-def test_rows_about_pictures_are_refused() -> None:
-    with pytest.raises(ValueError, match="look at"):
+def test_rendering_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="rendering task"):
         convert({"task_id": "7", "rendering": True, "output_type": "HTML", "raw_output_metric": []})
