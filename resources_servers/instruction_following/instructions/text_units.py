@@ -1,8 +1,8 @@
 r"""Words, sentences, paragraphs and lines of a text, and occurrences of a phrase.
 
 Words are counted in two ways. `word_runs` are runs of letters and digits, as IFEval counts them: "don't" has two.
-`words` are separated by white space, without surrounding punctuation: "don't" and "well-known" are one word each, and a lone
-dash is none. Rules about every word use `words`.
+`words` are separated by white space, without surrounding punctuation: "don't" and "well-known" are one word each, and
+a lone dash is none. Rules about every word use `words`.
 
 A sentence ends at `.`, `!`, `?` or `…` with closing quotes and brackets, before white space or the end of the text, but
 not at a new line. The point of an abbreviation, an initial or a list number does not end it. Text after the last end is

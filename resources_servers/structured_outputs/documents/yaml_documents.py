@@ -1,8 +1,8 @@
 """Parse YAML with the 1.2 core schema, without tags, anchors and aliases.
 
 YAML 1.1, the default of PyYAML, reads `no` as false and `2024-01-31` as a date, so that text would violate a schema
-that requires text. The parser's events are checked before any value is built: aliases let a small document expand to a huge
-one, and deep nesting exhausts the stack of the C parser.
+that requires text. The parser's events are checked before any value is built: aliases let a small document expand to
+a huge one, and deep nesting exhausts the stack of the C parser.
 """
 
 from __future__ import annotations
