@@ -59,9 +59,9 @@ class EnvStepResponse(BaseModel):
     observation: str | None = None
     reward: float = 0.0
     terminated: bool = False
-    """Whether the episode reached its natural end."""
+    """True if the episode reached its natural end."""
     truncated: bool = False
-    """Whether the environment ended the episode early."""
+    """True if the environment ended the episode early."""
     info: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -25,7 +25,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every verdict is "equal"."""
+        """True if every verdict is "equal"."""
         return self.is_equal_first and self.is_equal_swapped is not False
 
 

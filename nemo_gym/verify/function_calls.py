@@ -41,7 +41,7 @@ class CallComparison:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every expected call was made and no other."""
+        """True if every expected call was made and no other."""
         return not self.missing and not self.unexpected
 
     @property

@@ -40,7 +40,7 @@ class CompCodingResourcesServerConfig(BaseResourcesServerConfig):
     unit_test_timeout_secs: PositiveFloat = 10.0
     """Seconds for each input or call; for test code, for all tests together."""
     require_sandbox: bool = False
-    """Whether to refuse to start on a machine without bubblewrap."""
+    """True to refuse to start on a machine without bubblewrap."""
     python_executable: str | None = None
     """The interpreter for solutions that need packages; the default one offers the standard library only."""
     problems_fpath: str | None = None

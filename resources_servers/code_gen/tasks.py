@@ -74,7 +74,7 @@ class CodeTests(BaseModel):
     prompt: str | None = None
     code_prompt: str | None = None
     in_process: bool = False
-    """Whether the tests share the solution's interpreter. Tests with unittest classes always do."""
+    """True if the tests share the solution's interpreter. Tests with unittest classes always do."""
 
 
 Problems: TypeAlias = Mapping[str, Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""Look numbers up in a stock of parts for as few credits as possible. The README defines the reward."""
+"""Questions about a stock of parts, to be answered with few tool credits. The README defines the reward."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EfficientToolUseConfig(BaseResourcesServerConfig):
 
 
 class StockRow(BaseModel):
-    """The world of a task."""
+    """The stock of a task."""
 
     stock: dict[str, dict[str, int]]
 
@@ -68,9 +68,9 @@ class EfficientToolUseRunRequest(StockRow, BaseRunRequest):
     expected_answer: int
     prices: dict[Tool, PositiveInt]
     par_cost: PositiveInt
-    """The fewest credits that show all bins needed."""
+    """The minimum credits that reveal all needed bins."""
     par_tokens: PositiveInt
-    """The output tokens of a terse policy that plays par."""
+    """The output tokens of a terse policy with par cost."""
 
     @model_validator(mode="after")
     def _require_a_world_that_fits(self) -> Self:
@@ -92,7 +92,7 @@ class EfficientToolUseVerifyRequest(EfficientToolUseRunRequest, BaseVerifyReques
 
 class EfficientToolUseVerifyResponse(EfficientToolUseVerifyRequest, BaseVerifyResponse):
     success: bool
-    """The answer is right, and every bin that it depends on was looked up."""
+    """True if the answer is right and every needed bin was looked up."""
     is_right: bool
     is_grounded: bool
     extracted_answer: str | None
@@ -106,7 +106,7 @@ class EfficientToolUseVerifyResponse(EfficientToolUseVerifyRequest, BaseVerifyRe
 class EfficientToolUseResourcesServer(SimpleResourcesServer):
     config: EfficientToolUseConfig
     stocks: dict[str, dict[str, dict[str, int]]] = Field(default_factory=dict)
-    """By session."""
+    """The stock of each session."""
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -176,27 +176,27 @@ class EfficientToolUseResourcesServer(SimpleResourcesServer):
 
 
 def found(members: Mapping[str, MemberT], name: str, kind: str) -> MemberT:
-    """The member of that name. Raises HTTPException, which the policy sees as the tool's answer."""
+    """Return the member of that name. Raises HTTPException, which the policy sees as the tool's answer."""
     if name not in members:
         raise HTTPException(404, f"there is no {kind} {name!r}; there are {', '.join(members)}")
     return members[name]
 
 
 def answered_calls(response: NeMoGymResponse) -> list[ToolCall]:
-    """The calls whose results the policy has seen."""
+    """Return the calls whose results the policy has seen."""
     answered = {item.call_id for item in response.output if isinstance(item, FunctionCallOutput)}
     seen = [item for item in response.output if read_field(item, "call_id") in answered]
     return [ToolCall(call.name, call.arguments or {}) for call in calls_of({"output": seen})]
 
 
 def states(answer: str, expected: int) -> bool:
-    """Whether an answer is the expected number, with a unit or without."""
+    """Return whether an answer is the expected number, with or without a unit."""
     quantity = read_quantity(answer)
     return quantity is not None and is_same_quantity(Quantity(Fraction(expected)), quantity)
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float | None]:
-    """The reward and what it is made of; the efficiencies are those of successes."""
+    """Return the scores for the metrics; efficiencies count only for successes."""
     return {
         "accuracy": row["reward"],
         "success": float(row["success"]),

@@ -1,9 +1,8 @@
-"""Par: the least that it costs to see the bins that a question is about.
+"""Par: the minimum cost of revealing all bins of a question.
 
-The units of a bin say nothing about those of another, so that whoever knows the answer has seen every bin that it
-depends on. Which calls show them for the fewest credits is decided exactly: once it is settled which warehouses are
-listed, every part is cheapest by itself, by a list of it or by a count of each of its bins that are left. All sets of
-warehouses are tried, so the time is 2 to the power of the warehouses that the question names.
+Bins are independent, so that a policy can know the answer only after seeing every bin it depends on. The cheapest calls
+are computed exactly. For a fixed set of listed warehouses each part is optimized separately: either list the part or
+count each of its remaining bins. All sets of warehouses are tried, so the time is exponential in their number.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from resources_servers.efficient_tool_use.stock import Bin, Prices, Tool, ToolCa
 
 
 class Plan(NamedTuple):
-    """Calls that show all bins, and their credits."""
+    """Calls that reveal all needed bins, and their credits."""
 
     cost: int
     calls: tuple[ToolCall, ...]
 
 
 def cheapest_plan(needed: Collection[Bin], prices: Prices) -> Plan:
-    """The plan of least cost that shows every bin of `needed`; of those the one of fewest calls."""
+    """Return the cheapest plan that reveals every bin of `needed`; among equals, the one with the fewest calls."""
     warehouses = sorted({warehouse for warehouse, _ in needed})
     plans = (_plan_with(listed, needed, prices) for listed in _subsets(warehouses))
     return min(plans, key=lambda plan: (plan.cost, len(plan.calls)))
@@ -35,7 +34,7 @@ def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _plan_with(listed: tuple[str, ...], needed: Collection[Bin], prices: Prices) -> Plan:
-    """The cheapest plan among those that list the warehouses `listed` and no other."""
+    """Return the cheapest plan that lists exactly the warehouses `listed`."""
     calls = [ToolCall(Tool.LIST_WAREHOUSE, {"warehouse": warehouse}) for warehouse in listed]
     left: dict[str, list[str]] = {}
     for warehouse, part in sorted(needed):

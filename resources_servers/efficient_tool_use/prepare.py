@@ -1,4 +1,4 @@
-"""Makes tasks for `efficient_tool_use`, with par.
+"""Generate tasks for `efficient_tool_use`, with par.
 
 python prepare.py --size 1000 --seed 0 --output train.jsonl
 """
@@ -18,11 +18,11 @@ PARTS = ("bolts", "nuts", "gears", "hinges", "valves", "springs", "bearings", "p
 
 TOKENS_PER_CALL = 30
 TOKENS_OF_ANSWER = 15
-"""About what a call and a bare answer take in the chat formats of today's models."""
+"""Approximate tokens of a call and of a bare answer in common chat formats."""
 
 
 class Clause(NamedTuple):
-    """A part of a question: some bins, and how to say them."""
+    """A part of a question: some bins and their description."""
 
     words: str
     bins: frozenset[Bin]
@@ -35,7 +35,7 @@ class Question(NamedTuple):
 
 
 def make_task(index: int, rng: random.Random) -> dict[str, Any]:
-    """A question about bins of a stock, and the least that it takes to answer it."""
+    """Return a task: a question about bins of a stock, with its par."""
     warehouses, parts = rng.sample(WAREHOUSES, rng.randint(3, 6)), rng.sample(PARTS, rng.randint(3, 6))
     stock = {warehouse: {part: rng.randint(10, 999) for part in parts} for warehouse in warehouses}
     prices = {Tool.COUNT_BIN: 1, Tool.LIST_WAREHOUSE: rng.randint(2, 4), Tool.LIST_PART: rng.randint(2, 4)}
@@ -69,7 +69,7 @@ def _rules(warehouses: Sequence[str], parts: Sequence[str]) -> str:
 
 
 def _draw_clauses(warehouses: Sequence[str], parts: Sequence[str], rng: random.Random) -> list[Clause]:
-    """One to three clauses: a row or a column, and single bins, none of them twice."""
+    """Draw one to three disjoint clauses: a row, a column or single bins."""
     clauses: list[Clause] = []
     for kind in rng.sample(["row", "column", "bins", "bins"], rng.randint(1, 3)):
         taken = frozenset[Bin]().union(*(clause.bins for clause in clauses))

@@ -1,11 +1,11 @@
-"""The reward: a right answer that was looked up, weighed by what it cost against par.
+"""The reward: 0 unless the right answer was looked up, else weighted by its cost relative to par.
 
     efficiency(x, par) = 1 where x <= par, else par / x                                in (0, 1]
     reward = success * (w_success + w_calls * e_calls + w_tokens * e_tokens)           the weights add up to 1
 
 `success` is 0 or 1, `e_calls` the efficiency of the credits spent, `e_tokens` that of the output tokens. So the reward
 is 0 without success; with it, it lies above `w_success`, falls as credits or tokens rise above par, and is 1 at par.
-Where nobody counted tokens, the weight of tokens goes to the calls.
+Without a token count, the weight of tokens is added to that of calls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, model_validator
 
 
 class Weights(BaseModel):
-    """What success, calls and tokens are worth; they add up to 1."""
+    """The weights of success, calls and tokens; their sum is 1."""
 
     success: float = Field(default=0.5, ge=0)
     calls: float = Field(default=0.4, ge=0)
@@ -32,14 +32,14 @@ class Weights(BaseModel):
 
 
 def efficiency(spent: int, par: int) -> float:
-    """1 at par or below, `par / spent` above it. `par` is more than 0."""
+    """Return 1 at or below par, else `par / spent`. `par` must be positive."""
     return min(1.0, par / spent) if spent else 1.0
 
 
 def reward_of(
     is_success: bool, call_efficiency: float, token_efficiency: float | None, weights: Weights
 ) -> float:
-    """The reward, as the module defines it."""
+    """Return the reward as defined in the module docstring."""
     if not is_success:
         return 0.0
     if token_efficiency is None:

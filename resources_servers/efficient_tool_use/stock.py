@@ -35,18 +35,18 @@ DESCRIPTIONS: Mapping[Tool, str] = {
 }
 
 Prices = Mapping[Tool, int]
-"""The credits that a call of each tool costs, more than 0."""
+"""The credits of a call to each tool, positive."""
 
 
 class ToolCall(NamedTuple):
-    """A call by name with its arguments, which may be anything that a model wrote."""
+    """A call with its unvalidated arguments."""
 
     name: str
     arguments: Mapping[str, Any]
 
 
 def bins_shown(call: ToolCall, stock: Stock) -> frozenset[Bin]:
-    """The bins that a call shows; none where it names something that there isn't."""
+    """Return the bins that a call reveals; none when its arguments are unknown."""
     if call.name not in PARAMETERS or set(call.arguments) != set(PARAMETERS[Tool(call.name)]):
         return frozenset()
     return frozenset(
@@ -59,13 +59,13 @@ def bins_shown(call: ToolCall, stock: Stock) -> frozenset[Bin]:
 
 
 def cost_of(calls: Iterable[ToolCall], prices: Prices) -> int:
-    """The credits of all calls, repeated and failed ones too. A tool that there isn't costs as much as the dearest."""
+    """Return the credits of all calls, including repeated and failed ones. An unknown tool has the highest price."""
     dearest = max(prices.values())
     return sum(prices[Tool(call.name)] if call.name in PARAMETERS else dearest for call in calls)
 
 
 def definitions(prices: Prices) -> list[dict[str, Any]]:
-    """The tools as a task declares them."""
+    """Return the declarations of the tools for a task row."""
     return [
         {
             "type": "function",

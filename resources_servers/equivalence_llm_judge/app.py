@@ -45,19 +45,19 @@ class LLMJudgeResourcesServerConfig(BaseResourcesServerConfig, JudgeOptions):
     judge_equal_label: str = EQUAL_LABEL
     judge_not_equal_label: str = DIFFERENT_LABEL
     question_extract_regex: str | None = None
-    """Finds the question in the last user message, where the row has no `question`."""
+    """Extracts the question from the last user message when the row has no `question`."""
     response_extract_regex: str | None = None
-    """Finds the answer in what the policy said last: the last match, its first group."""
+    """Extracts the answer from the last message: the first group of the last match."""
     regex_timeout_s: PositiveFloat = 2.0
     check_twice_swap: bool = False
-    """Whether an answer that was found equal must be found so in the other order too."""
+    """True if an answer must be found equal in both orders."""
     reward_if_swap_fails: float = 0.0
     use_per_record_regex: bool = True
-    """Whether `template_metadata.output_regex` of a row beats `response_extract_regex`."""
+    """True if `template_metadata.output_regex` of a row overrides `response_extract_regex`."""
     extraction_length_threshold: int | None = 120
-    """Beyond this length of the reference the row's regular expression isn't used; nor is a second opinion asked."""
+    """References beyond this length are compared with the whole answer, once."""
     check_full_generation_on_fail: bool = True
-    """Whether to judge all of what was said where what the row's regular expression found is different."""
+    """True to judge the whole answer when the part that the row's expression extracts is different."""
     reward_if_full_generation_succeeds: float = 0.5
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class LLMJudgeVerifyRequest(LLMJudgeRunRequest, BaseVerifyRequest):
 class LLMJudgeVerifyResponse(BaseVerifyResponse):
     expected_answer: str
     extracted_answer: str | None
-    """What was judged; null where nothing was said, and so nothing was asked."""
+    """The judged text; null when there is no answer and the judge was not asked."""
     judge_evaluations: list[JudgeEvaluation] = Field(default_factory=list)
 
 
@@ -162,7 +162,7 @@ class LLMJudgeResourcesServer(SimpleResourcesServer):
         return longest is not None and len(expected) > longest
 
     async def _extract(self, text: str, pattern: str | None) -> str:
-        """What the pattern finds in `text`; all of it where there is none, or it finds nothing."""
+        """Return the part of `text` that the pattern extracts; all of it without a pattern or a match."""
         if pattern is None:
             return text
         flags = int(re.MULTILINE | re.DOTALL)
@@ -187,7 +187,7 @@ class LLMJudgeResourcesServer(SimpleResourcesServer):
 
 
 def expected_answer_of(row: LLMJudgeRunRequest) -> str:
-    """The reference. Raises InputError where the row has none."""
+    """Return the reference answer. Raises InputError when the row has none."""
     given = row.expected_answer or (row.metadata or {}).get("expected_answer")
     if given is None or not str(given).strip():
         raise InputError(
@@ -200,7 +200,7 @@ def expected_answer_of(row: LLMJudgeRunRequest) -> str:
 
 
 def last_user_text(row: BaseRunRequest) -> str:
-    """The text of the last user message; "" where there is none."""
+    """Return the text of the last user message; "" when there is none."""
     given = row.responses_create_params.input
     if isinstance(given, str):
         return given

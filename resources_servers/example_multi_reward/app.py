@@ -1,4 +1,4 @@
-"""One tool call, scored on three objectives apart. The README defines the reward."""
+"""One tool call, scored by three separate objectives. The README defines the reward."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MultiRewardConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     weights: dict[str, float] = Field(default_factory=dict)
-    """Of the components; 1 where none is given."""
+    """The weights of the components; 1 by default."""
 
 
 class MultiRewardRunRequest(BaseRunRequest):
@@ -69,7 +69,7 @@ class ExampleMultiRewardResourcesServer(SimpleResourcesServer):
 
 
 def fits_its_tool(call: FunctionCall, tools: object) -> bool:
-    """Whether a call names one of the task's tools and its arguments fit that tool's schema."""
+    """Return whether a call names one of the task's tools and its arguments fit that tool's schema."""
     declared = tools if isinstance(tools, list) else []
     tool = next((tool for tool in declared if read_field(tool, "name") == call.name), None)
     if tool is None or call.arguments is None:

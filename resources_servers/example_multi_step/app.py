@@ -1,4 +1,4 @@
-"""An environment of several steps: look values up one by one with a tool, then hand the list in with another."""
+"""An environment with several steps: look up values with one tool, then submit the list with another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExtractSynonymValuesResponse(BaseModel):
 class MultiStepRunRequest(BaseRunRequest):
     expected_synonym_values: list[int]
     minefield_label: str | int | None = None
-    """The query's own term, whose value must not be handed in: only those of its synonyms count."""
+    """The term of the query, whose own value must not be submitted: only those of its synonyms count."""
     minefield_label_value: int | None = None
 
 
@@ -86,12 +86,12 @@ class ExampleMultiStepResourcesServer(SimpleResourcesServer):
 
 
 def value_of(synonym: str) -> int:
-    """The value of a word: the sum of its characters' code points."""
+    """Return the value of a word: the sum of its characters' code points."""
     return sum(map(ord, synonym))
 
 
 def last_handed_in(output: list[Any]) -> list[int]:
-    """The values of the last well-formed call of `extract_synonym_values`; empty when there was none."""
+    """Return the values of the last well-formed call of `extract_synonym_values`; empty when there is none."""
     for item in reversed(output):
         if item.type == "function_call" and item.name == "extract_synonym_values":
             try:

@@ -1,4 +1,4 @@
-"""Makes tasks: a term with two or three synonyms in a list of others, and the values to hand in."""
+"""Generate tasks: a term with two or three synonyms in a list of other words, and the values to submit."""
 
 from __future__ import annotations
 

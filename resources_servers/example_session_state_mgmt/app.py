@@ -1,4 +1,4 @@
-"""An environment with state: a counter for each session, seeded by the task and moved by tools."""
+"""An environment with session state: a counter that the task initializes and tools change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest environment with a tool: ask for the weather, then tell it."""
+"""The smallest environment with a tool: the model looks up the weather and answers with it."""
 
 from __future__ import annotations
 

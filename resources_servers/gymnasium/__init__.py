@@ -1,4 +1,4 @@
-"""Where step-style environments import their base class from. It lives in `nemo_gym.resources.gymnasium`."""
+"""The import path of the base class of step-style environments, defined in `nemo_gym.resources.gymnasium`."""
 
 from nemo_gym.resources.gymnasium import (
     EnvResetRequest,

@@ -19,9 +19,9 @@ class FollowUpTask(BaseModel):
     """The fields of a task row."""
 
     follow_ups: list[str] = []
-    """Asked one after another, each when the one before has been answered."""
+    """Questions that are asked in turn, each after the answer to the previous one."""
     expected_answer: str | None = None
-    """Stands in the last answer. Without it every turn has to be answered with something."""
+    """A text that the last answer must contain. Without it every answer that is not empty is right."""
 
 
 class FollowUpServer(GymnasiumServer):
@@ -48,7 +48,7 @@ class FollowUpServer(GymnasiumServer):
 
 
 def says(answer: str, expected: str | None) -> bool:
-    """Whether `expected` stands in the answer, as whole words; nothing in particular is expected of None."""
+    """Return whether the answer contains `expected` as whole words; always true for None."""
     if expected is None:
         return True
     wanted = re.escape(normalize(expected))

@@ -1,4 +1,4 @@
-"""Makes tasks: a small sum, and what to do with its result in the turns that follow."""
+"""Generate tasks: a small sum, and operations on its result in the following turns."""
 
 from __future__ import annotations
 

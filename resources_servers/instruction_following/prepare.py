@@ -21,7 +21,7 @@ REQUESTS = (
     "Explain how a bicycle stays upright.",
     "Write a letter to a neighbour about a shared garden.",
     "Describe the water cycle to a ten-year-old.",
-    "Give advice to somebody who moves to a new city.",
+    "Give advice to a person who moves to a new city.",
     "Tell a short story about a lighthouse keeper.",
     "Compare trains and planes for a journey of 600 kilometres.",
     "Outline a week of simple dinners.",

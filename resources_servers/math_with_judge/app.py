@@ -1,4 +1,4 @@
-"""Mathematics with one right answer: math-verify compares, and a judge may overrule it where it finds no equality.
+"""Mathematics with one right answer. math-verify compares it, and a judge may accept answers that it rejects.
 
 The README defines the reward.
 """
@@ -29,13 +29,13 @@ class LibraryJudgeMathResourcesServerConfig(BaseResourcesServerConfig, JudgeOpti
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     should_use_judge: bool = True
-    """Whether a judge decides where math-verify finds no equality."""
+    """True if a judge decides on answers that math-verify rejects."""
     answer_forms: tuple[AnswerForm, ...] = tuple(AnswerForm)
-    """How an answer may be marked as the final one, tried in this order."""
+    """The accepted marks of a final answer, in order of precedence."""
     library_verifier_timeout_seconds: PositiveFloat = TIMEOUT_S
-    """How long a comparison may take; beyond it the attempt fails, because nobody knows its score."""
+    """Seconds that a comparison may take; beyond them the attempt fails without a reward."""
     library_verifier_max_concurrency: PositiveInt | None = None
-    """Accepted and without effect: the worker pool runs one comparison a core."""
+    """Accepted without effect: the worker pool runs one comparison per core."""
 
     @model_validator(mode="after")
     def _require_a_judge_to_use(self) -> Self:
@@ -59,9 +59,9 @@ class LibraryJudgeMathVerifyResponse(BaseVerifyResponse):
     expected_answer: str
     extracted_answer: str | None
     library_reward: float
-    """1 where math-verify found the answers equal, whatever the judge said."""
+    """1 if math-verify found the answers equal, regardless of the judge."""
     judge_evaluations: list[JudgeEvaluation] | None
-    """What the judge was asked and said; null where it was not asked."""
+    """The judge's questions and answers; null when it was not asked."""
 
 
 class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
@@ -92,12 +92,12 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
         )
 
     def extract(self, text: str) -> str | None:
-        """The final answer in what the policy said last, or None."""
+        """Return the final answer in the last message, or None."""
         answer = final_answer(text, self.config.answer_forms)
         return answer.text if answer else None
 
     async def is_library_equal(self, expected: str, answer: str) -> bool:
-        """Whether math-verify finds the two equal. Raises VerifierError when it comes to no end."""
+        """Return whether math-verify finds the answers equal. Raises VerifierError at the timeout."""
         return await is_equal(expected, answer, timeout_s=self.config.library_verifier_timeout_seconds)
 
     async def _ask_judge(self, body: LibraryJudgeMathRunRequest, answer: str) -> Comparison:
@@ -120,7 +120,7 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:
-    """The scores that metrics are computed of: final, by math-verify alone, and of judged answers."""
+    """Return the scores for the metrics: the reward, math-verify's verdict, and the reward of judged answers."""
     scores = {"accuracy": row["reward"]}
     if row.get("library_reward") is not None:
         scores["symbolic_accuracy"] = row["library_reward"]

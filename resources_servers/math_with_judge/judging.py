@@ -1,4 +1,4 @@
-"""What the judge of mathematical answers is asked. How it is asked: `nemo_gym.verify.equivalence_judge`."""
+"""The judge's prompt about mathematical answers, for `nemo_gym.verify.equivalence_judge`."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ Answer B:
 
 
 def make_judge(options: JudgeOptions) -> EquivalenceJudge:
-    """The judge of a server with these options, asked in both orders."""
+    """Return the judge of a server with these options, asked in both orders."""
     return EquivalenceJudge(Judge(options), PROMPT, first_field="first", second_field="second")

@@ -1,4 +1,4 @@
-"""Converts GSM8K rows (`{"question", "answer"}`, the answer ending in `#### <number>`) to task rows.
+"""Convert GSM8K rows (`{"question", "answer"}`, the answer ending in `#### <number>`) to task rows.
 
 python prepare.py --input test.jsonl --output data/gsm8k_test.jsonl
 """
@@ -17,7 +17,7 @@ ANSWER_MARK = "####"
 
 
 def task_row(row: Mapping[str, str]) -> dict[str, Any]:
-    """The task row of one GSM8K row. Raises ValueError when its answer has no `####`."""
+    """Return the task row of one GSM8K row. Raises ValueError when its answer has no `####`."""
     question = row["question"].strip()
     _, mark, number = row["answer"].rpartition(ANSWER_MARK)
     if not mark or not number.strip():

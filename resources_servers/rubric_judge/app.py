@@ -1,4 +1,4 @@
-"""Answers judged by a rubric: weighted yes-or-no questions to a judge model. The README defines the reward."""
+"""Answers scored by a rubric: weighted yes-or-no questions to a judge model. The README defines the reward."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ NO_REFERENCE = "(There is none.)"
 
 class GradingMode(StrEnum):
     FRACTION = "fraction"
-    """The share that the rubric's weights give."""
+    """The fraction of the rubric's weights."""
     BINARY = "binary"
-    """1 for the whole share, else 0."""
+    """1 for the full fraction, else 0."""
 
 
 class RubricJudgeConfig(BaseResourcesServerConfig, JudgeOptions):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
     judge_prompt_config: str = "resources_servers/rubric_judge/prompts/criterion.yaml"
-    """The prompt about a criterion: a YAML file with `user` and `system`, which hold `{task}`, `{reference}`,
+    """The prompt for a criterion: a YAML file with `user` and `system`, which contain `{task}`, `{reference}`,
     `{answer}` and `{criterion}` and ask for one of the labels [[YES]] and [[NO]]."""
 
 
@@ -48,7 +48,7 @@ class RubricJudgeRunRequest(BaseRunRequest):
     task: str | None = Field(
         default=None, validation_alias=AliasChoices("task", "context", "prompt", "question")
     )
-    """The task as the judge sees it; by default the conversation that the policy was given."""
+    """The task for the judge; by default the policy's input conversation."""
     reference_answer: str | None = Field(
         default=None, validation_alias=AliasChoices("reference_answer", "reference_response")
     )
@@ -62,12 +62,12 @@ class CriterionResult(BaseModel):
     criterion: Criterion
     is_met: bool
     evaluations: list[JudgeEvaluation]
-    """What the judge was asked and said; nothing where there was no answer to judge."""
+    """The judge's questions and answers; empty when there was no answer to judge."""
 
 
 class RubricJudgeVerifyResponse(RubricJudgeVerifyRequest, BaseVerifyResponse):
     criteria_met: float
-    """The share of the criteria that are met, by number and not by weight; faults count where they are absent."""
+    """The unweighted fraction of the criteria that are satisfied; a fault is satisfied when it is absent."""
     criterion_results: list[CriterionResult]
 
 
@@ -92,12 +92,12 @@ class RubricJudgeResourcesServer(SimpleResourcesServer):
         )
 
     async def _results(self, body: RubricJudgeVerifyRequest) -> list[CriterionResult]:
-        """How each criterion was judged. Raises JudgeError where the judge failed about any of them."""
+        """Judge each criterion. Raises JudgeError when the judge failed for any of them."""
         answer = final_text(body.response)
         if not answer:
             return [CriterionResult(criterion=one, is_met=False, evaluations=[]) for one in body.rubric]
         asked = (self._ask(criterion, body, answer) for criterion in body.rubric)
-        # All are waited for: the verdicts that arrived are kept, so that a retry asks only what failed.
+        # All questions run to their end: verdicts are cached, so that a retry repeats only the failed ones.
         judged = await asyncio.gather(*asked, return_exceptions=True)
         results = []
         for criterion, verdict in zip(body.rubric, judged, strict=True):
@@ -127,7 +127,7 @@ class RubricJudgeResourcesServer(SimpleResourcesServer):
 
 
 def is_good(result: CriterionResult) -> bool:
-    """Whether a merit is met or a fault is absent."""
+    """Return whether a merit is met or a fault is absent."""
     return result.is_met == (result.criterion.weight > 0)
 
 
@@ -136,7 +136,7 @@ def scores_of(row: dict[str, Any]) -> dict[str, float]:
 
 
 def conversation_of(items: object) -> str:
-    """What was said to the policy, as text; items that aren't messages are left out."""
+    """Return the policy's input conversation as text, without items that are not messages."""
     if isinstance(items, str):
         return items
     said = []

@@ -1,4 +1,4 @@
-"""A rubric: yes-or-no questions about an answer, each with a weight, and what answers to them are worth.
+"""A rubric: weighted yes-or-no questions about an answer, and the reward for the verdicts.
 
     reward = clip(sum of the weights of the criteria that are met / sum of the positive weights, 0, 1)
 
@@ -22,7 +22,7 @@ def _require_weight(weight: float) -> float:
 
 
 class Criterion(BaseModel):
-    """One question of a rubric. The other names are those of public datasets."""
+    """One question of a rubric. The aliases are names in public datasets."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -39,7 +39,7 @@ class Criterion(BaseModel):
 
 def _require_a_merit(rubric: list[Criterion]) -> list[Criterion]:
     if not any(criterion.weight > 0 for criterion in rubric):
-        raise ValueError("a rubric needs a criterion of positive weight: without one nothing can be earned")
+        raise ValueError("a rubric needs a criterion of positive weight, because otherwise every reward is 0")
     return rubric
 
 
@@ -47,7 +47,7 @@ Rubric = Annotated[list[Criterion], AfterValidator(_require_a_merit)]
 
 
 def rubric_reward(rubric: Sequence[Criterion], met: Sequence[bool]) -> float:
-    """The reward of an answer that meets the criteria for which `met` is true, as the module defines it."""
+    """Return the reward of an answer that meets the criteria for which `met` is true."""
     weights = [criterion.weight for criterion in rubric]
     earned = math.fsum(weight for weight, is_met in zip(weights, met, strict=True) if is_met)
     return min(1.0, max(0.0, earned / math.fsum(weight for weight in weights if weight > 0)))

@@ -44,7 +44,7 @@ class StructuredOutputsRunRequest(BaseRunRequest):
     """A JSON schema, as JSON."""
     schema_type: DocumentFormat = DocumentFormat.JSON
     close_schema: bool = True
-    """Whether every property in the schema is required and no other is allowed, regardless of `required`."""
+    """True if every property in the schema is required and no other is allowed, regardless of `required`."""
     extraction: Extraction = Extraction.STRICT
     expected: Any = None
     """The expected value of the document; without it every document that fits the schema is right."""

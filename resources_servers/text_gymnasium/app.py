@@ -1,4 +1,4 @@
-"""Any text-based Gymnasium environment as a step-style environment of the gym."""
+"""Adapter that serves a text-based Gymnasium environment as a step-style environment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from resources_servers.text_gymnasium.game import Game
 
 
 class EnvironmentOptions(BaseModel):
-    """How one environment is played."""
+    """The options of one environment."""
 
     model_config = ConfigDict(extra="forbid")
 
     action_names: list[str] | None = None
-    """The names of discrete actions, in the order of their numbers, where they aren't known or others are wanted."""
+    """The names of discrete actions in the order of their numbers; they override the built-in names."""
     invalid_action_reward: float = 0.0
-    """For an answer that names no action. Where every step costs something, it has to cost more to give up."""
+    """The reward for an answer without an action. When steps have a cost, it must be lower, so that giving up does not
+    pay."""
 
 
 def _default_environments() -> dict[str, EnvironmentOptions]:
@@ -36,9 +37,9 @@ def _default_environments() -> dict[str, EnvironmentOptions]:
 
 class TextGymnasiumConfig(BaseResourcesServerConfig):
     environments: dict[str, EnvironmentOptions] = Field(default_factory=_default_environments)
-    """The environments that rows may name, by id; `package.module:Name-v0` imports the module that registers it."""
+    """The allowed environments by id; `package.module:Name-v0` imports the module that registers the id."""
     max_invalid_actions: int = Field(default=3, ge=1)
-    """So many answers in a row that name no action end the episode."""
+    """Number of consecutive answers without an action that ends the episode."""
 
 
 class TextGymnasiumTask(BaseModel):
@@ -46,16 +47,16 @@ class TextGymnasiumTask(BaseModel):
 
     env_id: str
     env_kwargs: dict[str, Any] = {}
-    """What the environment is made with."""
+    """The keyword arguments of the environment."""
     seed: int | None = Field(default=None, ge=0)
     task_index: int | None = Field(default=None, alias="_ng_task_index")
-    """Takes the place of a seed that is not given, so that all attempts at a task meet the same episode."""
+    """Used when there is no seed, so that all attempts at a task have the same episode."""
     max_episode_steps: int | None = Field(default=None, ge=1)
-    """Beats the environment's own limit."""
+    """Overrides the environment's own limit."""
 
 
 class Play:
-    """A game, and how often in a row the player has named no action."""
+    """A game and the number of consecutive answers without an action."""
 
     def __init__(self, game: Game, options: EnvironmentOptions) -> None:
         self.game = game

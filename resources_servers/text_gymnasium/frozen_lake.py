@@ -1,4 +1,4 @@
-"""Maps for FrozenLake, and the shortest way over one."""
+"""Maps for FrozenLake and their shortest paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOVES = {"left": (0, -1), "down": (1, 0), "right": (0, 1), "up": (-1, 0)}
 
 
 def shortest_way(rows: Sequence[str]) -> list[str] | None:
-    """The moves from the start to the goal of a map that isn't slippery; None where there is no way."""
+    """Return the fewest moves from start to goal on a map that is not slippery; None when the goal is unreachable."""
     start = next((y, row.index("S")) for y, row in enumerate(rows) if "S" in row)
     ways: dict[tuple[int, int], list[str]] = {start: []}
     reached = deque([start])
@@ -28,7 +28,7 @@ def shortest_way(rows: Sequence[str]) -> list[str] | None:
 
 
 def draw_map(size: int, rng: random.Random) -> list[str]:
-    """A map that can be crossed, with start and goal in opposite corners."""
+    """Draw a solvable map with start and goal in opposite corners."""
     while True:
         cells = [["H" if rng.random() < 0.25 else "F" for _ in range(size)] for _ in range(size)]
         cells[0][0], cells[-1][-1] = "S", "G"

@@ -1,6 +1,6 @@
-"""One episode of a Gymnasium environment, told and played in words.
+"""One episode of a Gymnasium environment with observations and actions as text.
 
-Everything here may block: environments are other people's code. The server calls it in threads.
+Every call may block, because environments are third-party code. The server calls them in threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ACTION_NAMES: Mapping[str, Sequence[str]] = {
     "Taxi": ("south", "north", "east", "west", "pick up", "drop off"),
     "Blackjack": ("stick", "hit"),
 }
-"""What the numbers of discrete actions mean, by the name of the environment without its version."""
+"""The names of discrete actions in the order of their numbers, by environment name without the version."""
 
 _COLORS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _COLORED = re.compile(r"\x1b\[([\d;]+)m(.*?)\x1b\[0?m", re.DOTALL)
@@ -32,7 +32,7 @@ _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an action."""
+    """The result of an action."""
 
     observation: str
     reward: float
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class Game:
-    """An episode: `observation` is what there is to see at its beginning."""
+    """An episode; `observation` is the initial observation."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Game:
         max_episode_steps: int | None,
         action_names: Sequence[str] | None,
     ) -> None:
-        """Raises `InputError` where the environment can't be made so, or can't be played in words."""
+        """Raises `InputError` when the environment rejects its options or has actions that are not text."""
         self._env = _make(env_id, kwargs, max_episode_steps)
         try:
             self._names = _names_of(self._env, action_names)
@@ -66,13 +66,13 @@ class Game:
 
     @property
     def actions(self) -> str:
-        """What can be done, for the player to read."""
+        """The list of actions as text."""
         if self._names is None:
             return "any command"
         return ", ".join(self._names)
 
     def read_action(self, words: str | None) -> Any:
-        """The action that the player names, by its name or its number; None where there is no such action."""
+        """Return the action of that name or number; None when there is no such action."""
         if words is None:
             return None
         space = self._env.action_space
@@ -92,7 +92,7 @@ class Game:
         self._env.close()
 
     def _told(self, shown: Any) -> str:
-        """An observation in words: as it is, or as the environment draws it, or as its numbers."""
+        """Return an observation as text: unchanged, as the environment's drawing, or as JSON."""
         if isinstance(shown, str):
             return shown
         if self._env.render_mode == "ansi":
@@ -110,38 +110,42 @@ def _make(env_id: str, kwargs: Mapping[str, Any], max_episode_steps: int | None)
         )
         draws_text = "ansi" in getattr(creator, "metadata", {}).get("render_modes", ())
         options = {"render_mode": "ansi"} if draws_text else {}
-        made = {**kwargs, **options, "disable_env_checker": True}  # a checker for authors, with warnings
+        made = {
+            **kwargs,
+            **options,
+            "disable_env_checker": True,
+        }  # the checker is for authors and emits warnings
         return gymnasium.make(spec, max_episode_steps=max_episode_steps, **made)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
         raise InputError(
-            f"the environment {env_id} can't be made with {dict(kwargs)}: {error}",
+            f"the environment {env_id} cannot be created with {dict(kwargs)}: {error}",
             code="bad_environment",
             param="env_kwargs" if kwargs else "env_id",
         ) from error
 
 
 def _names_of(env: gymnasium.Env[Any, Any], given: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The names of the actions; None where an action is a text of the player's own."""
+    """Return the names of the actions; None when actions are free text."""
     space = env.action_space
     if isinstance(space, Text):
         return None
     if not isinstance(space, Discrete):
         raise InputError(
-            f"the actions of {env.spec.id if env.spec else env} are a {type(space).__name__}, not a Discrete or a Text",
+            f"the action space of {env.spec.id if env.spec else env} is {type(space).__name__}, not Discrete or Text",
             code="not_playable_in_words",
             param="env_id",
         )
     count = int(space.n)
     names = given or ACTION_NAMES.get(env.spec.name if env.spec else "", ())
     if given and len(given) != count:
-        raise InputError(f"there are {count} actions, and {len(given)} names", code="bad_action_names")
+        raise InputError(f"there are {count} actions, but {len(given)} names", code="bad_action_names")
     if len(names) != count:
         return tuple(str(index + int(space.start)) for index in range(count))
     return tuple(" ".join(name.casefold().replace("_", " ").split()) for name in names)
 
 
 def without_escapes(drawn: str) -> str:
-    """A drawing with its colors as tags, `<red>S</red>`: they may be all that shows where the player is."""
+    """Replace terminal colors by tags, `<red>S</red>`: the color may be the only mark of the player's position."""
 
     def tagged(match: re.Match[str]) -> str:
         codes = [int(code) for code in match[1].split(";") if code]
@@ -154,7 +158,7 @@ def without_escapes(drawn: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value of an environment's as JSON."""
+    """Return a value of an environment as a JSON value."""
     return orjson.loads(
         orjson.dumps(
             value, default=_plain_object, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS

@@ -1,4 +1,4 @@
-"""Makes tasks: frozen lakes that can be crossed and aren't slippery."""
+"""Generate tasks: solvable FrozenLake maps that are not slippery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSTRUCTIONS = (
 def make_task(index: int, rng: random.Random) -> dict[str, Any]:
     rows = draw_map(4 + index % 3, rng)
     way = shortest_way(rows)
-    assert way is not None, "maps that can't be crossed are not drawn"
+    assert way is not None, "draw_map returns solvable maps only"
     return {
         "id": index,
         "responses_create_params": {

@@ -77,7 +77,7 @@ class TextToSqlRunRequest(BaseRunRequest):
     sql_test_contexts: list[str] = Field(default_factory=list)
     """Other databases with the same schema that the prompt does not show; results must be equal on them too."""
     ignore_order: bool | None = None
-    """Whether the order of rows is ignored; null: it is ignored unless the gold query sorts them."""
+    """True if the order of rows is ignored; null: it is ignored unless the gold query sorts them."""
     metadata: dict[str, Any] | None = None
 
 

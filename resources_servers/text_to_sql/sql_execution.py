@@ -60,7 +60,7 @@ class Gold:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any result has rows, so that a wrong answer can differ."""
+        """True if any result has rows, so that a wrong answer can differ."""
         return any(result.rows for result in self.results)
 
 

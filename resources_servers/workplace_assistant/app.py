@@ -1,4 +1,4 @@
-"""An assistant at work: five linked tables, 27 tools, and a reward for the state that is left behind."""
+"""An office assistant: five linked tables, 27 tools, and a reward for the final state of the tables."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class WorkplaceConfig(BaseResourcesServerConfig):
     tables_folder: str | None = None
     """A folder of CSV files to use instead of the generated tables (see `csv_tables.py`)."""
     now: str = str(NOW)
-    """The time at which emails are sent from tables of one's own, "YYYY-MM-DD HH:MM:SS"."""
+    """The current time for the tables in `tables_folder`, "YYYY-MM-DD HH:MM:SS"."""
 
 
 class ToolArguments(BaseModel):
-    """The arguments of a tool call; the tool itself checks them."""
+    """The arguments of a tool call; the tool validates them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -63,8 +63,8 @@ class ExpectedCall(BaseModel):
 
 class WorkplaceRunRequest(BaseRunRequest):
     ground_truth: list[ExpectedCall]
-    """Calls whose effect is the expected one. Others with the same effect are as good; none at all means that
-    nothing may be changed."""
+    """Calls with the expected effect. Other calls with the same effect are right too; an empty list means that nothing
+    may change."""
 
     @field_validator("ground_truth", mode="before")
     @classmethod
@@ -78,7 +78,7 @@ class WorkplaceVerifyRequest(WorkplaceRunRequest, BaseVerifyRequest):
 
 class WorkplaceVerifyResponse(BaseVerifyResponse):
     differences: list[str]
-    """Where the tables differ from the expected ones, for people to read; empty where they don't."""
+    """Readable differences from the expected tables; empty when there are none."""
 
 
 class WorkplaceServer(SimpleResourcesServer):
@@ -138,7 +138,7 @@ class WorkplaceServer(SimpleResourcesServer):
         return workplace
 
     def _after(self, calls: Sequence[ExpectedCall]) -> Workplace:
-        """A fresh workplace after the expected calls. Raises `InputError` where one of them can't be made."""
+        """Return a new workplace after the expected calls. Raises `InputError` when one of them fails."""
         workplace = Workplace(self._data)
         for index, call in enumerate(calls):
             tool = TOOLS.get(call.name)
@@ -151,13 +151,13 @@ class WorkplaceServer(SimpleResourcesServer):
                     f"the task row cannot be graded: ground_truth[{index}]: {error.failure.message}",
                     code="invalid_row",
                     param=f"ground_truth[{index}]",
-                    remedy="Its calls have to fit the tables: see tables_folder in the README.",
+                    remedy="The calls must fit the tables: see tables_folder in the README.",
                 ) from error
         return workplace
 
 
 def folded(value: Any) -> Any:
-    """A state without the differences that don't count: case and white space in texts."""
+    """Return a state with case folded and white space collapsed in all texts."""
     if isinstance(value, str):
         return " ".join(value.casefold().split())
     if isinstance(value, Mapping):

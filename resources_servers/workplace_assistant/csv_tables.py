@@ -1,8 +1,8 @@
-"""Tables from CSV files, for datasets that were made for other tables than ours.
+"""Load tables from CSV files, for datasets with their own tables.
 
 A folder holds `emails.csv`, `calendar_events.csv`, `analytics_data.csv`, `project_tasks.csv`,
-`customer_relationship_manager_data.csv` and `email_addresses.csv`, the last with one address a line. The columns
-are those of the tools' answers; all but those of the visits stay texts.
+`customer_relationship_manager_data.csv` and `email_addresses.csv`, the last with one address per line. The columns are
+those of the tools' answers; only columns of visits are converted from text.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ COLUMNS = {
 
 
 def load(name: str, now: str) -> WorkplaceData:
-    """The tables in a folder, which is looked up as every path of a configuration.
+    """Load the tables in a folder, whose path is resolved like every path in a configuration.
 
-    Raises `ConfigError` that names the file and what is wrong with it.
+    Raises `ConfigError` that names the file and its problem.
     """
     folder = next((place for place in candidates(name) if place.is_dir()), Path(name))
     return WorkplaceData(
@@ -63,7 +63,7 @@ def _table(folder: Path, name: str) -> Rows:
     rows = {row[id_column]: row for row in _rows(folder, name)}
     for key in rows:
         if not key.isdecimal():
-            raise _problem(folder / f"{name}.csv", f"the {id_column} {key!r} is no number")
+            raise _problem(folder / f"{name}.csv", f"the {id_column} {key!r} is not a number")
     return rows
 
 
@@ -98,4 +98,4 @@ def _addresses(folder: Path) -> tuple[str, ...]:
 
 
 def _problem(path: Path, why: str) -> ConfigError:
-    return ConfigError(f"{path} can't be read as a table: {why}", code="bad_table", param="tables_folder")
+    return ConfigError(f"{path} is not a valid table: {why}", code="bad_table", param="tables_folder")

@@ -1,7 +1,7 @@
-"""The tables of an invented company, made from a seed: the same on every machine.
+"""Generate the tables of a fictional company from a seed, identically on every machine.
 
-The tables are linked: the people in the directory write the emails, take part in the events, have the tasks and look
-after the customers; emails and events are about the tasks and the customers.
+The tables are linked: the people in the directory write emails, attend events, and own tasks and customers; emails and
+events refer to tasks and customers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOW = datetime(2023, 11, 30, 23, 59)
 DOMAIN = "harborlight.example"
 _EMAILS, _EVENTS, _VISITS, _TASKS, _CUSTOMERS = 400, 300, 900, 300, 200
 
-# A first name alone says who is meant: no two colleagues share one, and no customer has one of theirs.
+# First names are unique among colleagues, and no customer has one of theirs, so that a first name identifies a person.
 _FIRST_NAMES = (
     "amara", "bjorn", "celine", "dmitri", "elif", "farah", "goran", "hanna", "ivan", "jasmin", "kofi", "linnea",
     "marta", "noor", "oskar", "priya", "quentin", "ruth", "stefan", "tomoko",
@@ -71,7 +71,7 @@ _MEETINGS = ("Sync", "Workshop", "Demo", "Planning", "Handover", "Retrospective"
 
 @lru_cache(maxsize=4)
 def generate(seed: int = 0) -> WorkplaceData:
-    """The tables that `seed` makes."""
+    """Generate the tables of `seed`."""
     rng = random.Random(seed)
     last_names = rng.sample(_LAST_NAMES, len(_LAST_NAMES))
     people = tuple(f"{first}.{last}@{DOMAIN}" for first, last in zip(_FIRST_NAMES, last_names, strict=True))
@@ -94,12 +94,12 @@ def _with_ids(column: str, rows: Sequence[Row]) -> Rows:
 
 
 def name_of(address: str) -> str:
-    """The first name in an address: "Amara"."""
+    """Return the first name in an address, such as "Amara"."""
     return address.partition(".")[0].capitalize()
 
 
 def _day(rng: random.Random, first: int, last: int) -> date:
-    """A day from `first` to `last` days after today."""
+    """Draw a day between `first` and `last` days after today."""
     return NOW.date() + timedelta(days=rng.randint(first, last))
 
 
@@ -148,7 +148,7 @@ def _customers(rng: random.Random, people: Sequence[str]) -> list[dict[str, Any]
 
 
 def _emails(rng: random.Random, people: Sequence[str], subjects: Sequence[str]) -> list[dict[str, Any]]:
-    # Minutes differ, so that "the last email" is always one.
+    # The minutes differ, so that "the last email" is unambiguous.
     ages = sorted(rng.sample(range(60, 60 * 24 * 45), _EMAILS), reverse=True)
     emails = []
     for age in ages:

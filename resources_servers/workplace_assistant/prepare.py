@@ -1,4 +1,4 @@
-"""Makes tasks on the generated tables, each with the calls that do what it asks.
+"""Generate tasks on the generated tables, each with the calls that solve it.
 
 Every kind of task is a function that draws the details of one, or gives up where the tables have none that is clear.
 """
@@ -25,7 +25,7 @@ INSTRUCTIONS = (
     "When you are done, say in one sentence what you did."
 )
 _FEW = range(1, 6)
-"""How many rows a task may be about."""
+"""Maximum number of rows that a task changes."""
 
 
 class Call(NamedTuple):
@@ -136,7 +136,7 @@ def plot_visits(workplace: Workplace, rng: random.Random) -> Task | None:
 
 
 def report_if_busy(workplace: Workplace, rng: random.Random) -> Task | None:
-    """A condition on one table, an act in another; where the condition fails, nothing may be done."""
+    """Return a task with a condition on one table and an action in another; a false condition forbids changes."""
     day = NOW.date() - timedelta(days=rng.randint(1, 30))
     visits = sum(1 for visit in workplace.visits if visit["date_of_visit"] == str(day))
     limit = visits + rng.choice((-3, 3))
@@ -172,7 +172,7 @@ def complete_reviews(workplace: Workplace, rng: random.Random) -> Task | None:
 
 
 def hand_over_overdue_tasks(workplace: Workplace, rng: random.Random) -> Task | None:
-    """Several rows of one table, and an email about them."""
+    """Return a task that changes several rows of one table and sends an email about them."""
     leaver, heir = rng.sample(workplace.addresses, 2)
     tasks = [
         row
@@ -249,7 +249,7 @@ KINDS: Sequence[Callable[[Workplace, random.Random], Task | None]] = (
 
 
 def make_rows(seed: int) -> Iterator[dict[str, Any]]:
-    """Task rows without end, the kinds in turn."""
+    """Yield task rows without end, cycling through the kinds."""
     workplace, rng = Workplace(generate()), random.Random(seed)
     for index, draw in enumerate(cycle(KINDS)):
         task = None

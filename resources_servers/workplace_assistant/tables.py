@@ -1,7 +1,7 @@
-"""The tables of a workplace: rows that all sessions share, and what one session has changed in them.
+"""The tables of a workplace: rows shared by all sessions, and the changes of one session.
 
-A session holds only its changes, so that a thousand of them cost little, and so that two sessions are in the same
-state when their changes are the same.
+A session holds only its changes. A thousand sessions are therefore cheap, and two sessions are in the same state when
+their changes are the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ID_LENGTH = 8
 
 
 class Table:
-    """One table as a session sees it. Ids are numbers of eight digits, handed out in order and never twice."""
+    """One table in one session. Ids are numbers of eight digits, assigned in ascending order and never reused."""
 
     def __init__(self, id_column: str, base: Rows) -> None:
         self.id_column = id_column
@@ -29,7 +29,7 @@ class Table:
         self._next_id = max((int(key) for key in base), default=-1) + 1
 
     def rows(self) -> Iterator[Row]:
-        """Every row there is, in the order of their ids."""
+        """Yield every row in the order of the ids."""
         for key, row in self._base.items():
             if key not in self._deleted:
                 yield self._changed.get(key, row)
@@ -41,26 +41,26 @@ class Table:
         return self._created.get(key) or self._changed.get(key) or self._base.get(key)
 
     def insert(self, row: Row) -> str:
-        """Add a row; its id."""
+        """Add a row and return its id."""
         key = f"{self._next_id:0{_ID_LENGTH}}"
         self._next_id += 1
         self._created[key] = {self.id_column: key, **row}
         return key
 
     def update(self, key: str, column: str, value: Any) -> None:
-        """Change a cell of a row that exists."""
+        """Change a cell of an existing row."""
         row = self._created.get(key) or self._changed.setdefault(key, dict(self._base[key]))
         row[column] = value
 
     def delete(self, key: str) -> None:
-        """Remove a row that exists."""
+        """Remove an existing row."""
         if self._created.pop(key, None) is None:
             self._deleted.add(key)
 
     def changes(self) -> dict[str, Any]:
-        """How the table differs from what it was: cells, rows that are gone, and rows that are new.
+        """Return the changed cells, the deleted rows and the created rows.
 
-        New rows stand there without their ids, which depend on the order in which they were made.
+        Created rows have no ids here, because ids depend on the order of creation.
         """
         cells = {
             key: {column: value for column, value in row.items() if value != self._base[key][column]}
@@ -79,16 +79,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class WorkplaceData:
-    """What every session starts from."""
+    """The initial state of every session."""
 
     now: str
-    """The time that it is, "YYYY-MM-DD HH:MM:SS"."""
+    """The current time, "YYYY-MM-DD HH:MM:SS"."""
     addresses: tuple[str, ...]
-    """The email addresses of the people who work there."""
+    """The email addresses of the employees."""
     emails: Rows
     events: Rows
     visits: tuple[Row, ...]
-    """Visits to the web site; nobody changes them."""
+    """Visits to the web site, read-only."""
     tasks: Rows
     customers: Rows
 
@@ -107,7 +107,7 @@ class Workplace:
         self.plots = Table("plot_id", {})
 
     def changes(self) -> dict[str, Any]:
-        """The state of the workplace, as what is different from its beginning."""
+        """Return the state of the workplace as its changes since the beginning."""
         return {
             "emails": self.emails.changes(),
             "events": self.events.changes(),

@@ -1,11 +1,11 @@
-"""Tools as functions of a workplace: what the model is told of them follows from their signatures.
+"""Tools as functions of a workplace. The declaration for the model is derived from the function's signature.
 
     email = Toolkit("email")
 
-    @email.tool("Send an email.", recipient="Whom to send it to", ...)
+    @email.tool("Send an email.", recipient="The address of the recipient", ...)
     def send_email(workplace: Workplace, recipient: str, ...) -> str: ...
 
-makes the tool `email_send_email`.
+defines the tool `email_send_email`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Tool:
     validator: jsonschema_rs.Validator
 
     def declaration(self) -> dict[str, Any]:
-        """The tool as a task row declares it."""
+        """Return the declaration of the tool for a task row."""
         return {
             "type": "function",
             "name": self.name,
@@ -47,9 +47,9 @@ class Tool:
         }
 
     def call(self, workplace: Workplace, arguments: Mapping[str, Any]) -> Any:
-        """The tool's answer. An argument that is null counts as not given.
+        """Run the tool and return its answer. A null argument counts as absent.
 
-        Raises `ToolError` where the arguments make no sense; nothing has been changed then.
+        Raises `ToolError` for invalid arguments, before any change.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         if not self.validator.is_valid(given):
@@ -66,7 +66,7 @@ class Toolkit:
         self.tools: list[Tool] = []
 
     def tool(self, description: str, **parameters: str) -> Callable[[ToolFunction], ToolFunction]:
-        """Make a tool of a function; `parameters` describe its arguments."""
+        """Register the decorated function as a tool; `parameters` describe its arguments."""
 
         def register(function: ToolFunction) -> ToolFunction:
             schema = _schema_of(function, parameters)
@@ -96,5 +96,5 @@ def _schema_of(function: ToolFunction, descriptions: Mapping[str, str]) -> dict[
 
 
 def refusal(message: str) -> ToolError:
-    """What a tool answers to arguments that make no sense."""
+    """Return the error for invalid arguments of a tool."""
     return ToolError(message, code="tool_refused", status=400)

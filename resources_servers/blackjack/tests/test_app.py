@@ -24,7 +24,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 
 class Table:
-    """A hand at the server, played by what the player says."""
+    """Play a hand on the server with the given answers."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row = row

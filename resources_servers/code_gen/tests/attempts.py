@@ -1,4 +1,4 @@
-"""Attempts as the gym verifies them, for the tests of this folder."""
+"""Attempts in the form of verify requests, for the tests of this folder."""
 
 from __future__ import annotations
 

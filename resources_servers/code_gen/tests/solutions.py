@@ -1,4 +1,4 @@
-"""A right solution of each example task, by task_id: the gold that stands beside the tasks."""
+"""A right solution of each example task by task_id, from the gold file."""
 
 from __future__ import annotations
 

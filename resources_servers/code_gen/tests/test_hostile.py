@@ -28,7 +28,7 @@ OPTIONS = {"memory_mib": 512, "max_processes": 32, "max_output_mib": 1}
 SERVER = make_server(unit_test_timeout_secs=5, **OPTIONS)
 HASTY_LIMIT_S = 0.5
 HASTY_SERVER = make_server(unit_test_timeout_secs=HASTY_LIMIT_S, **OPTIONS)
-"""For attacks that only the time limit ends."""
+"""The time limit for attacks that never end by themselves."""
 SECRET = "sk-hostile-test"
 EXPECTED = "four hundred and seven"
 
@@ -176,7 +176,7 @@ CUT_OFF: dict[str, tuple[str, set[str]]] = {
 
 @pytest.fixture(autouse=True)
 def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """After each attack nothing of it is left, and this process is as it was."""
+    """Check that an attack leaves no process or file behind and does not affect this process."""
     monkeypatch.setenv("HOSTILE_TEST_API_KEY", SECRET)
     before = set(tree_of(os.getpid()))
     yield

@@ -15,7 +15,7 @@ from resources_servers.code_gen.tests.attempts import SHARED, make_server, rows_
 
 HUMANEVAL = SHARED / "humaneval" / "HumanEval.jsonl"
 SAMPLE = slice(2, None, 12)
-"""Every twelfth task; 32, 38 and 50 are those whose tests use helpers of the prompt."""
+"""Every twelfth task, and tasks 32, 38 and 50, whose tests use helpers of the prompt."""
 
 
 async def test_canonical_solutions_score_1_and_empty_ones_0() -> None:

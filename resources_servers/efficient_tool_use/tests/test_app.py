@@ -1,4 +1,4 @@
-"""Playing par, spamming calls, skipping them, and being lucky."""
+"""Policies at par, with excess calls, without calls, and with lucky guesses."""
 
 from __future__ import annotations
 

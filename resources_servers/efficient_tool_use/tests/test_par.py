@@ -1,4 +1,4 @@
-"""Par is the least that can be: no set of calls shows the bins for less."""
+"""Par is minimal: no set of calls reveals the bins at a lower cost."""
 
 from __future__ import annotations
 

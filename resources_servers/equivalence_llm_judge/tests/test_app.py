@@ -1,4 +1,4 @@
-"""Right, wrong, missing and attacking answers, with judges that say what a test wants."""
+"""Right, wrong, missing and adversarial answers, with scripted judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gold, no-op and adversarial calls, and the law that the components add up."""
+"""Gold, no-op and adversarial calls, and the invariant that the components add up."""
 
 from __future__ import annotations
 

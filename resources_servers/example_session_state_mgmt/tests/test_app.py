@@ -1,4 +1,4 @@
-"""The counter of a session: seeded, moved, verified, and gone when the session is closed."""
+"""The counter of a session: initialized, changed, verified, and removed when the session is closed."""
 
 from __future__ import annotations
 

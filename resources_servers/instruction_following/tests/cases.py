@@ -1,4 +1,4 @@
-"""For every kind of instruction: parameters, texts that follow it, and texts that don't."""
+"""Parameters, following texts and violating texts for every kind of instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a row to instructions, and from a text to the strict and the loose verdict."""
+"""Parsing of instructions, and strict and loose verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of instruction accepts what follows it, refuses what doesn't, and takes linear time."""
+"""Every kind of instruction accepts following texts, rejects violating ones, and runs in linear time."""
 
 from __future__ import annotations
 

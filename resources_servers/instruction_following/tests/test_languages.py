@@ -1,4 +1,4 @@
-"""Languages are told apart by a sentence or two."""
+"""Detection of languages from a sentence or two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated tasks can be graded, say what they ask for, and are the same for the same seed."""
+"""Generated tasks are valid, state their instructions, and are reproducible."""
 
 from __future__ import annotations
 

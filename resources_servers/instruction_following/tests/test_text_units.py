@@ -1,4 +1,4 @@
-"""What counts as a word, a sentence, a paragraph."""
+"""Splitting of texts into words, sentences and paragraphs."""
 
 from __future__ import annotations
 

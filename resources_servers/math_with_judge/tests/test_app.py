@@ -120,7 +120,7 @@ async def test_a_number_as_expected_answer_is_accepted() -> None:
 
 
 def judge_saying(*answers: str) -> MagicMock:
-    """A client whose judge gives these answers, one a call."""
+    """Return a client whose judge gives one of these answers per call."""
     client = MagicMock(spec=ServerClient)
     replies = []
     for answer in answers:
@@ -202,12 +202,12 @@ async def test_a_verdict_that_cannot_be_read_is_no_score(answer: str) -> None:
 
 def test_a_judge_that_fails_is_a_failed_row_and_no_score() -> None:
     client = MagicMock(spec=ServerClient)
-    client.post = AsyncMock(side_effect=ConnectionError("nobody listens"))
+    client.post = AsyncMock(side_effect=ConnectionError("connection refused"))
     server = make_server(client, should_use_judge=True, judge_model_server=JUDGE)
     with TestClient(server.setup_webserver()) as http:
         row = http.post("/verify", json=attempt("\\boxed{x}")).json()
     assert row["_ng_failure_class"] == "judge_failed"
-    assert "nobody listens" in row["_ng_failure_judge_error"]
+    assert "connection refused" in row["_ng_failure_judge_error"]
 
 
 def test_a_judge_to_use_must_be_named() -> None:

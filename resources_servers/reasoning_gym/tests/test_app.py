@@ -1,4 +1,4 @@
-"""The server's part: which text is scored, the answer's fields, and what happens off the event loop."""
+"""The server: the scored text, the fields of the answer, and scoring in workers."""
 
 from __future__ import annotations
 

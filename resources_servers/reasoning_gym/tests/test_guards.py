@@ -1,4 +1,4 @@
-"""That no answer is run as code, and that honest answers pass."""
+"""No answer is executed as code, and legitimate answers pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GENERATION_ONLY = {
     "reasoning_gym.arithmetic.gsm_symbolic.generators_50_99",
     "reasoning_gym.code.codeio",
 }
-"""Modules that call `eval` or `exec` on what they generated themselves, and never when they score."""
+"""Modules that call `eval` or `exec` only on generated code, never while scoring."""
 
 
 @pytest.mark.parametrize(

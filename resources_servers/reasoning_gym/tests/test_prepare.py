@@ -1,4 +1,4 @@
-"""That generated rows are reproducible, whole, and made with the options they were asked for."""
+"""Generated rows are reproducible, complete, and use the given options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What met criteria are worth."""
+"""The reward for met criteria."""
 
 from __future__ import annotations
 

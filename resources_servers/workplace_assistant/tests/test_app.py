@@ -240,7 +240,7 @@ def test_tables_of_ones_own_come_from_csv_files(tmp_path: Path) -> None:
     [
         ("emails.csv", None, "emails.csv"),
         ("project_tasks.csv", "task_id,board\n1,Design\n", "no column task_name"),
-        ("emails.csv", f"{','.join(COLUMNS['emails'])}\nfirst,,,,,\n", "'first' is no number"),
+        ("emails.csv", f"{','.join(COLUMNS['emails'])}\nfirst,,,,,\n", "'first' is not a number"),
         ("analytics_data.csv", f"{','.join(COLUMNS['analytics_data'])}\n2023,1,many,1,direct,True\n", "many"),
         ("email_addresses.csv", None, "email_addresses.csv"),
     ],

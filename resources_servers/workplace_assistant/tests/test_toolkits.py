@@ -1,4 +1,4 @@
-"""What each tool does, and what it refuses."""
+"""The effects of each tool and the arguments it refuses."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_tool_whose_description_misses_an_argument_is_a_mistake() -> None:
             "x",
         ),
         ("analytics_traffic_source_count", {"traffic_source": "carrier pigeon"}, "traffic source"),
-        ("analytics_get_visitor_information_by_id", {"visitor_id": "nobody"}, "no visitor"),
+        ("analytics_get_visitor_information_by_id", {"visitor_id": "unknown"}, "no visitor"),
         ("project_management_search_tasks", {}, "at least one"),
         (
             "project_management_update_task",
@@ -134,7 +134,7 @@ def test_the_directory_finds_parts_of_names_and_whole_ones(workplace: Workplace)
     assert use(workplace, "company_directory_find_email_address", name="AMARA") == [AMARA]
     full = AMARA.partition("@")[0].replace(".", " ")
     assert use(workplace, "company_directory_find_email_address", name=full) == [AMARA]
-    assert use(workplace, "company_directory_find_email_address", name="nobody") == []
+    assert use(workplace, "company_directory_find_email_address", name="unknown") == []
 
 
 def test_emails_are_found_by_all_words_within_days_latest_first(workplace: Workplace) -> None:

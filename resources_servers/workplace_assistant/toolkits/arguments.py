@@ -1,4 +1,4 @@
-"""Checks of arguments that several tools take, and answers in pages. All raise `ToolError`."""
+"""Validation of arguments that several tools take, and paging of answers. Invalid arguments raise `ToolError`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 
 def existing(table: Table, key: str, noun: str) -> Row:
-    """The row with this id."""
+    """Return the row with this id."""
     row = table.get(key)
     if row is None:
         raise refusal(f"there is no {noun} with the id {key!r}")
@@ -23,13 +23,13 @@ def existing(table: Table, key: str, noun: str) -> Row:
 
 
 def cell(table: Table, key: str, field: str, noun: str) -> dict[str, Any]:
-    """One field of a row."""
+    """Return one field of a row."""
     row = existing(table, key, noun)
     return {field: row[one_of(field, row.keys(), "field")]}
 
 
 def one_of(value: str, choices: Collection[str], what: str) -> str:
-    """The choice that `value` names, in whatever case."""
+    """Return the choice that `value` names, ignoring case."""
     for choice in choices:
         if choice.casefold() == value.strip().casefold():
             return choice
@@ -37,7 +37,7 @@ def one_of(value: str, choices: Collection[str], what: str) -> str:
 
 
 def address(value: str) -> str:
-    """An email address, in lower case."""
+    """Return an email address in lower case."""
     if _ADDRESS.fullmatch(value.strip()) is None:
         raise refusal(f"{value!r} is no email address")
     return value.strip().lower()
@@ -59,14 +59,14 @@ def _parsed(value: str, form: str, what: str) -> str:
 
 
 def minutes(value: str) -> str:
-    """A duration in minutes, as the table has it."""
+    """Return a duration in minutes in the form of the tables."""
     if not value.strip().isdecimal() or int(value) == 0:
         raise refusal(f"{value!r} is no duration, which is a number of minutes")
     return str(int(value))
 
 
 def has_words(words: str, *texts: str) -> bool:
-    """Whether every word stands somewhere in the texts, in whatever case."""
+    """Return whether every word occurs in the texts, ignoring case."""
     searched = "\n".join(texts).casefold()
     return all(word in searched for word in words.casefold().split())
 

@@ -60,7 +60,7 @@ def search_events(
 
 
 def end_of(event: Row) -> str:
-    """When an event ends, as times are written here."""
+    """Return the end of an event in the form of the tables."""
     start = datetime.fromisoformat(event["event_start"])
     return str(start + timedelta(minutes=int(event["duration"])))
 

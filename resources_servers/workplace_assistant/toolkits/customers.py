@@ -82,7 +82,7 @@ def search_customers(
 
 
 def _lies_within(day: str, low: str | None, high: str | None) -> bool:
-    """Whether a day lies between two others. A customer without the date is found only where none is asked for."""
+    """Return whether a day lies in a range. An empty day matches only an empty range."""
     if low is None and high is None:
         return True
     return bool(day) and (low or "") <= day <= (high or "9999")

@@ -1,4 +1,4 @@
-"""Who works here."""
+"""The directory of employees."""
 
 from __future__ import annotations
 
