@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nemo_gym.authoring import _templates as templates
 from nemo_gym.failures import ConfigError
 
 KIND = "resources_servers"
+_TEMPLATE = Path(__file__).parent / "template"
+"""The files of a small working environment, with `NAME` and `CLASS` for the names and the suffix `.txt`.
+
+The policy looks for a note in drawers. There is a tool, state per session, fields of the task row and a verifier.
+"""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -42,16 +45,15 @@ def class_name_of(name: str) -> str:
 
 
 def _files_of(name: str) -> Mapping[str, str]:
-    texts = {
-        "app.py": templates.APP,
-        f"configs/{name}.yaml": templates.CONFIG,
-        "data/example.jsonl": "".join(json.dumps(row) + "\n" for row in templates.examples()),
-        "data/example_gold.yaml": templates.gold(),
-        "tests/test_app.py": templates.TEST,
-        "README.md": templates.README,
-    }
     words = {"NAME": name, "CLASS": class_name_of(name)}
-    return {path: re.sub("NAME|CLASS", lambda found: words[found[0]], text) for path, text in texts.items()}
+
+    def filled(text: str) -> str:
+        return re.sub("NAME|CLASS", lambda found: words[found[0]], text)
+
+    return {
+        filled(str(path.relative_to(_TEMPLATE).with_suffix(""))): filled(path.read_text(encoding="utf-8"))
+        for path in sorted(_TEMPLATE.rglob("*.txt"))
+    }
 
 
 def _name_in(entrypoint: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
-from nemo_gym.config.problems import Location, Problems, did_you_mean
+from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
 from nemo_gym.config.types import SERVER_KINDS, ServerKind
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"
@@ -45,15 +45,6 @@ class ServerInstance:
     def path(self) -> tuple[str, str, str]:
         """The path of `config` in the configuration."""
         return (self.name, self.kind, self.implementation)
-
-
-@dataclass(frozen=True, slots=True)
-class _Flaw:
-    """The reason why a block is not a server."""
-
-    where: Location
-    message: str
-    remedy: str | None = None
 
 
 def drop_placeholders(root: DictNode) -> DictNode:
@@ -108,23 +99,25 @@ def is_server_block(node: Node) -> bool:
     )
 
 
-def _read_block(name: str, block: Node, data: Any, roots: tuple[Path, ...]) -> ServerInstance | _Flaw | None:
+def _read_block(
+    name: str, block: Node, data: Any, roots: tuple[Path, ...]
+) -> ServerInstance | Problem | None:
     if not isinstance(block, DictNode):
         if not isinstance(data, Mapping) or set(SERVER_KINDS).isdisjoint(data):
             return None
         message = f"{name} is an interpolation of another server, and has no block of its own."
-        return _Flaw(block.where, message, "To copy that server, write `_copy: <its name>`.")
+        return Problem(block.where, message, "To copy that server, write `_copy: <its name>`.")
     kinds = [kind for kind in SERVER_KINDS if kind in block.entries]
     if not kinds:
         return _misspelt_kind(name, block)
     if len(kinds) > 1:
-        return _Flaw(
+        return Problem(
             block.where, f"{name} has {len(kinds)} kinds: {', '.join(kinds)}.", "A server has one kind."
         )
     kind = kinds[0]
     for key, node in block.entries.items():
         if key != kind:
-            return _Flaw(
+            return Problem(
                 node.where,
                 f"{name}.{key} has no meaning beside {kind}.",
                 f"Move it into {name}.{kind}.",
@@ -134,14 +127,14 @@ def _read_block(name: str, block: Node, data: Any, roots: tuple[Path, ...]) -> S
 
 def _read_kind(
     name: str, kind: ServerKind, node: Node, data: Any, roots: tuple[Path, ...]
-) -> ServerInstance | _Flaw | None:
+) -> ServerInstance | Problem | None:
     implementations = node.entries if isinstance(node, DictNode) else {}
     names = [each for each in implementations if each != PLACEHOLDER_IMPLEMENTATION]
     if not names:
         is_placeholder = PLACEHOLDER_IMPLEMENTATION in implementations
-        return None if is_placeholder else _Flaw(node.where, f"{name}.{kind} has no implementation folder.")
+        return None if is_placeholder else Problem(node.where, f"{name}.{kind} has no implementation folder.")
     if len(names) > 1:
-        return _Flaw(
+        return Problem(
             implementations[names[1]].where,
             f"{name} has {len(names)} implementations: {', '.join(names)}.",
             f"Keep one, or remove one with `_delete_key: {names[0]}`.",
@@ -151,22 +144,22 @@ def _read_kind(
 
 def _read_implementation(
     name: str, kind: ServerKind, implementation: str, node: Node, data: Any, roots: tuple[Path, ...]
-) -> ServerInstance | _Flaw:
+) -> ServerInstance | Problem:
     place = f"{name}.{kind}.{implementation}"
     if not isinstance(node, DictNode):
-        return _Flaw(node.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
+        return Problem(node.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
     entrypoint = node.entries.get("entrypoint")
     config = data[kind][implementation]
     if entrypoint is None:
         near = difflib.get_close_matches("entrypoint", node.entries, n=1)
         meant = f"Did you mean `entrypoint` by {near[0]!r}?" if near else "Write `entrypoint: app.py`."
-        return _Flaw(node.where, f"{place} has no `entrypoint`.", meant)
+        return Problem(node.where, f"{place} has no `entrypoint`.", meant)
     if not isinstance(entrypoint, Scalar) or not isinstance(config["entrypoint"], str):
-        return _Flaw(
+        return Problem(
             entrypoint.where, f"{place}.entrypoint is not the name of a file.", "Write `entrypoint: app.py`."
         )
     directory = _find_folder(kind, implementation, roots, node.where)
-    if isinstance(directory, _Flaw):
+    if isinstance(directory, Problem):
         return directory
     file = config["entrypoint"]
     if not (directory / file).is_file():
@@ -175,19 +168,19 @@ def _read_implementation(
             did_you_mean(file, files)
             or f"The folder contains {', '.join(sorted(files)) or 'no Python file'}."
         )
-        return _Flaw(entrypoint.where, f"There is no {file} in {directory}.", remedy)
+        return Problem(entrypoint.where, f"There is no {file} in {directory}.", remedy)
     workers = config.get("num_workers")
     count = workers if isinstance(workers, int) and workers > 0 else 1
     return ServerInstance(name, kind, implementation, directory, file, config, node.where, count)
 
 
-def _misspelt_kind(name: str, block: DictNode) -> _Flaw | None:
+def _misspelt_kind(name: str, block: DictNode) -> Problem | None:
     near = _near_kind(block)
     if near is None:
         return None
     key, kind = near
     remedy = f"Did you mean {kind!r}?" if kind else f"A server's kind is one of {', '.join(SERVER_KINDS)}."
-    return _Flaw(block.entries[key].where, f"{name}.{key} is not a kind of server.", remedy)
+    return Problem(block.entries[key].where, f"{name}.{key} is not a kind of server.", remedy)
 
 
 def _near_kind(block: DictNode) -> tuple[str, str | None] | None:
@@ -204,7 +197,7 @@ def _near_kind(block: DictNode) -> tuple[str, str | None] | None:
 
 def _find_folder(
     kind: ServerKind, implementation: str, roots: tuple[Path, ...], where: Location
-) -> Path | _Flaw:
+) -> Path | Problem:
     candidates = [root / kind / implementation for root in roots]
     found = next((path for path in candidates if path.is_dir()), None)
     if found is not None:
@@ -212,7 +205,7 @@ def _find_folder(
     present = {path.name for each in candidates for path in each.parent.glob("*") if path.is_dir()}
     looked = f"Looked in {' and '.join(str(path.parent) for path in candidates)}."
     remedy = " ".join(part for part in (did_you_mean(implementation, present), looked) if part)
-    return _Flaw(where, f"There is no folder {kind}/{implementation}.", remedy)
+    return Problem(where, f"There is no folder {kind}/{implementation}.", remedy)
 
 
 def search_roots(working_directory: Path) -> tuple[Path, ...]:

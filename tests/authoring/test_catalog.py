@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
 def test_an_entry_says_what_its_configuration_says(project: Path) -> None:
     entry = read_entry(find_implementation("resources_servers/mine", project))
     assert (entry.domain, entry.verification, entry.example_tasks) == ("other", ("state",), 5)
-    assert entry.description.startswith("A note lies in one of three drawers")
+    assert entry.description.startswith("Find the note in one of three drawers")
     assert not entry.is_verified
     assert entry.to_json()["has_tests"] is True
 

@@ -22,12 +22,12 @@ def test_an_environment_has_everything_and_forty_lines_of_code(tmp_path: Path) -
     assert list(written) == [
         f"resources_servers/my_env/{name}"
         for name in (
+            "README.md",
             "app.py",
             "configs/my_env.yaml",
             "data/example.jsonl",
             "data/example_gold.yaml",
             "tests/test_app.py",
-            "README.md",
         )
     ]
     code = written["resources_servers/my_env/app.py"].read_text()
@@ -81,4 +81,4 @@ def test_nothing_is_overwritten(
         assert ended.value.code == code
     captured = capsys.readouterr()
     assert captured.out.splitlines()[-1].startswith("next: ng_test +entrypoint=resources_servers/mine")
-    assert "exists already" in captured.err
+    assert "already exists" in captured.err
