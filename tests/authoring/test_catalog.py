@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_entry_says_what_its_configuration_says(project: Path) -> None:
+def test_an_entry_has_the_values_of_its_configuration(project: Path) -> None:
     entry = read_entry(find_implementation("resources_servers/mine", project))
     assert (entry.domain, entry.verification, entry.example_tasks) == ("other", ("state",), 5)
     assert entry.description.startswith("Find the note in one of three drawers")
@@ -34,7 +34,7 @@ def test_without_a_configuration_the_code_s_own_description_has_to_do(project: P
     assert (entry.domain, entry.verification, entry.description) == (None, (), "An agent")
 
 
-def test_all_of_ours_say_what_they_are(project: Path) -> None:
+def test_all_our_implementations_have_a_description(project: Path) -> None:
     entries = [entry for entry in read_catalog(project) if entry.implementation.configs]
     assert [entry.implementation.entrypoint for entry in entries if not entry.description] == []
     environments = [entry for entry in entries if entry.implementation.kind == "resources_servers"]

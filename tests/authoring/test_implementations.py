@@ -49,7 +49,7 @@ def test_one_elsewhere_is_named_by_its_path(project: Path, tmp_path_factory: pyt
     assert find_implementation("resources_servers/mcqa", elsewhere).root == PARENT_DIR
 
 
-def test_what_is_not_there_is_an_error_with_what_is_near(project: Path) -> None:
+def test_an_unknown_implementation_is_an_error_with_similar_names(project: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         find_implementation("resources_servers/mime", project)
     assert caught.value.failure.remedy == "Did you mean 'mine'?"

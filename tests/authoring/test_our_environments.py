@@ -1,4 +1,4 @@
-"""Every environment of this repository is complete: what the tutorial says an environment has, it has.
+"""Every environment of this repository is complete: it has all parts that the tutorial describes.
 
 `tests/e2e/test_every_environment.py` plays their example tasks and their gold.
 """
@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize("environment", OUR_ENVIRONMENTS, ids=lambda envi
 
 
 @EVERY
-def test_its_configuration_says_what_it_is_and_who_plays_it(environment: OurEnvironment) -> None:
+def test_its_configuration_has_a_description_and_an_agent(environment: OurEnvironment) -> None:
     implementation = find_implementation(f"resources_servers/{environment.name}", environment.folder)
     entry = read_entry(implementation)
     assert entry.domain
@@ -39,7 +39,7 @@ def test_it_has_five_example_tasks_in_order_and_gold_for_each(environment: OurEn
 
 
 @EVERY
-def test_its_readme_defines_the_reward_and_says_how_rows_are_made(environment: OurEnvironment) -> None:
+def test_its_readme_defines_the_reward_and_the_origin_of_rows(environment: OurEnvironment) -> None:
     readme = (environment.folder / "README.md").read_text(encoding="utf-8")
     assert readme.startswith(f"# {environment.name}\n")
     assert "**Reward**" in readme

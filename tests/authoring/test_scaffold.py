@@ -51,7 +51,7 @@ def test_its_configuration_is_valid_and_its_code_is_formatted(tmp_path: Path) ->
     for command in (
         ["format", "--check"],
         ["check", "--ignore", "I001"],
-    ):  # our packages are foreign ones there
+    ):  # the import order differs there
         subprocess.run([*ruff, *command, *settings, "."], cwd=tmp_path, check=True, capture_output=True)
 
 

@@ -1,4 +1,4 @@
-"""Suites are run by the commands, in a project of their own."""
+"""Test runs by the commands, in a temporary project."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_every_suite_sees_its_own_app_and_every_kind_of_failure_exits_with_1(pro
     assert "assert 1 == 2" in done.stdout
 
 
-def test_what_is_not_there_exits_with_2(project: Path) -> None:
+def test_an_unknown_implementation_exits_with_2(project: Path) -> None:
     done = run(project, "test", "+entrypoint=resources_servers/frish")
     assert done.returncode == 2
     assert "Did you mean 'fresh'?" in done.stderr
 
 
-def test_all_of_a_kind_are_run_and_told_of_as_json(project: Path) -> None:
+def test_all_suites_of_a_kind_are_reported_as_json(project: Path) -> None:
     done = run(
         project,
         "test_all",
@@ -92,9 +92,9 @@ def test_all_of_a_kind_are_run_and_told_of_as_json(project: Path) -> None:
     assert "assert 1 == 2" in done.stderr
 
 
-def test_a_suite_whose_requirements_are_not_met_gets_an_environment_with_pytest_in_it(tmp_path: Path) -> None:
+def test_a_suite_with_unmet_requirements_gets_an_environment_with_pytest(tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.txt"
-    requirements.write_text("a-package-nobody-wrote==1\n")
+    requirements.write_text("a-package-that-does-not-exist==1\n")
     commands: list[list[str]] = []
 
     def install(command: list[str], directory: Path, log: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_suite_whose_requirements_are_not_met_gets_an_environment_with_pytest_
     python = environments.choose_now(requirements, beside=TEST_REQUIREMENTS)
     assert python is not None
     listing = Path(python).parents[1].with_suffix(".txt").read_text().splitlines()
-    assert {"a-package-nobody-wrote==1", *TEST_REQUIREMENTS} <= set(listing)
+    assert {"a-package-that-does-not-exist==1", *TEST_REQUIREMENTS} <= set(listing)
     assert environments.choose_now(None, beside=TEST_REQUIREMENTS) is None, (
         "the running interpreter has pytest"
     )
-    assert environments.choose_now(None, beside=["another-package-nobody-wrote"]) is not None
+    assert environments.choose_now(None, beside=["another-package-that-does-not-exist"]) is not None
     assert announced[-1].startswith("building an environment: another-package")

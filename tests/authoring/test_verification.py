@@ -17,12 +17,12 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_is_known_by_what_the_code_uses(tmp_path: Path, pattern: str) -> None:
+def test_a_pattern_is_recognized_by_the_names_in_the_code(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "app.py").write_text(PATTERNS[pattern])
     assert verification_patterns(tmp_path) == [pattern]
 
 
-def test_several_are_told_in_one_order_and_a_reward_of_parts_says_nothing_of_where_they_come_from(
+def test_patterns_have_a_fixed_order_and_a_multi_reward_implies_no_other(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "app.py").write_text("class R(BaseMultiRewardVerifyResponse): ...")
@@ -32,7 +32,7 @@ def test_several_are_told_in_one_order_and_a_reward_of_parts_says_nothing_of_whe
     assert verification_patterns(tmp_path) == ["judge", "steps", "multi-reward"]
 
 
-def test_tests_and_what_does_not_parse_are_passed_over(tmp_path: Path) -> None:
+def test_tests_and_invalid_files_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_app.py").write_text("import subprocess")
     (tmp_path / "prepare.py").write_text("import subprocess")
@@ -40,7 +40,7 @@ def test_tests_and_what_does_not_parse_are_passed_over(tmp_path: Path) -> None:
     assert verification_patterns(tmp_path) == ["answer"]
 
 
-def test_ours_are_told_apart() -> None:
+def test_patterns_of_our_environments() -> None:
     told = {
         name: verification_patterns(PARENT_DIR / "resources_servers" / name)
         for name in ("mcqa", "math_with_judge", "example_session_state_mgmt", "blackjack")

@@ -19,7 +19,7 @@ from nemo_gym.launch.records import RunRecord, write_discovery
 
 
 class SmallGym:
-    """An agent that scores odd answers, and that fails where the row asks it to; served from a thread."""
+    """An agent that scores odd answers, and fails if the row requests it; served from a thread."""
 
     def __init__(self) -> None:
         app = FastAPI()
@@ -77,7 +77,9 @@ def command(*arguments: str) -> int:
     return COMMAND.run([*given, *arguments], collect_rollouts)
 
 
-def test_a_dataset_is_collected_and_told_as_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dataset_is_collected_and_summarized_in_a_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command("+num_repeats=2", "+responses_create_params.temperature=0.5") == 0
     rows = [orjson.loads(line) for line in (folder / "results/out.jsonl").read_bytes().splitlines()]
     assert len(rows) == 10
@@ -88,9 +90,7 @@ def test_a_dataset_is_collected_and_told_as_a_table(folder: Path, capsys: pytest
     assert "/10 rollouts" in captured.err
 
 
-def test_the_summary_for_machines_stands_alone_on_stdout(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stdout_has_only_the_json_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("+json=true", "+limit=3") == 0
     summary = orjson.loads(capsys.readouterr().out)
     assert (summary["end"], summary["exit_code"], summary["counts"]["completed"]) == ("complete", 0, 3)
@@ -105,9 +105,7 @@ def test_a_rollout_that_fails_makes_the_run_partial(folder: Path, capsys: pytest
     assert "it was asked to" in orjson.loads(line)["_ng_failure"]["message"]
 
 
-def test_a_second_run_needs_to_be_told_what_to_do_with_the_first(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_run_needs_resume_or_overwrite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command() == 0
     assert command() == 2
     assert "+resume_from_cache=true" in capsys.readouterr().err
@@ -156,7 +154,7 @@ def test_several_datasets_are_one_run(folder: Path) -> None:
     assert (folder / "results/out.jsonl").read_bytes().count(b"\n") == 7
 
 
-def test_without_a_gym_the_remedy_is_said(
+def test_without_a_gym_the_error_has_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

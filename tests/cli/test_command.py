@@ -216,7 +216,7 @@ def ng(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_output_that_nobody_reads_to_the_end_is_no_crash(folder: Path) -> None:
+def test_a_closed_output_pipe_is_no_crash(folder: Path) -> None:
     code = "import sys; from nemo_gym.cli import main; main(sys.argv[1:])"
     reader, writer = os.pipe()
     os.close(reader)
@@ -246,9 +246,7 @@ def test_exit_codes_of_processes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", MOVED)
-def test_a_command_that_left_the_package_says_where_it_is_now(
-    verb: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_moved_command_prints_its_new_name(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     for run in (lambda: umbrella([verb, "+seeds=1"]), getattr(moved, verb)):
         with pytest.raises(SystemExit) as ended:
             run()

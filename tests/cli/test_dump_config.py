@@ -95,7 +95,7 @@ def test_an_explained_dump_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sk-canary" not in text
 
 
-def test_what_is_wrong_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_input_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["+config_paths=[weather.yaml]"])
     assert raised.value.code == 2

@@ -64,7 +64,7 @@ def test_a_split_names_another_type_and_the_one_agent_of_the_environment_runs_it
     assert chosen_datasets(*loaded("+split=validation")) == [DatasetFile(project / "rows.jsonl", 3, "agent")]
 
 
-def test_the_command_line_beats_what_a_dataset_declares(project: Path) -> None:
+def test_the_command_line_overrides_the_declaration_of_a_dataset(project: Path) -> None:
     keys, config = loaded("+split=validation", "+num_repeats=5", "+prompt_config=p.yaml")
     assert chosen_datasets(keys, config) == [DatasetFile(project / "rows.jsonl", 5, "agent", Path("p.yaml"))]
 
@@ -77,7 +77,7 @@ def test_named_files_stand_in_for_the_declared_ones(project: Path) -> None:
     ]
 
 
-def test_a_type_that_nobody_declares_is_an_error_that_says_what_is_there(project: Path) -> None:
+def test_an_undeclared_type_is_an_error_with_the_declared_types(project: Path) -> None:
     with pytest.raises(ConfigError, match="no dataset of type benchmark is declared") as caught:
         chosen_datasets(*loaded("+split=benchmark"))
     assert "+split=example or train or validation" in (caught.value.failure.remedy or "")

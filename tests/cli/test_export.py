@@ -25,7 +25,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return raised.value.code, captured.out, captured.err
 
 
-def test_rows_are_written_and_the_report_says_what_became_of_every_rollout(
+def test_rows_are_written_and_every_rollout_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, printed, _ = run(
@@ -55,7 +55,7 @@ def test_options_splits_and_json(folder: Path, capsys: pytest.CaptureFixture[str
     assert {Path(path).name for path in report["rows"]} == {"pairs_train.jsonl", "pairs_test.jsonl"}
 
 
-def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_export_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     code, printed, _ = run(capsys, "+format=grpo", "+input=rollouts.jsonl", "+output=out.jsonl")
     assert code == 3
     assert "no model call has token ids" in printed

@@ -60,7 +60,7 @@ def test_a_file_that_is_not_there_is_named_with_the_way_to_have_it(
     assert "-> Create it: python prepare.py." in capsys.readouterr().err
 
 
-def test_train_and_validation_are_put_together_and_told_of(
+def test_train_and_validation_are_merged_and_reported(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(project / "many.jsonl", row("c"), row("d"), row("C "), row("c"))
@@ -91,9 +91,7 @@ def test_malformed_rows_keep_everything_from_being_written(
     assert len(read(project / "out" / "example.jsonl")) == 1
 
 
-def test_what_is_missing_is_fetched_when_that_is_asked_for(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_files_are_downloaded_on_request(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("huggingface_hub", reason="needs the extra `hub`")
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     hub = HubStandIn()

@@ -1,4 +1,4 @@
-"""`ng_run` as a process: what it prints, how it ends, and what it leaves."""
+"""`ng_run` as a process: output, exit and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import wait_until_gone
 
 PROGRAM = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells have what they put in the background ignore
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells ignore it for background processes
 from nemo_gym.cli.run import main
 main()
 """

@@ -26,8 +26,8 @@ def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def silent() -> Iterator[HeldSocket]:
-    """A socket that nobody serves."""
-    held = hold("127.0.0.1", 0, holder_of="nobody")
+    """A bound socket without a server."""
+    held = hold("127.0.0.1", 0, holder_of="test")
     yield held
     held.close()
 
@@ -38,7 +38,7 @@ def a_gym(*urls: str) -> GymRecord:
     return GymRecord(run, "/somewhere", tuple(replace(server, url=url) for url in urls))
 
 
-def test_no_gym_is_said_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_gym_the_command_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert COMMAND.run([], show_status) == ExitCode.FATAL
     assert capsys.readouterr().out == "no gym is running; start one with ng_run\n"
     assert COMMAND.run(["+json=true"], show_status) == ExitCode.FATAL
@@ -55,7 +55,7 @@ def test_a_silent_server_is_shown_and_is_no_success(
     assert "silent" in shown
 
 
-def test_what_is_printed_holds_no_token(silent: HeldSocket, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_has_no_token(silent: HeldSocket, capsys: pytest.CaptureFixture[str]) -> None:
     Registry().write(a_gym(silent.url))
     COMMAND.run(["+timeout_s=0.05", "+json=true"], show_status)
     shown = capsys.readouterr().out

@@ -63,7 +63,7 @@ def test_the_summary_as_json(capsys: pytest.CaptureFixture[str], folder: Path) -
     assert shown["datasets"] == [{"server": "weather", "name": "d", "type": "train", "file": rows}]
 
 
-def test_a_taken_port_is_reported_with_who_holds_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_used_port_is_reported_with_its_process(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         _, err = validated(capsys, f"+{WEATHER}.port={port}", code=2)
@@ -71,7 +71,7 @@ def test_a_taken_port_is_reported_with_who_holds_it(capsys: pytest.CaptureFixtur
     assert f"port {port} of `weather` is taken by pid {os.getpid()} (" in err
 
 
-def test_a_configuration_without_servers_is_valid_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_without_servers_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["+head_server.port=0"])
     assert raised.value.code == 0
@@ -88,7 +88,7 @@ def test_a_configuration_without_servers_is_valid_and_says_so(capsys: pytest.Cap
         (b"\xff\xfe\n", "the first line of"),
     ],
 )
-def test_a_dataset_that_is_none_is_reported(
+def test_an_invalid_dataset_is_reported(
     capsys: pytest.CaptureFixture[str], folder: Path, content: bytes, part: str
 ) -> None:
     (folder / "rows.jsonl").write_bytes(content)

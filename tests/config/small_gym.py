@@ -90,7 +90,7 @@ POLICY = (
 
 
 def write_gym(folder: Path, **files: str) -> Path:
-    """Put the three servers and the given `<name>.yaml` files into `folder`."""
+    """Write the three servers and the given `<name>.yaml` files into `folder`."""
     for place, source in APPS.items():
         (folder / place).mkdir(parents=True)
         (folder / place / "app.py").write_text(source)
@@ -120,7 +120,7 @@ def problems_in(
     initial: Mapping[str, Any] | None = None,
     inspect: Inspect | None = None,
 ) -> list[Problem]:
-    """The problems that loading finds; it must find some."""
+    """Load, and return the problems, of which there must be at least one."""
     with pytest.raises(ConfigErrors) as raised:
         load_in(folder, *overrides, initial=initial, inspect=inspect)
     return raised.value.problems
@@ -133,6 +133,6 @@ def problems_of(folder: Path, text: str, *overrides: str) -> list[Problem]:
 
 
 def only(problems: list[Problem]) -> tuple[str, str, str]:
-    """Place, message and remedy of the one problem."""
+    """Return location, message and remedy of the only problem."""
     assert len(problems) == 1, problems
     return str(problems[0].where), problems[0].message, problems[0].remedy or ""

@@ -80,12 +80,12 @@ def test_wrong_numbers_are_reported(folder: Path, key: str, value: str, wanted: 
     assert problem.message == f"{WEATHER}.{key} must be {wanted}"
 
 
-def test_a_port_range_that_is_none_is_reported(folder: Path) -> None:
+def test_an_empty_port_range_is_reported(folder: Path) -> None:
     problems = problems_in(folder, "+port_range_low=20", "+port_range_high=10")
     assert only(problems)[1] == "port_range_low (20) is above port_range_high (10)."
 
 
-def test_hosts_and_ports_that_nobody_gave_are_left_to_the_launcher(folder: Path) -> None:
+def test_missing_hosts_and_ports_are_left_to_the_launcher(folder: Path) -> None:
     config = load_in(folder, *LINE, f"+{WEATHER}.port=12000", "+head_server.port=0")
     assert [(each.server, each.host, each.port) for each in fixed_addresses(config.servers, config.data)] == [
         ("weather", "127.0.0.1", 12000)

@@ -27,12 +27,12 @@ def a_bootstrap(**changes: object) -> Bootstrap:
     return Bootstrap(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def test_what_was_written_is_read_back() -> None:
+def test_a_bootstrap_round_trips() -> None:
     written = a_bootstrap(replica=2)
     assert Bootstrap.read_from_fd(written.write_to_fd()) == written
 
 
-def test_a_configuration_longer_than_a_pipe_holds_is_read_whole() -> None:
+def test_a_configuration_longer_than_a_pipe_buffer_is_read_completely() -> None:
     written = a_bootstrap(global_config={"rows": ["x" * 1000] * 1000})
     assert Bootstrap.read_from_fd(written.write_to_fd()) == written
 

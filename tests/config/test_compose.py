@@ -97,7 +97,7 @@ def test_all_missing_and_malformed_files_are_reported_together(tmp_path: Path) -
     ]
 
 
-def test_what_depends_on_an_unread_file_is_not_reported_as_absent(tmp_path: Path) -> None:
+def test_keys_of_an_unread_file_are_not_reported_as_absent(tmp_path: Path) -> None:
     write_gym(tmp_path)
     _, message, _ = only(problems_in(tmp_path, "+config_paths=[weather.yaml,modle.yaml]", *POLICY))
     assert message == "There is no file 'modle.yaml'."
@@ -131,7 +131,7 @@ def test_plain_assignment_may_set_global_keys_that_have_a_default(tmp_path: Path
     assert load_in(tmp_path, "head_server.port=12000").data["head_server"]["port"] == 12000
 
 
-def test_plain_assignment_may_replace_what_is_inherited(tmp_path: Path) -> None:
+def test_plain_assignment_may_replace_an_inherited_value(tmp_path: Path) -> None:
     write_gym(tmp_path, heir="heir:\n  _inherit_from: weather_agent\n")
     config = load_in(
         tmp_path,
@@ -169,7 +169,7 @@ def test_a_deletion_that_deletes_nothing_is_reported(tmp_path: Path, deletion: s
     assert problem.message == message
 
 
-def test_an_inherited_key_is_deleted_as_the_remedy_says(tmp_path: Path) -> None:
+def test_the_remedy_for_an_inherited_key_deletes_it(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("heir:\n  _copy: source\nsource: {a: 1, b: 2}\n")
     problem = problems_in(tmp_path, "+config_paths=[a.yaml]", "~heir.a")[0]
     assert problem.remedy == "It is inherited. Write ++heir._delete_key=a."

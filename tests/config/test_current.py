@@ -82,14 +82,14 @@ def test_the_configuration_is_read_from_the_programs_own_line(
     assert get_global_config_dict().hf_token == "mine"
 
 
-def test_env_yaml_is_read_unless_told_otherwise(folder: Path) -> None:
+def test_env_yaml_is_read_by_default(folder: Path) -> None:
     (folder / "env.yaml").write_text("hf_token: of-env\n")
     parser = GlobalConfigDictParser()
     assert parser.parse(GlobalConfigDictParserConfig(skip_load_from_cli=True)).hf_token == "of-env"
     assert "hf_token" not in parser.parse_no_environment({"default_host": "127.0.0.1"})
 
 
-def test_a_server_gets_what_its_launcher_handed_over() -> None:
+def test_a_server_uses_the_configuration_of_its_launcher() -> None:
     bootstrap.set_current(
         bootstrap.Bootstrap(
             "me", {"me": 1, "text": "${not} interpolated"}, run_token="t", cookie_key="c", listen_fds=[]
@@ -100,7 +100,7 @@ def test_a_server_gets_what_its_launcher_handed_over() -> None:
     assert OmegaConf.to_container(found, resolve=True) == {"me": 1, "text": "${not} interpolated"}
 
 
-def test_what_is_wrong_is_raised_as_everywhere(folder: Path) -> None:
+def test_problems_are_raised_as_config_errors(folder: Path) -> None:
     with pytest.raises(ConfigErrors, match=r"no\.yaml"):
         GlobalConfigDictParser().parse(embedded(config_paths=["no.yaml"]))
 
@@ -134,7 +134,7 @@ def test_an_open_port_is_within_the_configured_range() -> None:
     assert find_open_port([23001]) in range(23002, 23011)
 
 
-def test_what_programs_embed_is_found_in_the_package_of_commands() -> None:
+def test_classes_for_embedding_are_importable_from_the_package_of_commands() -> None:
     assert cli.GlobalConfigDictParserConfig is GlobalConfigDictParserConfig
     assert cli.RunHelper.__name__ == "RunHelper"
     with pytest.raises(AttributeError):

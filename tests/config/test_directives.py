@@ -82,7 +82,7 @@ def test_a_source_may_lie_deep_and_be_any_value() -> None:
     assert resolved(value) == {"x": 3, "y": [None], "z": {"k": 1}, "s": value["s"]}
 
 
-def test_a_part_of_what_another_inherits_can_be_a_source() -> None:
+def test_a_part_of_an_inherited_mapping_can_be_a_source() -> None:
     assert resolved(
         {"x": "${copy:heir.part.a}", "heir": {"_inherit_from": "s", "b": 1}, "s": {"part": {"a": 7}}}
     ) == {
@@ -108,7 +108,7 @@ def test_deletion_reaches_inherited_keys_at_every_depth() -> None:
     assert resolved(value)["x"] == {"b": {"d": 3}}
 
 
-def test_a_deletion_in_an_including_file_reaches_the_included_one_and_what_that_inherits() -> None:
+def test_a_deletion_applies_to_the_included_file_and_to_its_inherited_keys() -> None:
     included = tree({"x": {"_copy": "s", "a": 1}, "s": {"a": 0, "b": 2}})
     including = tree({"x": {"_delete_key": "a"}})
     problems = Problems()
@@ -118,7 +118,7 @@ def test_a_deletion_in_an_including_file_reaches_the_included_one_and_what_that_
     assert not problems.found
 
 
-def test_a_key_may_be_replaced_whole_by_deleting_it_beside_the_new_one() -> None:
+def test_a_mapping_is_replaced_by_deleting_it_beside_the_new_one() -> None:
     value = {"x": {"_copy": "s", "_delete_key": "a", "a": {"new": 1}}, "s": {"a": {"old": 1}}}
     assert resolved(value)["x"] == {"a": {"new": 1}}
 
@@ -130,7 +130,7 @@ def test_an_inheritance_is_taken_back_with_null() -> None:
     assert to_plain(Directives(merged, Problems()).resolve()) == {"x": {"a": 1}, "s": {"b": 2}}
 
 
-def test_an_inherited_value_remembers_what_it_overrides() -> None:
+def test_an_inherited_value_lists_its_overridden_values() -> None:
     root = Directives(tree({"x": {"_copy": "s", "a": 2}, "s": {"a": 1}}), Problems()).resolve()
     found = node_at(root, ("x", "a"))
     assert isinstance(found, Scalar)

@@ -61,7 +61,7 @@ def test_environment_variables_and_their_defaults(monkeypatch: pytest.MonkeyPatc
         {"b": {"c": True}, "named": "${b.c}"}, {"b": [1, 2], "named": "${b.0}"}, {"named": "${ b }", "b": 2},
     ],
 )  # fmt: skip
-def test_what_reads_without_omegaconf_reads_as_with_it(given: dict[str, Any]) -> None:
+def test_reading_without_omegaconf_gives_the_same_values(given: dict[str, Any]) -> None:
     alone = resolved({"named": "${b}", **given})
     beside_others = resolved({"named": "${b}", **given, "text": "it is ${named}"})
     assert alone == {key: value for key, value in beside_others.items() if key != "text"}

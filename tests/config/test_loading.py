@@ -54,12 +54,12 @@ def test_everything_that_is_wrong_is_reported_at_once_with_its_place(tmp_path: P
     places = [str(problem.where) for problem in problems]
     assert sorted(places) == sorted(
         [
-            "main.yaml:22:17",  # the doubled key
+            "main.yaml:22:17",  # the duplicate key
             "command line: policy_modle_name=m",
             "command line: ~nothing",
-            "main.yaml:14:10",  # the circle
-            "main.yaml:15:8",  # the source that is not there
-            "main.yaml:16:11",  # the deletion that deletes nothing
+            "main.yaml:14:10",  # the cycle
+            "main.yaml:15:8",  # the missing source
+            "main.yaml:16:11",  # the deletion without effect
             "main.yaml:12:1",  # ???
             "main.yaml:18:1",  # the malformed interpolation
             "main.yaml:17:1",  # the environment variable
@@ -71,9 +71,9 @@ def test_everything_that_is_wrong_is_reported_at_once_with_its_place(tmp_path: P
             "main.yaml:8:19",  # exmaple
             "main.yaml:20:1",  # the open address
             "main.yaml:21:1",  # defualt_host
-            "main.yaml:13:1",  # user, which nothing reads
-            "main.yaml:17:1",  # from_env, which nothing reads
-            "main.yaml:18:1",  # malformed, which nothing reads
+            "main.yaml:13:1",  # user, which is not used
+            "main.yaml:17:1",  # from_env, which is not used
+            "main.yaml:18:1",  # malformed, which is not used
             "command line: +agent_x=1",
         ]
     )
@@ -98,7 +98,7 @@ def test_a_report_of_several_problems_is_numbered(tmp_path: Path) -> None:
     ]
 
 
-def test_a_named_env_file_has_to_exist_and_none_is_read_when_told_so(tmp_path: Path) -> None:
+def test_a_named_env_file_must_exist_and_none_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "env.yaml").write_text("hf_token: of-env\n")
     assert "hf_token" not in load([], env_path=None, working_directory=tmp_path).data
     with pytest.raises(ConfigErrors, match=r"other\.yaml: The file cannot be read"):
@@ -112,7 +112,7 @@ def test_a_token_is_made_for_a_program_that_embeds_the_gym(tmp_path: Path) -> No
     assert given.data["run_token"] == "0123456789abcdef"
 
 
-def test_loading_leaves_what_it_was_given_alone(tmp_path: Path) -> None:
+def test_loading_does_not_change_its_arguments(tmp_path: Path) -> None:
     initial = {"head_server": {"port": 1}, "list": [1]}
     load([], initial=initial, working_directory=tmp_path)
     assert initial == {"head_server": {"port": 1}, "list": [1]}
@@ -134,9 +134,7 @@ def test_loading_leaves_what_it_was_given_alone(tmp_path: Path) -> None:
         ("from nemo_gym.cli.command import *; COMMAND.help()", ("omegaconf", "hydra", "yaml")),
     ],
 )
-def test_what_is_imported_often_stays_light(
-    tmp_path: Path, statement: str, unwanted: tuple[str, ...]
-) -> None:
+def test_common_imports_stay_light(tmp_path: Path, statement: str, unwanted: tuple[str, ...]) -> None:
     statement = statement.replace(
         "from nemo_gym.cli.command import *", "from nemo_gym.cli.version import COMMAND"
     )

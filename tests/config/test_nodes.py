@@ -41,7 +41,7 @@ def test_a_value_survives_the_tree(value: Any) -> None:
 
 
 @given(MAPPINGS, MAPPINGS)
-def test_every_value_of_the_upper_mapping_stands(low: Any, high: Any) -> None:
+def test_every_value_of_the_upper_mapping_is_kept(low: Any, high: Any) -> None:
     merged = merge(node(low), node(high))
     for path, leaf in leaves(node(high)):
         if not isinstance(leaf, DictNode):
@@ -51,7 +51,7 @@ def test_every_value_of_the_upper_mapping_stands(low: Any, high: Any) -> None:
 
 
 @given(MAPPINGS, MAPPINGS)
-def test_a_value_of_the_lower_mapping_stands_or_was_overridden(low: Any, high: Any) -> None:
+def test_a_value_of_the_lower_mapping_is_kept_or_overridden(low: Any, high: Any) -> None:
     merged = merge(node(low, "low"), node(high, "high"))
     for path, _ in leaves(node(low)):
         above = [
@@ -61,7 +61,7 @@ def test_a_value_of_the_lower_mapping_stands_or_was_overridden(low: Any, high: A
 
 
 @given(MAPPINGS)
-def test_laying_a_mapping_over_itself_changes_nothing(value: Any) -> None:
+def test_merging_a_mapping_into_itself_changes_nothing(value: Any) -> None:
     assert to_plain(merge(node(value), node(value))) == value
 
 
@@ -70,14 +70,14 @@ def test_mappings_merge_and_everything_else_is_replaced() -> None:
     assert to_plain(merged) == {"a": {"x": 1, "y": [3]}, "b": {"c": 2}}
 
 
-def test_a_value_remembers_everything_that_it_beat_nearest_first() -> None:
+def test_a_value_lists_all_overridden_values_nearest_first() -> None:
     merged = merge(merge(node({"a": 1}, "low"), node({"a": 2}, "middle")), node({"a": 3}, "high"))
     found = node_at(merged, ("a",))
     assert isinstance(found, Scalar)
     assert [(to_plain(each), each.where.source) for each in found.overridden] == [(2, "middle"), (1, "low")]
 
 
-def test_deleted_keys_leave_what_is_below_and_not_what_stands_beside() -> None:
+def test_deleted_keys_are_removed_below_and_not_beside() -> None:
     merged = merge(node({"a": {"x": 1, "y": 2, "z": 3}}), node({"a": {"_delete_key": "x, y", "y": 9}}))
     assert to_plain(merged) == {"a": {"y": 9, "z": 3}}
 

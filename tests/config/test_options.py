@@ -20,7 +20,7 @@ class Model(BaseModel):
 
 
 class Names(RootModel[list[str]]):
-    """A value that is no mapping."""
+    """A value that is not a mapping."""
 
 
 class Config(BaseRunServerInstanceConfig):
@@ -98,7 +98,7 @@ def test_aliases_are_keys_and_the_names_behind_them_are_not() -> None:
     ]
 
 
-def test_a_class_that_forbids_other_keys_says_so_itself() -> None:
+def test_a_class_that_forbids_other_keys_reports_them() -> None:
     class Strict(BaseRunServerInstanceConfig):
         model_config = ConfigDict(extra="forbid")
         mine: int = 1
@@ -122,5 +122,5 @@ def test_a_class_that_may_take_other_keys_is_not_checked_for_them(model: type[Ba
     assert faults(model, whatever=1) == []
 
 
-def test_what_the_launcher_gives_is_not_asked_for() -> None:
+def test_keys_set_by_the_launcher_are_not_validated() -> None:
     assert faults(host="0.0.0.0", port="x", num_workers="y") == []

@@ -95,7 +95,7 @@ def test_a_sweep_is_refused_with_both_ways_to_mean_something_else(argument: str)
         ("a=foo(1)", "Unknown function", "Quote the value twice"),
     ],
 )
-def test_what_cannot_be_parsed_is_a_problem_with_a_remedy(argument: str, message: str, remedy: str) -> None:
+def test_a_syntax_error_is_a_problem_with_a_remedy(argument: str, message: str, remedy: str) -> None:
     (problem,) = refused(argument)
     assert message in problem.message
     assert remedy in (problem.remedy or "")
@@ -112,7 +112,7 @@ def test_every_argument_that_cannot_be_parsed_is_reported() -> None:
     assert len(refused("a=1,2", "b=c=d", "e")) == 3
 
 
-def test_a_key_given_twice_is_refused_unless_it_says_that_the_last_counts() -> None:
+def test_a_duplicate_key_is_rejected_unless_written_with_two_pluses() -> None:
     (problem,) = refused("+a=1", "+a=2")
     assert problem.message == "The key 'a' is given twice, first as '+a=1'."
     assert [value for _, _, value in parsed("++a=1", "++a=2")] == [1, 2]

@@ -25,7 +25,7 @@ def test_a_value_tells_where_it_came_from_and_all_that_it_overrides(tmp_path: Pa
     assert str(explanation).startswith(f"command line: ++{STEPS}=6; overrides 5 (env.yaml:4:7); overrides 4")
 
 
-def test_an_interpolated_value_tells_what_was_written(tmp_path: Path) -> None:
+def test_an_interpolated_value_has_its_text_as_written(tmp_path: Path) -> None:
     config = load_text(tmp_path, "shared: {url: 'http://${host}/v1', host: here}\nhost: h\n")
     explanation = config.explain("shared.url")
     assert (explanation.value, explanation.written) == ("http://h/v1", "http://${host}/v1")
@@ -106,7 +106,7 @@ def test_no_secret_is_in_an_explanation_however_it_got_there(
     assert {"canary-of-env", "canary-of-line-2", "canary-of-url", "canary-of-line"} <= config.secret_values()
 
 
-def test_what_a_secret_beat_is_hidden_too(tmp_path: Path) -> None:
+def test_values_overridden_by_a_secret_are_hidden(tmp_path: Path) -> None:
     config = load_text(tmp_path, "hf_token: canary-old\n", "++hf_token=canary-new")
     explanation = config.explain("hf_token")
     assert (explanation.value, [each.value for each in explanation.overridden]) == (HIDDEN, [HIDDEN])

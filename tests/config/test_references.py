@@ -33,7 +33,7 @@ def test_a_name_that_resembles_nothing_is_an_error_with_all_of_that_type(folder:
     assert only(problems)[2] == "Known names: policy_model."
 
 
-def test_a_missing_type_of_server_is_said_to_be_missing(folder: Path) -> None:
+def test_a_missing_type_of_server_is_reported(folder: Path) -> None:
     assert only(problems_in(folder, "+config_paths=[weather.yaml]"))[2] == (
         "The configuration has no responses_api_models. Add one."
     )
@@ -66,7 +66,7 @@ def test_a_reference_without_a_name_is_an_error(folder: Path) -> None:
     assert problem.message == f"{AGENT}.model_server refers to a server without its name."
 
 
-def test_a_server_that_was_taken_over_is_said_to_be(folder: Path) -> None:
+def test_a_server_removed_by_inheritance_is_reported(folder: Path) -> None:
     (folder / "heir.yaml").write_text("heir:\n  _inherit_from: weather\n")
     where, message, remedy = only(
         problems_in(folder, *LINE[1:], "+config_paths=[weather.yaml,model.yaml,heir.yaml]")
@@ -83,7 +83,7 @@ def test_a_reference_to_an_almost_server_is_reported_once_as_that(folder: Path) 
     assert only(problems_in(folder, *LINE))[1] == "weather.resource_servers is not a kind of server."
 
 
-def test_a_reference_to_something_else_is_said_to_be_no_server(folder: Path) -> None:
+def test_a_reference_to_another_key_is_reported(folder: Path) -> None:
     (problem,) = problems_in(folder, *LINE, f"{AGENT}.model_server.name=sandbox", "+sandbox={a: 1}")
     assert problem.remedy == "The configuration has a key sandbox, but it is not a server."
 

@@ -85,7 +85,7 @@ def test_values_are_hidden_by_their_keys_at_every_depth() -> None:
     }
 
 
-def test_a_copy_of_a_secret_is_hidden_wherever_it_stands() -> None:
+def test_a_copy_of_a_secret_is_hidden_everywhere() -> None:
     data = {"policy_api_key": CANARY, "extra": {"note": f"Bearer {CANARY}!"}, "list": [CANARY]}
     assert hide_secrets(data) == {
         "policy_api_key": HIDDEN,
@@ -100,7 +100,7 @@ def test_short_secrets_are_hidden_where_they_stand_and_do_not_garble_other_text(
 
 
 @pytest.mark.parametrize("value", [None, "", True, False, "???"])
-def test_what_holds_no_secret_is_shown_under_the_name_of_one(value: Any) -> None:
+def test_empty_values_of_secret_keys_are_shown(value: Any) -> None:
     assert hide_secrets({"api_key": value}) == {"api_key": value}
 
 
@@ -129,7 +129,7 @@ def test_headers_are_hidden_by_their_names() -> None:
     }
 
 
-def test_a_server_with_the_name_of_a_secret_is_none() -> None:
+def test_a_server_named_like_a_secret_is_not_hidden() -> None:
     data = {"fortune_cookie": {"resources_servers": {"cookie": {"entrypoint": "app.py", "api_key": CANARY}}}}
     assert hide_secrets(data)["fortune_cookie"]["resources_servers"]["cookie"] == {
         "entrypoint": "app.py",

@@ -58,7 +58,7 @@ def test_a_global_key_of_the_wrong_type_is_an_error(
     assert only(problems_in(tmp_path, override)) == (f"command line: {override}", message, remedy)
 
 
-def test_one_wrong_global_key_does_not_hide_what_follows_from_another(tmp_path: Path) -> None:
+def test_a_wrong_global_key_does_not_hide_problems_of_others(tmp_path: Path) -> None:
     problems = problems_in(tmp_path, "+dry_run=perhaps", "+default_host=0.0.0.0")
     assert [str(each.where) for each in problems] == [
         "command line: +dry_run=perhaps",
@@ -141,7 +141,7 @@ POINTLESS = [name for name, field in GlobalKeys.model_fields.items() if is_point
 
 
 @pytest.mark.parametrize("key", POINTLESS)
-def test_a_key_that_changes_nothing_is_accepted_with_one_line_that_says_so(tmp_path: Path, key: str) -> None:
+def test_a_key_without_effect_is_accepted_with_one_warning(tmp_path: Path, key: str) -> None:
     (warning,) = load_in(tmp_path, f"+{key}=3").warnings
     assert warning.startswith(f"command line: +{key}=3: {key}: accepted and without effect: ")
 
@@ -160,7 +160,7 @@ def test_verification_is_skipped_by_every_agent_that_does_not_say_otherwise(tmp_
     assert load_in(tmp_path, *line, f"+{path}=false").servers[1].config["skip_verification"] is False
 
 
-def test_every_global_key_says_what_it_is() -> None:
+def test_every_global_key_has_a_description() -> None:
     assert [
         name for name, field in GlobalKeys.model_fields.items() if not (field.description or "").endswith(".")
     ] == []

@@ -19,7 +19,7 @@ def test_a_server_config_is_made_as_environments_do() -> None:
     assert (config.num_workers, config.domain) == (None, None)
 
 
-def test_a_domain_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_domain_is_rejected() -> None:
     with pytest.raises(ValidationError):
         BaseRunServerInstanceConfig.model_validate(
             {"host": "h", "port": 1, "entrypoint": "", "name": "", "domain": "cooking"}
@@ -46,7 +46,7 @@ def test_metrics_are_empty_unless_given() -> None:
     }
 
 
-def test_the_source_of_a_dataset_is_told_by_its_type() -> None:
+def test_the_source_of_a_dataset_is_discriminated_by_its_type() -> None:
     dataset = {"name": "d", "type": "train", "jsonl_fpath": "x", "source": {"type": "gitlab", "repo_id": "a"}}
     with pytest.raises(ValidationError, match="gitlab"):
         DatasetConfig.model_validate(dataset)

@@ -65,7 +65,7 @@ def test_keys_are_the_text_that_was_written(tmp_path: Path) -> None:
     }
 
 
-def test_every_value_knows_its_line_and_column(tmp_path: Path) -> None:
+def test_every_value_has_its_line_and_column(tmp_path: Path) -> None:
     node, _ = read(tmp_path, "a:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n")
     assert node is not None
     places = {
@@ -124,7 +124,7 @@ def test_all_repeated_keys_of_a_file_are_reported(tmp_path: Path) -> None:
         ("a:\n  <<: 3\n", "a.yaml:2:7", "`<<` must be a mapping"),
     ],
 )
-def test_what_is_not_a_configuration_is_a_problem_with_its_place(
+def test_an_invalid_file_is_a_problem_with_its_location(
     tmp_path: Path, text: str, place: str, part: str
 ) -> None:
     _, problems = read(tmp_path, text)

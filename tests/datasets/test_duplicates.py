@@ -22,7 +22,7 @@ def test_a_text_and_a_message_ask_the_same_spaces_and_case_aside() -> None:
     assert prompt_digest(task("What is this?")) != prompt_digest(task("What was this?"))
 
 
-def test_who_says_it_what_is_shown_and_which_tools_there_are_count() -> None:
+def test_roles_images_and_tools_are_part_of_the_prompt() -> None:
     image = {"type": "input_image", "image_url": "a"}
     other = {"type": "input_image", "image_url": "b"}
     digests = [

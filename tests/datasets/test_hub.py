@@ -28,7 +28,7 @@ def url(stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         yield servers.serve(stand_in.app)
 
 
-def test_what_is_handed_on_can_be_fetched(stand_in: HubStandIn, url: str, tmp_path: Path) -> None:
+def test_an_uploaded_dataset_can_be_downloaded(stand_in: HubStandIn, url: str, tmp_path: Path) -> None:
     hub = HuggingFaceHub("hf_good", url)
     path = write(tmp_path / "tasks.jsonl", row("a"), row("b"))
     committed = hub.upload(path, "me/tasks", "data/train.jsonl", private=True, message="Two tasks")
@@ -61,7 +61,7 @@ def test_without_a_name_the_only_rows_are_taken(stand_in: HubStandIn, url: str, 
     ("repository", "file"),
     [("me/nothing", "a.jsonl"), ("me/tasks", "missing.jsonl"), ("me/secret", "a.jsonl")],
 )
-def test_what_cannot_be_had_is_the_users_to_correct(
+def test_a_refused_download_is_a_config_error(
     stand_in: HubStandIn, url: str, tmp_path: Path, repository: str, file: str
 ) -> None:
     stand_in.repositories |= {"me/tasks": {}, "me/secret": {"a.jsonl": b"{}"}}
@@ -72,7 +72,7 @@ def test_what_cannot_be_had_is_the_users_to_correct(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_hub_that_is_gone_is_nobodys_mistake(tmp_path: Path) -> None:
+def test_an_unreachable_hub_is_a_transport_error(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match=r"cannot upload a\.jsonl to me/tasks"):
         HuggingFaceHub("x", "http://127.0.0.1:9").upload(write(tmp_path / "a.jsonl"), "me/tasks", "a.jsonl")
 

@@ -97,7 +97,7 @@ def test_duplicates_are_found_by_content_ids_aside(tmp_path: Path) -> None:
     assert [one["answer"] for one in read(tmp_path / "out" / "train.jsonl")] == [1, 2]
 
 
-def test_train_that_asks_what_validation_asks_is_a_leak_however_it_is_spelt(tmp_path: Path) -> None:
+def test_a_train_row_with_a_validation_prompt_is_a_leak_in_any_spelling(tmp_path: Path) -> None:
     train = write(tmp_path / "train.jsonl", row("What is  2+2?", level=3), row("What is 3+3?"))
     held_out = write(tmp_path / "held_out.jsonl", row("what is 2+2? ", answer=4), row("What is 5+5?"))
     preparation = Preparation([source(train), source(held_out, "benchmark")])

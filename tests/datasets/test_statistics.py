@@ -17,7 +17,7 @@ def task(row: dict[str, Any], agent: str = "agent") -> Task:
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=30), st.integers(0, 30))
-def test_a_summary_of_parts_is_that_of_the_whole(numbers: list[int], cut: int) -> None:
+def test_the_merged_summary_equals_that_of_all_numbers(numbers: list[int], cut: int) -> None:
     parts = [NumberSummary(), NumberSummary()]
     for place, number in enumerate(numbers):
         parts[place >= cut].add(number)
@@ -32,7 +32,7 @@ def test_of_nothing_there_is_nothing_to_say() -> None:
     assert NumberSummary().to_json() == {"count": 0}
 
 
-def test_rows_are_counted_by_what_they_have() -> None:
+def test_rows_are_counted_by_field() -> None:
     counted = DatasetStatistics()
     message = {"role": "user", "content": [{"type": "input_text", "text": "abc"}, {"type": "input_image"}]}
     counted.add(task({"responses_create_params": {"input": "hello"}, "answer": 1}))
