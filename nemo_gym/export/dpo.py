@@ -1,7 +1,7 @@
 """DPO: pairs of a better and a worse answer to the same prompt.
 
 TRL's `DPOTrainer` reads the rows: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as
-JSON text. Failed attempts are in no pair: a failure is not a worse answer. A truncated answer may be rejected; it may be
+JSON text. Failed attempts are in no pair: a failure is not a worse answer. A truncated answer may be rejected, and
 chosen only with `choose_truncated`.
 """
 

@@ -1,7 +1,7 @@
-"""A request for rollouts: the task rows in the body of `POST /rollouts`, and what the caller says about them.
+"""The request body of `POST /rollouts`: task rows and options.
 
-Two bodies say the same: JSON, `{"rows": [...], <options>}`, or NDJSON, a task row on each line, with the options in the
-query. Rows are numbered by their place in the body: that number is the `_ng_task_index` of their rollouts.
+The body is JSON, `{"rows": [...], <options>}`, or NDJSON, one task row per line, with the options in the query. The
+index of a row in the body is the `_ng_task_index` of its rollouts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.plan.identity import RolloutId
-from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.required_servers import require_agents
 
 NDJSON = "application/x-ndjson"
-_TOLD_PROBLEMS = 20
+_SHOWN_PROBLEMS = 20
 
 
 class RolloutRequestOptions(BaseModel):
@@ -35,17 +35,17 @@ class RolloutRequestOptions(BaseModel):
     num_samples_in_parallel: int = Field(64, ge=1)
     """Rollouts in flight."""
     max_attempts: int = Field(3, ge=1)
-    """Attempts at a rollout, where its failure may pass."""
+    """Attempts at a rollout whose failures are retryable."""
     rollout_timeout_s: float | None = Field(1800.0, gt=0)
-    """Seconds an attempt may take; null for no bound."""
+    """Time limit of an attempt in seconds; null for none."""
     stop_after_identical_failures: int = Field(20, ge=0)
-    """Rollouts that may fail alike, one after the other, before the rest is given up; 0 for any number."""
+    """Consecutive rollouts with the same failure that stop the request; 0 for no limit."""
     num_repeats_add_seed: bool = False
-    """Give each repeat its number as the seed of sampling."""
+    """Use the number of each repeat as its sampling seed."""
     agent_name: str | None = None
-    """The agent of rows that name none."""
+    """The agent of rows without one."""
     responses_create_params: dict[str, Any] = Field(default_factory=dict)
-    """Laid over those of every row."""
+    """Merged into those of every row."""
 
     @property
     def limits(self) -> RunLimits:
@@ -54,7 +54,7 @@ class RolloutRequestOptions(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
-    """Rows that can be run, and how."""
+    """Validated rows and options."""
 
     tasks: Sequence[Task]
     options: RolloutRequestOptions
@@ -65,18 +65,16 @@ class RolloutRequest:
         return len(self.tasks) * self.options.num_repeats
 
     def plan(self) -> Iterator[PlannedAttempt]:
-        """Every rollout, the repeats of a row one after the other."""
+        """Yield every rollout; the repeats of a row are consecutive."""
         for number, task in enumerate(self.tasks):
-            for repeat in range(self.options.num_repeats):
-                identity = RolloutId(number, repeat)
-                encoded = task.with_seed(repeat) if self.options.num_repeats_add_seed else task.encoded
-                yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
+            identities = (RolloutId(number, repeat) for repeat in range(self.options.num_repeats))
+            yield from attempts_of(task, identities, self.options.num_repeats_add_seed)
 
 
 def read_request(
     body: bytes, content_type: str, query: Mapping[str, str], config: Mapping[str, Any]
 ) -> RolloutRequest:
-    """The request in a body. Raises `InputError` with everything that is wrong with it: options, rows and agents."""
+    """Parse a request. Raises `InputError` with all problems of options, rows and agents."""
     problems: list[_Problem] = []
     if content_type.partition(";")[0].strip().lower() == NDJSON:
         lines = [line for line in body.splitlines() if not line.isspace() and line]
@@ -96,7 +94,7 @@ def read_request(
 
 
 class _Problem(NamedTuple):
-    """Something wrong with a request: the field at fault and what is the matter."""
+    """A problem of a request: the field and the message."""
 
     param: str
     message: str
@@ -113,9 +111,9 @@ def _json_body(body: bytes) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: bool) -> RolloutRequestOptions:
-    """The options in `given`, those that are wrong left out.
+    """Return the valid options in `given`; add the problems of the others to `problems`.
 
-    `strict`: values have their types already; in a query all are text.
+    `strict`: do not convert types. Query parameters are text and need conversion.
     """
     try:
         return RolloutRequestOptions.model_validate(dict(given), strict=strict)
@@ -135,7 +133,7 @@ def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: b
 
 
 def _tasks_of(lines: Sequence[bytes], options: RolloutRequestOptions, problems: list[_Problem]) -> list[Task]:
-    """The tasks of those lines that are such."""
+    """Return the tasks of the valid lines; add the problems of the others to `problems`."""
     shaper = TaskShaper(
         options.agent_name, options.responses_create_params, needs_seed=options.num_repeats_add_seed
     )
@@ -151,11 +149,11 @@ def _tasks_of(lines: Sequence[bytes], options: RolloutRequestOptions, problems: 
 
 
 def _bad_request(problems: Sequence[_Problem]) -> InputError:
-    told = "; ".join(problem.message for problem in problems[:_TOLD_PROBLEMS])
-    more = f"; and {len(problems) - _TOLD_PROBLEMS} more" if len(problems) > _TOLD_PROBLEMS else ""
+    shown = "; ".join(problem.message for problem in problems[:_SHOWN_PROBLEMS])
+    more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
     return InputError(
-        f"the request for rollouts is not valid: {told}{more}",
+        f"the request for rollouts is not valid: {shown}{more}",
         code="invalid_request",
         param=problems[0].param,
-        remedy="docs/routes.md says what POST /rollouts takes.",
+        remedy="See POST /rollouts in docs/routes.md.",
     )

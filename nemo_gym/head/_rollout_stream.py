@@ -1,11 +1,11 @@
-"""`POST /rollouts`: rollouts as a stream, each on a line of its own as soon as it is over.
+"""The response of `POST /rollouts`: a stream with one line per finished rollout.
 
-A line is a scored row or, for a rollout that failed for good, its failure row. The last line is `{"_ng_end": …}` with
-the counts, and with the reason if the rest was given up; a stream without it was broken off.
+A line is a scored row or the row of a final failure. The last line is `{"_ng_end": …}` with the counts, and with the
+reason if the run was stopped; a stream without it is incomplete.
 
-A reader that is slow slows the run: no rollout is begun while as many lines wait as may be in flight, or so many bytes
-that memory would feel them. A reader that goes away ends it: everything in flight is cancelled, down to the engine,
-and every session is closed.
+A slow reader slows the run down: no rollout starts while the number of unsent lines reaches the number allowed in
+flight, or their size reaches 32 MiB. When the reader disconnects, everything in flight is cancelled, including calls to the
+engine, and every session is closed.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from nemo_gym.rollouts.run.stopping import Stop, StopRules
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING_BYTES = 32 << 20
+_MAX_UNSENT_BYTES = 32 << 20
 _CHUNK_BYTES = 256 << 10
-"""Bytes handed to the socket at once; more follow when the reader has taken most of them."""
+"""Bytes passed to the socket at once."""
 
 
-class WaitingLines:
-    """Lines on their way to the reader, and the room that is left for more."""
+class LineBuffer:
+    """The lines that are not sent yet, bounded in number and bytes."""
 
-    def __init__(self, most: int, most_bytes: int = _MOST_WAITING_BYTES) -> None:
+    def __init__(self, most: int, most_bytes: int = _MAX_UNSENT_BYTES) -> None:
         self._most = most
         self._most_bytes = most_bytes
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        self._come = asyncio.Event()
-        self._gone = asyncio.Event()
+        self._added = asyncio.Event()
+        self._taken = asyncio.Event()
         self._is_ended = False
 
     def put(self, line: bytes) -> None:
         self._lines.append(line)
         self._bytes += len(line)
-        self._come.set()
+        self._added.set()
 
     def end(self, line: bytes) -> None:
         """Put the last line."""
@@ -57,28 +57,28 @@ class WaitingLines:
         self.put(line)
 
     async def room(self) -> None:
-        """Return when there is room for the line of a further rollout."""
+        """Return when there is room for the line of another rollout."""
         while len(self._lines) >= self._most or self._bytes >= self._most_bytes:
-            self._gone.clear()
-            await self._gone.wait()
+            self._taken.clear()
+            await self._taken.wait()
 
     async def take(self) -> tuple[bytes, bool]:
-        """Lines that wait, one at least and a chunk of them at most, and whether the last is among them."""
+        """Return a chunk of at least one line, and whether it contains the last."""
         while not self._lines:
-            self._come.clear()
-            await self._come.wait()
+            self._added.clear()
+            await self._added.wait()
         taken: list[bytes] = []
         size = 0
         while self._lines and size < _CHUNK_BYTES:
             taken.append(self._lines.popleft())
             size += len(taken[-1])
         self._bytes -= size
-        self._gone.set()
+        self._taken.set()
         return b"\n".join([*taken, b""]), self._is_ended and not self._lines
 
 
 class RolloutStream(Response):
-    """The answer to a request for rollouts, which are run while it is sent."""
+    """A response that runs the requested rollouts while it is sent."""
 
     media_type = NDJSON
 
@@ -87,7 +87,7 @@ class RolloutStream(Response):
         del self.headers["content-length"]
         options = request.options
         self._request = request
-        self._lines = WaitingLines(options.num_samples_in_parallel)
+        self._lines = LineBuffer(options.num_samples_in_parallel)
         self._stop = Stop()
         self._counters = RunCounters(request.planned)
         self._collector = Collector(
@@ -117,7 +117,7 @@ class RolloutStream(Response):
         try:
             await self._collector.run(self._request.plan())
         except Exception:
-            log.exception("a request for rollouts broke; its last line says so")
+            log.exception("a request for rollouts failed unexpectedly; its last line has the reason")
         self._lines.end(self._end_line())
 
     def _end_line(self) -> bytes:
@@ -142,7 +142,7 @@ class RolloutStream(Response):
 
 
 class _NoOutput:
-    """Keeps nothing: every result is in the stream."""
+    """Discards rows: every result is in the stream."""
 
     def add_row(self, line: bytes) -> None:
         pass

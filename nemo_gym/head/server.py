@@ -1,7 +1,4 @@
-"""The head server: discovery, and rollouts for trainers.
-
-It answers the effective configuration and where every server listens, and it runs task rows that are posted to it.
-"""
+"""The head server returns the effective configuration and the servers' addresses, and runs posted task rows."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from nemo_gym.transport.directory import Directory, base_url, server_block
 
 
 class HeadServer(SimpleServer):
-    """Knows the whole gym. Its answers leave secrets out."""
+    """The discovery server of a gym. Its answers contain no secrets."""
 
     boundary: ClassVar[Boundary] = Boundary.CONFIG
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/rollouts"})
@@ -40,17 +37,17 @@ class HeadServer(SimpleServer):
         return app
 
     async def global_config_dict_yaml(self, request: Request) -> str:
-        """The effective configuration as YAML, in a JSON string."""
+        """Return the effective configuration as YAML in a JSON string."""
         config = dict(self.server_client.global_config_dict)
         return yaml.safe_dump(hide_secrets(config), sort_keys=False)
 
     async def server_instances(self) -> list[dict[str, Any]]:
-        """Every server: name, kind, implementation, host, port, URL."""
+        """Return every server: name, kind, implementation, host, port, URL."""
         return list(_instances(self.server_client.global_config_dict))
 
     async def rollouts(self, request: Request) -> Response:
-        """Run the task rows in the body, and answer each rollout on a line of its own when it is over."""
-        # Imported when it is first asked for: a gym starts without them.
+        """Run the task rows in the body; stream one line per finished rollout."""
+        # Imported at the first request, so that a gym starts faster.
         from nemo_gym.head._rollout_request import read_request
         from nemo_gym.head._rollout_stream import RolloutStream
         from nemo_gym.rollouts.run.agent_attempter import AgentAttempter

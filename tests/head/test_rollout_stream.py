@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from nemo_gym.head._rollout_request import RolloutRequest, RolloutRequestOptions
-from nemo_gym.head._rollout_stream import RolloutStream, WaitingLines
+from nemo_gym.head._rollout_stream import LineBuffer, RolloutStream
 from nemo_gym.names import END_KEY
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import TaskShaper
@@ -134,7 +134,7 @@ def test_a_slow_reader_slows_the_run() -> None:
 
 
 async def test_few_lines_may_wait_where_they_are_long() -> None:
-    lines = WaitingLines(64, most_bytes=1000)
+    lines = LineBuffer(64, most_bytes=1000)
     for _ in range(10):
         await asyncio.wait_for(lines.room(), 1)
         lines.put(b"x" * 100)
@@ -147,7 +147,7 @@ async def test_few_lines_may_wait_where_they_are_long() -> None:
 
 
 async def test_the_socket_is_handed_a_chunk_at_a_time() -> None:
-    lines = WaitingLines(64)
+    lines = LineBuffer(64)
     for number in range(4):
         lines.put(b"%d" % number * 200_000)
     lines.end(b"end")

@@ -1,9 +1,9 @@
-"""Shards of a run made one: rows, failures, task rows and metrics, as if it had never been cut.
+"""Merges the shards of a run: rows, failures, task rows and metrics.
 
-The merged lines stand in the order of their identities, so that however a run was cut into shards, and whichever
-comes first, the files are the same to the byte. A rollout that has a score in two shards is an error that names both,
-unless the shards number tasks of their own: then `renumber` gives each shard's tasks numbers behind those of the one
-before. Of the lines, only their places are in memory.
+Merged lines are ordered by identity, so the files are the same, byte by byte, for every division into shards and every
+order of them. A rollout with a score in two shards is an error that names both. For shards that each number their tasks
+from 0, `renumber` shifts the numbers of each shard behind those of the previous one. Only the positions of lines are in
+memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Merged:
     files: RunFiles
     rows: int
     failures: int
-    """Failed attempts, as many as all shards have."""
+    """Failed attempts of all shards."""
     results: Mapping[str, AggregateResult]
     """Agent → metrics."""
     notes: Sequence[str]
@@ -50,11 +50,11 @@ def merge_shards(
 ) -> Merged:
     """Merge the runs whose rows are `shards` into the run whose rows are `output`.
 
-    Raises `ConfigError` when shards overlap, or are damaged, or the output is in the way. Then nothing is written.
+    Raises `ConfigError` if shards overlap or are damaged, or if the output exists. Then nothing is written.
     """
     files = RunFiles.of(output)
     _refuse_existing(files, overwrite)
-    runs = [_existing_run(path) for path in shards]
+    runs = [RunFiles.existing(path) for path in shards]
     offsets = _offsets(runs) if renumber else [0] * len(runs)
     with ExitStack() as opened:
         rows = _Lines.of([run.rows for run in runs], offsets, opened)
@@ -74,7 +74,7 @@ def merge_shards(
                 file.write(line + b"\n")
         results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
-        # That of a run that is replaced: a resume would take it for this one's.
+        # A resume must not use the manifest of the replaced run.
         files.manifest.unlink(missing_ok=True)
     return Merged(files, len(rows), len(failures), results, metrics.notes)
 
@@ -84,13 +84,13 @@ def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
         raise ConfigError(
             f"{files.rows} belongs to an earlier run",
             code="output_exists",
-            remedy="Choose another +output_jsonl_fpath, or replace it by +overwrite=true.",
+            remedy="Choose another +output_jsonl_fpath, or replace it with +overwrite=true.",
         )
     if (other := files.in_another_form()) is not None:
         raise ConfigError(
-            f"the run in the output is {other.rows}",
+            f"the output exists in another form: {other.rows}",
             code="output_form",
-            remedy=f"Replace it by +output_jsonl_fpath={other.rows}, or choose another name.",
+            remedy=f"Replace it with +output_jsonl_fpath={other.rows}, or choose another name.",
         )
 
 
@@ -99,15 +99,15 @@ def _parsed(line: bytes, path: Path) -> dict[str, Any]:
         row: dict[str, Any] = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise ConfigError(
-            f"a row for {path} is damaged, that of {identity_at(line)}: {error}",
+            f"the row of {identity_at(line)} for {path} is damaged: {error}",
             code="damaged_output",
-            remedy="Remove its line from the shard to have its rollout done again.",
+            remedy="Remove its line from the shard to repeat its rollout.",
         ) from error
     return row
 
 
 class _Place(NamedTuple):
-    """A line of the merged file and where it comes from. Sorted, lines of one rollout keep their order."""
+    """A line of the merged file and its source. Sorting keeps the order of one rollout's lines."""
 
     identity: RolloutId
     """In the merged run."""
@@ -118,7 +118,7 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines that the shards have of one kind of file, in the order of the merged file."""
+    """The lines of one kind of file of all shards, in the order of the merged file."""
 
     paths: Sequence[Path]
     offsets: Sequence[int]
@@ -149,7 +149,7 @@ class _Lines:
             yield _renumbered(line, place.identity, offset) if offset else line
 
     def refuse_overlaps(self) -> None:
-        """Raise `ConfigError` with the rollouts that have several rows."""
+        """Raise `ConfigError` if rollouts have several rows."""
         twice = [(one, other) for one, other in pairwise(self.places) if one.identity == other.identity]
         if not twice:
             return
@@ -161,28 +161,19 @@ class _Lines:
         raise ConfigError(
             f"the shards overlap:{shown}{more}\n",
             code="shards_overlap",
-            remedy="Name each shard once. If each numbers tasks of its own from 0, add +renumber=true.",
+            remedy="Name each shard once. If each shard numbers its tasks from 0, add +renumber=true.",
         )
 
     def shares_tasks(self) -> bool:
-        """Whether two shards have rollouts of one task."""
+        """Return whether two shards have rollouts of the same task."""
         owners: dict[int, int] = {}
         return any(
             owners.setdefault(place.identity.task, place.shard) != place.shard for place in self.places
         )
 
 
-def _existing_run(rows: Path) -> RunFiles:
-    files = RunFiles.of(rows)
-    if not files.holds_results():
-        raise ConfigError(
-            f"there is no run at {rows}", code="no_run", remedy="Name the files of scored rows of the shards."
-        )
-    return files
-
-
 def _offsets(runs: Sequence[RunFiles]) -> list[int]:
-    """The number added to each shard's task numbers, which puts them behind those of the shard before."""
+    """Return the offset of each shard's task numbers, after those of the previous shard."""
     offsets, next_task = [], 0
     for run in runs:
         offsets.append(next_task)
@@ -193,7 +184,7 @@ def _offsets(runs: Sequence[RunFiles]) -> list[int]:
 
 
 def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
-    """A row with another identity at its head; of ours, the text behind it is kept, long numbers included."""
+    """Return a row with another identity; the rest of a row of the gym is kept byte by byte."""
     before = RolloutId(identity.task - offset, identity.repeat).head()
     if line.startswith(before):
         return identity.head() + line[len(before) :]
@@ -203,8 +194,10 @@ def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
 
 
 def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:
-    """Planned tasks and rollouts by agent, from the shards' own metrics; empty when a shard has none, so that the rows
-    seen count. Tasks that shards share are counted once, as many as the largest has."""
+    """Return planned tasks and rollouts by agent from the shards' metrics; empty if a shard has none.
+
+    If shards share tasks, the number of tasks is that of the largest shard.
+    """
     planned: dict[str, Planned] = {}
     for run in runs:
         if not run.aggregate_metrics.exists():

@@ -1,4 +1,4 @@
-"""The files of a run that is over, read by rollout: any row at hand, none of them in memory."""
+"""Random access to the rows of a finished run; only their positions are in memory."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _DIGEST_BYTES = 1 << 20
 
 
 class IndexedRows:
-    """A JSONL file of rows with identities. Of several with one identity the last counts."""
+    """A JSONL file of rows, indexed by rollout. The last of several rows of a rollout is used."""
 
     def __init__(self, path: Path, *, unique: bool = False) -> None:
-        """Raises `ConfigError` for a line that is no row and, with `unique`, for a second row of a rollout."""
+        """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
         self.path = path
         self._places: dict[RolloutId, PlacedRow] = {}
         self._opened = ExitStack()
@@ -36,9 +36,7 @@ class IndexedRows:
         self._file = self._opened.enter_context(opened_plain(path))
         for number, row in enumerate(read_places(self._file, path), start=1):
             if unique and row.identity in self._places:
-                raise ConfigError(
-                    f"{path}:{number}: there is an earlier row of {row.identity}", code="duplicate_row"
-                )
+                raise ConfigError(f"{path}:{number}: duplicate row of {row.identity}", code="duplicate_row")
             self._places[row.identity] = row
 
     def __contains__(self, identity: object) -> bool:
@@ -51,7 +49,7 @@ class IndexedRows:
         return len(self._places)
 
     def line(self, identity: RolloutId) -> bytes:
-        """The row as it stands in the file, without its line break."""
+        """Return the row's bytes, without the line break."""
         assert self._file is not None
         place = self._places[identity]
         return os.pread(self._file.fileno(), place.length, place.start)
@@ -64,25 +62,21 @@ class IndexedRows:
 
 
 class StoredRun:
-    """The files of a run that is over: scored rows, failures, and the task rows that its agents were sent."""
+    """A finished run: scored rows, failures, and the task rows sent to agents."""
 
     def __init__(self, rows: Path) -> None:
-        """`rows` is the run's file of scored rows. Raises `ConfigError` when it is not there or damaged."""
-        self.files = RunFiles.of(rows)
-        if not self.files.holds_results():
-            raise ConfigError(
-                f"there is no run at {rows}", code="no_run", remedy="Name the file of scored rows of a run."
-            )
+        """`rows` is the run's file of scored rows. Raises `ConfigError` if it is missing or damaged."""
+        self.files = RunFiles.existing(rows)
         self.scored = IndexedRows(self.files.rows, unique=True)
         self.failures = IndexedRows(self.files.failures)
         self.tasks = IndexedRows(self.files.materialized_inputs)
 
     def failed(self) -> Iterator[RolloutId]:
-        """The rollouts that have a failure and no score."""
+        """Yield the rollouts that have a failure and no score."""
         return (identity for identity in self.failures if identity not in self.scored)
 
     def digest(self) -> str:
-        """The SHA-256 of its rows and failures, decompressed."""
+        """Return the SHA-256 of the decompressed rows and failures."""
         whole = hashlib.sha256()
         for path in (self.files.rows, self.files.failures):
             if holds_text(path):
@@ -97,5 +91,5 @@ class StoredRun:
 
 
 def is_judge_failure(row: Mapping[str, Any]) -> bool:
-    """Whether a failure row is of an attempt that is whole but for a verdict, so that it can be judged again."""
+    """Return whether only the judge failed, so that the stored response can be verified again."""
     return str(row.get(NG_FAILURE_CLASS_KEY)).startswith("judge") and isinstance(row.get("response"), Mapping)

@@ -1,8 +1,7 @@
-"""A JSONL file that only grows, a whole line at a time, and that outlives the death of its writer.
+"""An append-only JSONL file that survives the death of its writer.
 
-Each line is handed to the operating system by one write before `append` returns: nothing waits in this process, so
-`kill -9` loses nothing that was finished. What a power cut or a full disk tears can only be the end of the file;
-`recover` cuts it off and keeps it apart.
+`append` passes each line to the operating system in one write and buffers nothing, so `kill -9` loses no finished row.
+A power cut or a full disk can damage only the end of the file; `recover` cuts a torn end off and keeps it separately.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _BLOCK: Final = 1 << 16
 
 
 class AppendFile:
-    """A JSONL file open for appending, locked against a second writer."""
+    """A JSONL file, open for appending and locked against other writers."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `ConfigError` when the file cannot be opened, or when another process is writing it."""
+        """Raises `ConfigError` if the file cannot be opened, or if another process is writing it."""
         self.path = path
         try:
             self._fd = disk().open_to_append(path)
@@ -43,26 +42,26 @@ class AppendFile:
         return self._size
 
     def append(self, line: bytes) -> None:
-        """Write `line`, which has no line break, and end it. Raises `ConfigError` when the disk refuses it."""
+        """Write `line` and a line break. Raises `ConfigError` if the disk refuses it; then nothing is written."""
         self._add(line + b"\n")
 
     def _add(self, data: bytes) -> None:
-        """Write `data` whole or not at all."""
+        """Write all of `data` or nothing."""
         try:
             write_all(self._fd, data)
         except OSError as error:
             disk().cut(self._fd, self._size)
             raise ConfigError(
-                f"cannot write {self.path}: {error.strerror}; every row before is safe",
+                f"cannot write {self.path}: {error.strerror}; all earlier rows are safe",
                 code="output_unwritable",
-                remedy="Make room, then go on with +resume_from_cache=true.",
+                remedy="Free disk space, then resume with +resume_from_cache=true.",
             ) from error
         self._size += len(data)
 
     def recover(self, keep_torn_at: Path) -> int:
-        """Cut a torn end off, keeping it at `keep_torn_at`, and give the number of bytes cut.
+        """Move a torn last line to `keep_torn_at`; return its number of bytes.
 
-        Torn is a last line that is not a JSON object. One that is whole and only lacks its line break is given it.
+        A last line that is not a JSON object is torn. A complete one without a line break gets one.
         """
         last = self.last_line()
         if not last or is_object(last):
@@ -75,7 +74,7 @@ class AppendFile:
         return len(last)
 
     def last_line(self) -> bytes:
-        """The line that the file ends with, its line break included; empty for an empty file."""
+        """Return the last line with its line break; empty for an empty file."""
         start = self._start_of_last_line()
         return os.pread(self._fd, self._size - start, start)
 
@@ -88,7 +87,7 @@ class AppendFile:
     def _lock(self) -> None:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not self.path.exists():  # its writer removed it before we had the lock
+            if not self.path.exists():  # its writer removed it before this process got the lock
                 raise BlockingIOError
         except BlockingIOError as error:
             disk().close(self._fd)
@@ -99,11 +98,13 @@ class AppendFile:
             ) from error
         except OSError as error:
             log.info(
-                "%s is on a file system without locks (%s): see that one process writes it", self.path, error
+                "%s is on a file system without locks (%s): make sure that only one process writes it",
+                self.path,
+                error,
             )
 
     def _start_of_last_line(self) -> int:
-        """The place where the last line begins; a final line break begins no other line."""
+        """Return the offset of the last line, ignoring a final line break."""
         end = self._size - 1
         while end > 0:
             start = max(0, end - _BLOCK)
@@ -115,7 +116,7 @@ class AppendFile:
 
 
 def is_object(line: bytes) -> bool:
-    """Whether a line is a JSON object."""
+    """Return whether a line is a JSON object."""
     try:
         return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:

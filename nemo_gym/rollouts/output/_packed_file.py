@@ -1,12 +1,11 @@
-"""A compressed JSONL file that grows, and that outlives the death of its writer as a plain one does.
+"""An append-only compressed JSONL file that survives the death of its writer.
 
-While it is open, all its rows are in a plain file beside it, `<name>.journal`. Closing compresses the journal, whole:
+While it is open, all rows are in a plain file beside it, `<name>.journal`. Closing compresses the whole journal:
 
-    journal holds rows ──▶ draft half written ──▶ draft renamed, journal still there ──▶ compressed file alone
+    journal holds rows ──▶ draft partly written ──▶ draft renamed, journal still exists ──▶ compressed file only
 
-A journal that is not empty holds every row, whatever else is there; without one, the compressed file does. So
-`kill -9` between any two steps, or within one, loses nothing and doubles nothing. Opening such a file again unpacks it
-into a journal in the same way: by a draft that is renamed when it is whole.
+A journal that is not empty holds every row; otherwise the compressed file does. `kill -9` at any point therefore
+neither loses nor duplicates rows. Opening the file again unpacks it into a journal, also through a renamed draft.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _BLOCK: Final = 1 << 20
 _LARGE: Final = 100_000_000
-"""Bytes from which on compressing takes so long that it is announced."""
+"""Bytes of a journal whose compression takes long enough to be logged."""
 _UNKNOWN: Final = -1
 
 
@@ -34,12 +33,11 @@ class PackedFile(AppendFile):
     """The journal of a compressed file, open for appending and locked against a second writer."""
 
     def __init__(self, packed: Path, codec: Codec) -> None:
-        """Raises `ConfigError` as `AppendFile` does, and for a compressed file that is damaged elsewhere than at its
-        end."""
+        """Raises `ConfigError` as `AppendFile` does, and for a compressed file that is damaged before its end."""
         super().__init__(journal_of(packed))
         self._packed = packed
         self._packed_size = _UNKNOWN
-        """Bytes of the journal when the compressed file holds exactly these."""
+        """The size of the journal if the compressed file holds exactly its content."""
         if self.size == 0 and packed.exists():
             try:
                 is_whole = _unpack(packed, codec, self.path)
@@ -49,11 +47,11 @@ class PackedFile(AppendFile):
             self._packed_size = self.size if is_whole else _UNKNOWN
 
     def close(self) -> None:
-        """Compress, and close. When the disk refuses that, the journal stays and nothing is lost."""
+        """Compress and close. If the disk refuses it, the journal stays and nothing is lost."""
         try:
             self._pack()
         except (ConfigError, OSError) as error:
-            log.warning("the rows of %s stay in %s: %s", self._packed.name, self.path, error)
+            log.warning("cannot compress %s; its rows stay in %s: %s", self._packed.name, self.path, error)
         super().close()
 
     def _pack(self) -> None:
@@ -69,13 +67,13 @@ class PackedFile(AppendFile):
 
 
 def append_to(path: Path) -> AppendFile:
-    """`path` open for appending, compressed if its name says so. Raises `ConfigError` as those do."""
+    """Open `path` for appending, compressed according to its name. Raises `ConfigError` as the classes do."""
     codec = codec_of(path)
     return AppendFile(path) if codec is None else PackedFile(path, codec)
 
 
 def _unpack(packed: Path, codec: Codec, journal: Path) -> bool:
-    """Make `journal` hold the content of `packed`, and tell whether that was whole: its end may have been cut off."""
+    """Decompress `packed` into `journal`. Return False if `packed` is truncated."""
     with replacing(journal) as plain, Frames(packed.open("rb"), codec) as content:
         try:
             shutil.copyfileobj(content, plain, _BLOCK)
@@ -85,6 +83,6 @@ def _unpack(packed: Path, codec: Codec, journal: Path) -> bool:
             raise ConfigError(
                 f"{packed} is damaged: {error}",
                 code="damaged_output",
-                remedy="Restore it from a copy, or start anew with +overwrite=true (it is moved aside).",
+                remedy="Restore it from a copy, or start again with +overwrite=true (it is moved aside).",
             ) from error
         return True

@@ -1,4 +1,4 @@
-"""Files that are made whole or not at all."""
+"""Files that are replaced whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _BUFFER_BYTES: Final = 1 << 20
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when the block ends well; when it does not, `path` is as it was.
+    """Yield a file that replaces `path` if the block succeeds; otherwise `path` is unchanged.
 
-    Its content is compressed when the name of `path` ends in `.gz` or `.zst`. It is on the disk before it takes the
-    place, and a journal of `path` is removed after that: a death or a power cut leaves the old file or the new one.
+    The content is compressed if the name of `path` ends in `.gz` or `.zst`. It is synced before the rename, and a
+    journal of `path` is removed after it, so a crash or a power cut leaves the old file or the new one.
 
-    Raises `ConfigError` where it can't be written.
+    Raises `ConfigError` if the file can't be written.
     """
     draft, codec = path.with_name(f".{path.name}.draft"), codec_of(path)
     try:
@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Replace `path` by `content`, given as one or in pieces. Raises `ConfigError` where it can't be written."""
+    """Replace `path` by `content`, whole or in pieces. Raises `ConfigError` if it can't be written."""
     with replacing(path) as file:
         for piece in (content,) if isinstance(content, bytes) else content:
             file.write(piece)
@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
 
 @contextmanager
 def _drafted(draft: Path) -> Iterator[BinaryIO]:
-    """A file whose content is on the disk when the block has ended well, and that is gone when it has not."""
+    """Yield a file that is synced if the block succeeds, and removed if it fails."""
     raw = _Draft(disk().open_to_replace(draft))
     try:
         with raw:
@@ -61,7 +61,7 @@ def _drafted(draft: Path) -> Iterator[BinaryIO]:
 
 
 class _Draft(io.RawIOBase):
-    """An open file of `disk()`, to write to."""
+    """A writable file on `disk()`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -1,8 +1,7 @@
-"""Every change that a run makes to its files, as a handful of operations.
+"""The system calls by which a run changes its files.
 
-Between any two of them, and in the middle of a write, the process may die; what it had done until then is there, and
-nothing else. The journal is built to go on from every such state. The operations stand together so that this can be
-tried out: `simulation` puts a disk in place that ends its process at a chosen operation.
+A process may die between any two of them and in the middle of a write; the effects until then persist. The journal can
+resume from every such state. `simulation` tests this with a disk that ends the process at a chosen operation.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ _REPLACING: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
 class Disk:
-    """The operating system's. Every operation raises `OSError`."""
+    """The disk of the operating system. Every operation may raise `OSError`."""
 
     def open_to_append(self, path: Path) -> int:
-        """A descriptor that reads anywhere and writes at the end; the file is made if need be."""
+        """Return a descriptor that reads anywhere and writes at the end; the file is created if necessary."""
         return os.open(path, _APPENDING, 0o644)
 
     def open_to_replace(self, path: Path) -> int:
-        """A descriptor of `path`, emptied."""
+        """Return a descriptor of `path`, truncated to 0 bytes."""
         return os.open(path, _REPLACING, 0o644)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
-        """The number of bytes written: some, if not all."""
+        """Write at least a part of `data`; return the number of bytes written."""
         return os.write(descriptor, data)
 
     def cut(self, descriptor: int, size: int) -> None:
@@ -37,24 +36,24 @@ class Disk:
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
-        """Return when the file would outlive a power cut."""
+        """Return when the file survives a power cut."""
         os.fsync(descriptor)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file another name, in one step that outlives a power cut; a file that has it is gone."""
+        """Rename a file atomically and durably, replacing `target`."""
         path.replace(target)
         folder = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with suppress(OSError):  # file systems that have no such operation order it themselves
+            with suppress(OSError):  # file systems without this operation order renames themselves
                 os.fsync(folder)
         finally:
             os.close(folder)
 
     def remove(self, path: Path) -> None:
-        """Remove a file if there is one."""
+        """Remove a file if it exists."""
         path.unlink(missing_ok=True)
 
 
@@ -62,13 +61,13 @@ _disk = Disk()
 
 
 def disk() -> Disk:
-    """The disk that is in place."""
+    """Return the current disk."""
     return _disk
 
 
 @contextmanager
 def replaced_by(other: Disk) -> Iterator[None]:
-    """Put `other` in place, in the whole process, while the block runs."""
+    """Use `other` in the whole process while the block runs."""
     global _disk
     before, _disk = _disk, other
     try:
@@ -78,7 +77,7 @@ def replaced_by(other: Disk) -> Iterator[None]:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`, however many steps that takes."""
+    """Write all of `data`."""
     left = memoryview(data)
     while left:
         left = left[_disk.write(descriptor, left) :]

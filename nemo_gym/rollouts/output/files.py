@@ -1,10 +1,8 @@
 """The files of a run: all beside `<stem>.jsonl`, all named after it.
 
-Rows, failures and task rows are compressed when the output's name ends in `.jsonl.gz` or `.jsonl.zst`. A run is in one
-form only: what is said of its files holds for all forms.
-
-A run's files move together. `<stem>.<n>` is itself the stem of a whole run, so a run that was moved aside can be
-read, exported and resumed like any other.
+Rows, failures and task rows are compressed if the output's name ends in `.jsonl.gz` or `.jsonl.zst`. A run has one
+form only. A run's files move together: `<stem>.<n>` is the stem of a run that was moved aside, which can be read,
+exported and resumed like any other.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of
 
 _PLAIN: Final = ".jsonl"
 ENDINGS: Final = (_PLAIN, *(_PLAIN + packing for packing in CODECS))
-"""The endings of a file of rows, one for each form."""
+"""The endings of files of rows, one per form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +31,11 @@ class RunFiles:
     folder: Path
     stem: str
     ending: str = _PLAIN
-    """Of rows, failures and task rows: one of `ENDINGS`."""
+    """The ending of rows, failures and task rows: one of `ENDINGS`."""
 
     @classmethod
     def of(cls, output: Path) -> RunFiles:
-        """The files of the run that writes its rows to `output`. Raises `ConfigError` for a name that cannot be."""
+        """Return the files of the run with the rows `output`. Raises `ConfigError` for an invalid name."""
         if output.is_dir():
             raise ConfigError(
                 f"{output} is a folder",
@@ -53,16 +51,26 @@ class RunFiles:
             )
         return cls(output.parent, output.name.removesuffix(ending), ending)
 
+    @classmethod
+    def existing(cls, rows: Path) -> RunFiles:
+        """Return the files of the run with the rows `rows`. Raises `ConfigError` if there is no such run."""
+        files = cls.of(rows)
+        if not files.holds_results():
+            raise ConfigError(
+                f"there is no run at {rows}", code="no_run", remedy="Name a run's file of scored rows."
+            )
+        return files
+
     def forms(self) -> list[RunFiles]:
-        """The run's files in every form that it could have."""
+        """Return the run's files in every possible form."""
         return [replace(self, ending=ending) for ending in ENDINGS]
 
     def is_same_run(self, other: RunFiles) -> bool:
-        """Whether both are of one run, whatever their form."""
+        """Return whether both are the same run, in any form."""
         return self.stem == other.stem and self.folder.absolute() == other.folder.absolute()
 
     def in_another_form(self) -> RunFiles | None:
-        """The form in which the run is, where that is not this one."""
+        """Return the form in which the run exists, if it is another one."""
         return next((form for form in self.forms() if form != self and form._has_results()), None)
 
     def _named(self, ending: str) -> Path:
@@ -75,7 +83,7 @@ class RunFiles:
 
     @property
     def failures(self) -> Path:
-        """One row per attempt of the latest start of the run that failed."""
+        """One row per failed attempt of the latest start of the run."""
         return self._named(f"_failures{self.ending}")
 
     @property
@@ -88,27 +96,27 @@ class RunFiles:
 
     @property
     def materialized_inputs(self) -> Path:
-        """One row per planned rollout, as the agent is sent it."""
+        """One row per planned rollout, as sent to the agent."""
         return self._named(f"_materialized_inputs{self.ending}")
 
     def present(self) -> list[Path]:
-        """The files that exist and are not empty."""
+        """Return the files that exist and are not empty."""
         every = (self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs)
         return [path for path in every if holds_text(path)]
 
     def holds_results(self) -> bool:
-        """Whether a run has come to anything here: a row, or the failure of one."""
+        """Return whether the run has a row or a failure, in any form."""
         return any(form._has_results() for form in self.forms())
 
     def _has_results(self) -> bool:
         return holds_text(self.rows) or holds_text(self.failures)
 
     def first_free_torn(self) -> Path:
-        """The path for the next torn end of a file."""
+        """Return the path for the next torn end of a file."""
         return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
 
     def make_folder(self) -> None:
-        """Raises `ConfigError` when the folder cannot be made or written to."""
+        """Create the folder. Raises `ConfigError` if it cannot be created or written to."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -117,7 +125,7 @@ class RunFiles:
             raise _unwritable(self.folder, "it is not writable")
 
     def move_aside(self) -> RunFiles | None:
-        """Rename the files of an earlier run to the first free `<stem>.<n>`; None when there are none."""
+        """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none."""
         present = self._every_file()
         if not present:
             return None
@@ -130,20 +138,20 @@ class RunFiles:
         return replace(self, stem=f"{self.stem}.{number}")
 
     def _every_file(self) -> list[Path]:
-        """Every file of the run in any form, torn ends, earlier failures and journals included."""
+        """Return every file of the run in any form, including torn ends, earlier failures and journals."""
         named = {path for form in self.forms() for path in form.present()}
         stem = glob.escape(self.stem)
-        kept_apart = {
+        separate = {
             path
             for kind in ("_torn_*", "_failures.*")
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | kept_apart)
+        paths = sorted(named | separate)
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:
-        """Keep the failures of the run's earlier start apart: their rollouts are attempted again."""
+        """Rename the failures of the earlier start, whose rollouts will be attempted again."""
         if not holds_text(self.failures):
             return
         aside = _first_free(lambda number: self._named(f"_failures.{number}{self.ending}"))
@@ -153,7 +161,7 @@ class RunFiles:
 
 
 def ending_of(path: Path) -> str | None:
-    """In which of the `ENDINGS` the name of `path` ends, or None."""
+    """Return the one of `ENDINGS` that `path` has, or None."""
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
 
 

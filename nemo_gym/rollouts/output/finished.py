@@ -1,8 +1,8 @@
-"""The rollouts that a file of rows holds.
+"""The rollouts that have a row in a file.
 
-Our rows are led by their identity, so the head of each line is read and not parsed: 0.2 s for 100,000 rows, however
-long their trajectories. To parse them would take 0.9 to 2 s for rows of 4 KB, and 18 to 90 s for rows of 200 KB, before
-a resumed run makes its first attempt. Rows that others wrote are parsed whole.
+Rows of the gym start with their identity, so only the start of each line is read: 0.2 s for 100,000 rows of any length.
+Parsing them would take 0.9 to 2 s for rows of 4 KB and 18 to 90 s for rows of 200 KB before a resumed run makes its
+first attempt. Rows from other programs are parsed.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identit
 
 
 def read_finished(path: Path) -> FinishedRollouts:
-    """The identities of the rows in `path`. Raises `ConfigError` for a row without one, or with another's."""
+    """Return the rollouts with a row in `path`. Raises `ConfigError` for a row without identity, or a second one."""
     finished = FinishedRollouts()
     for number, identity in enumerate(read_identities(path), start=1):
         if not finished.add(identity):
             raise ConfigError(
-                f"{path}:{number}: there is an earlier row of {identity}",
+                f"{path}:{number}: duplicate row of {identity}",
                 code="duplicate_row",
-                remedy="A run keeps one row for each rollout: remove one of the two, or start with +overwrite=true.",
+                remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
             )
     return finished
 
 
 class PlacedRow(NamedTuple):
-    """A row's identity, and where its line is in the file's content."""
+    """The identity of a row and the position of its line."""
 
     identity: RolloutId
     start: int
-    """Of the first byte."""
+    """Offset of the first byte."""
     length: int
     """Bytes, without the line break."""
 
 
 def read_identities(path: Path) -> Iterator[RolloutId]:
-    """The identity of every row, in the file's order. Raises `ConfigError` for a file that is damaged."""
+    """Yield the identity of every row in file order. Raises `ConfigError` for a damaged file."""
     for line in read_lines(path):
         yield identity_of_line(line.content, path, line.number)
 
 
 def read_places(file: IO[bytes], path: Path) -> Iterator[PlacedRow]:
-    """Every row with its place in `file`, the content of `path`. Raises `ConfigError` for a line that is no row."""
+    """Yield every row with its position in `file`, the content of `path`. Raises `ConfigError` for an invalid line."""
     start = 0
     for number, line in enumerate(file, start=1):
         content = line.removesuffix(b"\n")
@@ -57,7 +57,7 @@ def read_places(file: IO[bytes], path: Path) -> Iterator[PlacedRow]:
 
 
 def identity_of_line(line: bytes, path: Path, number: int = 0) -> RolloutId:
-    """The identity of a row of `path`. Raises `ConfigError` for a line that is no row."""
+    """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line."""
     return identity_at(line) or _parse_identity(line, path, number)
 
 
@@ -76,5 +76,5 @@ def _not_a_row(path: Path, number: int, problem: str) -> ConfigError:
     return ConfigError(
         f"{path}:{number}: the line {problem}",
         code="damaged_output",
-        remedy="Remove the line to have its rollout done again, or start with +overwrite=true.",
+        remedy="Remove the line to repeat its rollout, or start with +overwrite=true.",
     )

@@ -1,7 +1,7 @@
-"""The output of a run, begun or resumed: which rollouts have their result, and where the next ones go.
+"""The output of a new or resumed run: the finished rollouts, and the files for the next ones.
 
-Laws: a rollout has exactly one row, whatever was killed when; the files of two runs never mix; nothing that was
-written is deleted, only moved aside. Everything that can be refused is refused on opening, before a rollout runs.
+Invariants: a rollout has exactly one row, at whatever moment a process was killed; the files of two runs never mix;
+nothing written is deleted, only moved aside. Problems are found on opening, before a rollout runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nemo_gym.rollouts.plan.identity import FinishedRollouts
 
 
 class Existing(Enum):
-    """The treatment of an earlier run's files."""
+    """The way to handle the files of an earlier run."""
 
     REFUSE = auto()
     RESUME = auto()
@@ -36,11 +36,11 @@ class Journal:
 
     files: RunFiles
     finished: FinishedRollouts
-    """The rollouts that had their row when the journal was opened."""
+    """The rollouts that had a row when the journal was opened."""
     changes: list[Change]
-    """Differences between a resumed run and the one that was begun."""
+    """Differences between the resumed run and its manifest."""
     notes: list[str]
-    """Changes made to files on opening, for people."""
+    """Changes made to files on opening, for the summary."""
     _manifest: Manifest
     _rows: AppendFile
     _failures: AppendFile
@@ -51,7 +51,7 @@ class Journal:
 
     @property
     def rows_before(self) -> int:
-        """Rows that were there when the journal was opened; they are the first in the file."""
+        """Rows that existed when the journal was opened; they are the first in the file."""
         return len(self.finished)
 
     def add_row(self, line: bytes) -> None:
@@ -61,7 +61,7 @@ class Journal:
         self._failures.append(line)
 
     def close(self, ending: Mapping[str, Any]) -> None:
-        """Note in the manifest how this start of the run ended, and close the files."""
+        """Record the end of this start in the manifest, and close the files."""
         self._rows.close()
         self._failures.close()
         self._manifest.starts[-1].update(ending)
@@ -76,9 +76,9 @@ def open_journal(
     existing: Existing = Existing.REFUSE,
     allow_identity_change: bool = False,
 ) -> Journal:
-    """Begin or resume the run that `files` names. Raises `ConfigError`, with the remedy, where it must not.
+    """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
-    `start` is noted in the manifest: when this start was made and with which settings.
+    `start` is recorded in the manifest: the time and settings of this start.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -101,21 +101,21 @@ def open_journal(
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
-    """Make the output folder; raise `ConfigError` when that fails, or when an earlier run's files are in the way."""
+    """Create the output folder. Raises `ConfigError` if that fails, or if files of an earlier run exist."""
     files.make_folder()
     other = files.in_another_form()
     if existing is Existing.RESUME and other is not None:
         raise ConfigError(
             f"the run to resume is in {other.rows}, not in {files.rows}",
             code="output_form",
-            remedy=f"Resume it by +output_jsonl_fpath={other.rows}.",
+            remedy=f"Resume it with +output_jsonl_fpath={other.rows}.",
         )
     if existing is Existing.REFUSE and files.holds_results():
         names = ", ".join(path.name for path in files.present())
         raise ConfigError(
             f"{files.rows} belongs to an earlier run ({names})",
             code="output_exists",
-            remedy="Go on with that run by +resume_from_cache=true, move its files aside by +overwrite=true, "
+            remedy="Resume that run with +resume_from_cache=true, move its files aside with +overwrite=true, "
             "or choose another +output_jsonl_fpath.",
         )
 
@@ -132,15 +132,15 @@ def _move_aside(files: RunFiles) -> list[str]:
 def _compare(
     files: RunFiles, identity: dict[str, Any], resumes: bool, allow_change: bool
 ) -> tuple[Manifest, list[Change]]:
-    """The manifest to go on with, and how the run differs from it."""
+    """Return the manifest of the run and the differences from it."""
     manifest = Manifest.read(files.manifest)
     if manifest is None:
         if resumes and not allow_change:
             raise ConfigError(
                 f"{files.rows} has no manifest ({files.manifest.name}), so it may belong to another run",
                 code="manifest_missing",
-                remedy="Add +allow_identity_change=true to go on with it all the same, "
-                "or start anew with +overwrite=true.",
+                remedy="Add +allow_identity_change=true to resume it anyway, "
+                "or start again with +overwrite=true.",
             )
         return Manifest(identity), [Change("manifest", None, files.manifest.name)] if resumes else []
     changes = manifest.changes_to(identity)
@@ -150,18 +150,18 @@ def _compare(
 
 
 def _recover(file: AppendFile, files: RunFiles) -> list[str]:
-    """Repair the end of a file after a death; the note says what was kept apart."""
+    """Repair a torn end of a file; return a note if there was one."""
     kept_at = files.first_free_torn()
     torn = file.recover(kept_at)
     return (
-        [f"{file.path.name} ended within a row: its last {torn} bytes are kept in {kept_at.name}"]
+        [f"{file.path.name} had an incomplete last row: its {torn} bytes are kept in {kept_at.name}"]
         if torn
         else []
     )
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:
-    """Keep the failures of an earlier start apart; the notes say what was torn."""
+    """Rename the failures of an earlier start; return notes on torn ends."""
     with closing(append_to(files.failures)) as failures:
         notes = _recover(failures, files)
     files.move_failures_aside()

@@ -1,8 +1,7 @@
-"""`<stem>_run.json`: what a run is, so that a resume of it can be refused when it has become another.
+"""`<stem>_run.json`: the identity of a run. A resume with another identity is refused.
 
-The identity is everything that changes what a rollout's result would be: the rows, the settings that shape them,
-the configuration of the servers that take part, and the code. Where servers listen, how many rollouts run at once
-or how often a failed one is attempted again is not part of it.
+The identity is everything that influences the result of a rollout: the rows, their settings, the configuration of the
+servers that take part, and the code. Addresses of servers, concurrency and retries are not part of it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from nemo_gym.rollouts.plan.plan import PlanSettings
 
 SCHEMA_VERSION = 1
 _GROWING = re.compile(r"datasets\.\d+\.num_repeats")
-"""Fields that may grow without touching a rollout that is done."""
+"""Fields that may grow without affecting finished rollouts."""
 _INCIDENTAL_KEYS = frozenset({"host", "port", "num_workers", "datasets"})
 _INCIDENTAL_ENDINGS = ("base_url", "api_key", "token", "password", "secret", "headers")
-"""Endpoints move between starts of a run; secrets stay out of files."""
+"""Endpoints change between starts of a run; secrets are not written to files."""
 
 
 class Change(NamedTuple):
-    """A field of the identity that is not what it was."""
+    """A field of the identity that has changed."""
 
     field: str
     before: object
@@ -42,7 +41,7 @@ class Change(NamedTuple):
 
     @property
     def extends(self) -> bool:
-        """Whether the run only got more to do."""
+        """Return whether the change only adds rollouts."""
         numbers = isinstance(self.before, int) and isinstance(self.after, int)
         return bool(_GROWING.fullmatch(self.field)) and numbers and self.after > self.before  # type: ignore[operator]
 
@@ -56,11 +55,11 @@ class Manifest:
 
     identity: dict[str, Any]
     starts: list[dict[str, Any]] = field(default_factory=list)
-    """One entry per time the run was started: when, with which settings, how it ended."""
+    """One entry per start of the run: its time, settings and end."""
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
-        """The manifest at `path`, or None where there is none. Raises `ConfigError` for one that cannot be used."""
+        """Return the manifest at `path`, or None. Raises `ConfigError` for an unusable one."""
         if not path.exists():
             return None
         try:
@@ -70,7 +69,7 @@ class Manifest:
             raise ConfigError(
                 f"{path} is not the manifest of a run: {error}",
                 code="manifest_damaged",
-                remedy="Start anew with +overwrite=true; the old files are moved aside.",
+                remedy="Start again with +overwrite=true; the old files are moved aside.",
             ) from error
         if version > SCHEMA_VERSION:
             raise ConfigError(
@@ -90,7 +89,7 @@ class Manifest:
         write_atomically(path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
 
     def changes_to(self, identity: Mapping[str, Any]) -> list[Change]:
-        """The differences between this run and one of `identity`, field by field."""
+        """Return the fields in which this run and `identity` differ."""
         before, after = dict(_flatten(self.identity)), dict(_flatten(identity))
         fields = [*before, *(name for name in after if name not in before)]
         return [
@@ -103,7 +102,7 @@ class Manifest:
 def identity_of(
     settings: PlanSettings, inspection: DatasetInspection, servers: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The identity of a run over inspected datasets. `servers`: the configuration of those that take part."""
+    """Return the identity of a run. `servers`: the configuration of the servers that take part."""
     datasets = [
         {
             "sha256": inspected.sha256,
@@ -124,25 +123,25 @@ def identity_of(
 
 
 def code_identity() -> dict[str, str | None]:
-    """The version and commit of the running code."""
+    """Return the version and commit of the running code."""
     return {"version": __version__, "commit": _commit()}
 
 
 def refuse_changes(changes: list[Change], manifest: Path) -> None:
-    """Raise `ConfigError` with a readable difference, unless the run only got more to do."""
+    """Raise `ConfigError` with the differences, unless they only add rollouts."""
     if all(change.extends for change in changes):
         return
     listed = "\n".join(f"  {change}" for change in changes)
     raise ConfigError(
-        f"this is not the run that {manifest} began:\n{listed}\n",
+        f"the run differs from {manifest}:\n{listed}\n",
         code="run_changed",
-        remedy="Resume with the earlier settings, accept the change by +allow_identity_change=true "
-        "(it is recorded), or start anew with +overwrite=true (the old files are moved aside).",
+        remedy="Resume with the earlier settings, accept the change with +allow_identity_change=true "
+        "(it is recorded), or start again with +overwrite=true (the old files are moved aside).",
     )
 
 
 def lasting(value: Any) -> Any:
-    """A configuration without what may differ from start to start: addresses, process counts, secrets."""
+    """Return a configuration without addresses, process counts and secrets, which may differ between starts."""
     if isinstance(value, Mapping):
         return {str(key): lasting(inner) for key, inner in value.items() if not _is_incidental(str(key))}
     if isinstance(value, list | tuple):
@@ -151,7 +150,7 @@ def lasting(value: Any) -> Any:
 
 
 def digest(value: object) -> str:
-    """The SHA-256 of a JSON value, independent of the order of keys."""
+    """Return the SHA-256 of a JSON value, independent of key order."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -160,7 +159,7 @@ def _is_incidental(key: str) -> bool:
 
 
 def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names and leaves; an empty object or list has none."""
+    """Yield dotted names and leaves; an empty object or list has none."""
     if isinstance(value, Mapping | list):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _flatten(item, f"{name}.{key}" if name else str(key))
@@ -179,9 +178,9 @@ def _prompt_digest(path: Path | None) -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """The commit of the working tree this package is imported from, or None where it is not one.
+    """Return the commit of the working tree of this package, or None if there is none.
 
-    Looked up once: a later commit does not change the code that was imported.
+    Cached, because a later commit does not change the imported code.
     """
     if not (PARENT_DIR / ".git").exists():
         return None
@@ -189,5 +188,5 @@ def _commit() -> str | None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None  # no git, or no commit yet: the version alone stands for the code
+        return None  # no git or no commit yet: the version alone identifies the code
     return done.stdout.strip()

@@ -1,7 +1,7 @@
-"""`<stem>_materialized_inputs.jsonl`: every planned row as the agent is sent it, in the order of the plan.
+"""`<stem>_materialized_inputs.jsonl`: every planned row as sent to the agent, in the order of the plan.
 
-A row is written when its rollout is drawn from the plan, so that the file costs no pass of its own and is always a
-beginning of the plan. A resumed run goes on behind the last row that is there.
+A row is written when its rollout is taken from the plan, so the file needs no extra pass and is always a prefix of the
+plan. A resumed run continues after its last row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BEFORE_ALL = RolloutId(-1, -1)
 
 
 class MaterializedInputs:
-    """The file, open for the rows that it does not have yet."""
+    """The open file; rows that it already has are not written again."""
 
     def __init__(self, file: AppendFile, last: RolloutId = _BEFORE_ALL) -> None:
         self._file = file
@@ -30,10 +30,10 @@ class MaterializedInputs:
     def open(
         cls, files: RunFiles, plan: Plan, *, needed: RolloutId, changed: bool = False
     ) -> MaterializedInputs:
-        """Go on with the file of a run.
+        """Open the file of a run.
 
-        It is written anew from the whole `plan` when that has `changed`, or when the file does not reach as far as
-        `needed`, the last rollout that is finished.
+        It is rewritten from the whole `plan` if that has `changed`, or if the file ends before `needed`, the last
+        finished rollout.
         """
         path = files.materialized_inputs
         if changed:
@@ -48,13 +48,13 @@ class MaterializedInputs:
         return inputs
 
     def add(self, planned: PlannedAttempt) -> None:
-        """Write the row unless it is there; the plan is in the order of identities."""
+        """Write the row unless the file has it; the plan is ordered by identity."""
         if planned.identity > self._last:
             self._file.append(planned.row)
             self._last = planned.identity
 
     def written_from(self, plan: Iterable[PlannedAttempt]) -> Iterator[PlannedAttempt]:
-        """`plan`, each row written as it is drawn."""
+        """Yield the planned attempts, writing the row of each."""
         for planned in plan:
             self.add(planned)
             yield planned

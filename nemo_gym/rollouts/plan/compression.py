@@ -1,7 +1,7 @@
-"""Compressed files of rows, by the ending of the name: `.gz` (RFC 1952) and `.zst`.
+"""Compressed files of rows, by file ending: `.gz` (RFC 1952) and `.zst`.
 
-Frames (RFC 1952 calls them members) that stand one behind the other are one file, as for every tool that knows the
-format. While a run writes such a file, its rows are in a plain file beside it, the journal, and readers read that.
+Consecutive frames (members in RFC 1952) are read as one file. While a run writes such a file, its rows are in a plain
+file beside it, the journal, and readers read the journal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, Protocol, cast
@@ -19,17 +19,17 @@ from typing import IO, Any, BinaryIO, Final, Protocol, cast
 import zstandard
 
 DAMAGE = (EOFError, zlib.error, zstandard.ZstdError)
-"""The errors of reading a compressed file that was cut off (`EOFError`) or is no such file."""
+"""The errors of reading a compressed file that is truncated (`EOFError`) or invalid."""
 _READ_BYTES: Final = 1 << 16
 _BUFFER_BYTES: Final = 1 << 20
 _GZIP_LEVEL: Final = 6
 _ZSTANDARD_LEVEL: Final = 3
 _GZIP_WINDOW: Final = 31
-"""Makes zlib expect the header of a gzip member."""
+"""The window size that makes zlib expect a gzip header."""
 
 
 class Decompressor(Protocol):
-    """Reads one frame."""
+    """A decompressor of one frame."""
 
     @property
     def eof(self) -> bool: ...
@@ -42,11 +42,11 @@ class Decompressor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One way to compress."""
+    """A compression format."""
 
     decompressor: Callable[[], Decompressor]
     writer: Callable[[BinaryIO], Any]
-    """A file to write plain content to, which compresses it into the one given, and leaves that open when closed."""
+    """Returns a file that compresses its content into the given one, and leaves that open when closed."""
 
 
 CODECS: Mapping[str, Codec] = {
@@ -61,45 +61,43 @@ CODECS: Mapping[str, Codec] = {
         ),
     ),
 }
-"""By the ending of the name."""
+"""Codecs by file ending."""
 
 
 def codec_of(path: Path) -> Codec | None:
-    """The compression of a file of that name; None for a plain one."""
+    """Return the codec of a file; None for a plain one."""
     return CODECS.get(path.suffix)
 
 
 def journal_of(path: Path) -> Path:
-    """The plain file that holds all rows of a compressed one while it is being written."""
+    """Return the plain file that holds all rows of a compressed file while it is being written."""
     return path.with_name(f"{path.name}.journal")
 
 
 def holds_text(path: Path) -> bool:
-    """Whether a file, or the journal of one, is there and not empty."""
+    """Return whether a file or its journal exists and is not empty."""
     return any(each.exists() and each.stat().st_size > 0 for each in (path, journal_of(path)))
 
 
 def open_content(path: Path) -> IO[bytes]:
-    """The decompressed bytes of a file, plain or compressed; those of its journal while that is not empty.
+    """Open a file, plain or compressed, for reading decompressed bytes; its journal if that is not empty.
 
-    Reading raises one of `DAMAGE` where a compressed file is damaged.
+    Reading a damaged compressed file raises one of `DAMAGE`.
     """
     codec = codec_of(path)
     if codec is None:
         return path.open("rb", buffering=_BUFFER_BYTES)
-    try:
+    with suppress(FileNotFoundError):
         journal = journal_of(path).open("rb", buffering=_BUFFER_BYTES)
-    except FileNotFoundError:
-        return io.BufferedReader(Frames(path.open("rb"), codec), _BUFFER_BYTES)
-    if os.fstat(journal.fileno()).st_size or not path.exists():
-        return journal
-    journal.close()
+        if os.fstat(journal.fileno()).st_size or not path.exists():
+            return journal
+        journal.close()
     return io.BufferedReader(Frames(path.open("rb"), codec), _BUFFER_BYTES)
 
 
 @contextmanager
 def compressing(file: BinaryIO, codec: Codec | None) -> Iterator[BinaryIO]:
-    """A file whose content arrives compressed in `file`; without a codec, `file` itself."""
+    """Yield a file that compresses into `file`; without a codec, `file` itself."""
     if codec is None:
         yield file
         return
@@ -108,10 +106,10 @@ def compressing(file: BinaryIO, codec: Codec | None) -> Iterator[BinaryIO]:
 
 
 class Frames(io.RawIOBase):
-    """The content of all frames of an open file; closes the file when closed.
+    """A reader of all frames of an open file, which closes the file when closed.
 
-    Everything before the damage is read. Then it raises `EOFError` where the file ends within a frame, which the
-    reader of `zstandard` takes for the end, and the format's own error for bytes that are no frame.
+    Reads everything before the damage. Then it raises `EOFError` if the file ends within a frame (the reader of
+    `zstandard` treats that as the end), or the format's own error for bytes that are not a frame.
     """
 
     def __init__(self, file: BinaryIO, codec: Codec) -> None:
@@ -129,7 +127,7 @@ class Frames(io.RawIOBase):
         while not self._ready:
             compressed = self._compressed or self._file.read(_READ_BYTES)
             if not compressed and self._inside_frame:
-                raise EOFError("the file was cut off")
+                raise EOFError("the file is truncated")
             if not compressed:
                 return 0
             self._decompress(compressed)

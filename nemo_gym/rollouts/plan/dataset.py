@@ -1,6 +1,6 @@
 """Task datasets: JSONL files, plain or compressed, read one line at a time.
 
-The ending of the name says how a file is compressed. A dataset is never held in memory.
+The file ending decides the compression. A dataset is never held in memory.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
-    """A file of task rows and how its rows are attempted."""
+    """A file of task rows and the settings of their rollouts."""
 
     path: Path
     num_repeats: int = 1
     """Rollouts of each row."""
     agent_name: str | None = None
-    """The agent of rows that name none themselves."""
+    """The agent of rows without one."""
     prompt_config: Path | None = None
     """The template that makes each row's input, for datasets without one."""
 
 
 class Line(NamedTuple):
-    """A line that holds a row. `number` counts from 1 and includes blank lines, as editors do."""
+    """A line that is not blank. `number` counts from 1 and includes blank lines."""
 
     number: int
     content: bytes
 
 
 def locate(path: Path) -> Path:
-    """`path` as it is, or below the folder that holds the gym's servers; raises `ConfigError` if it is at neither."""
+    """Return `path` or the same path below a gym folder. Raises `ConfigError` if neither is a file."""
     for candidate in (path, *(folder / path for folder in GYM_FOLDERS)):
         if candidate.is_file():
             return candidate
@@ -51,15 +51,15 @@ def locate(path: Path) -> Path:
     raise ConfigError(
         f"the dataset {path} {problem}",
         code="dataset_missing",
-        remedy="Check +input_jsonl_fpath; it names one JSONL file (.gz and .zst are read too).",
+        remedy="Check +input_jsonl_fpath; it must be one JSONL file (.gz and .zst are read too).",
     )
 
 
 @contextmanager
 def opened_plain(path: Path) -> Iterator[BinaryIO]:
-    """A file with the decompressed bytes of `path`, to read anywhere in it: itself, or a temporary copy.
+    """Yield a seekable file with the decompressed bytes of `path`: the file itself or a temporary copy.
 
-    Raises `ConfigError` where it cannot be read to its end.
+    Raises `ConfigError` if it cannot be read to its end.
     """
     if codec_of(path) is None:
         with path.open("rb") as file:
@@ -78,7 +78,7 @@ def opened_plain(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines that are not blank. Raises `ConfigError` where the file cannot be read, or not to its end."""
+    """Yield the lines that are not blank. Raises `ConfigError` if the file cannot be read to its end."""
     number = 0
     try:
         with open_content(path) as file:

@@ -1,10 +1,10 @@
-"""The identity of a row: the pair (task, repeat), and the keys that carry it.
+"""The identity of a rollout: the pair (task, repeat), and the keys that hold it.
 
-A task is numbered by its place in the dataset, blank lines aside, so that a number means the same row whatever the
-limit and whether or not malformed rows are skipped. A repeat is numbered from 0 within its task.
+A task's number is its index in the dataset, not counting blank lines. It is independent of the limit and of skipped
+malformed rows. Repeats are numbered from 0 within their task.
 
-Rows that we write begin with the identity. A reader can so learn which rollouts a file holds from the first few
-bytes of each line, without parsing trajectories of megabytes.
+Rows that the gym writes start with the identity, so a reader finds the rollouts of a file from the first bytes of each
+line, without parsing trajectories of megabytes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _HEAD = re.compile(rb'\{"_ng_task_index":(\d+),"_ng_rollout_index":(\d+)[,}]')
 
 
 class RolloutId(NamedTuple):
-    """One rollout of a run: `task` is the row's place in the dataset, `repeat` counts from 0."""
+    """One rollout of a run: `task` is the row's index in the dataset, `repeat` counts from 0."""
 
     task: int
     repeat: int
 
     def head(self) -> bytes:
-        """The first bytes of the JSON of every row of this rollout; the rest of the object follows."""
+        """Return the first bytes of the JSON of every row of this rollout."""
         return b'{"_ng_task_index":%d,"_ng_rollout_index":%d,' % self
 
     def __str__(self) -> str:
@@ -33,13 +33,13 @@ class RolloutId(NamedTuple):
 
 
 def identity_at(text: Any, start: int = 0) -> RolloutId | None:
-    """The identity of the row whose JSON begins at `start` of a buffer, or None when it does not lead the row."""
+    """Return the identity of the row whose JSON starts at `start`, or None if the row does not start with it."""
     match = _HEAD.match(text, start)
     return RolloutId(int(match[1]), int(match[2])) if match else None
 
 
 def identity_in(row: Mapping[str, Any]) -> RolloutId | None:
-    """The identity of a parsed row, or None when it has none."""
+    """Return the identity of a parsed row, or None."""
     task, repeat = row.get(TASK_INDEX_KEY), row.get(ROLLOUT_INDEX_KEY)
     if isinstance(task, int) and isinstance(repeat, int):
         return RolloutId(task, repeat)
@@ -47,14 +47,14 @@ def identity_in(row: Mapping[str, Any]) -> RolloutId | None:
 
 
 class FinishedRollouts:
-    """The identities that have their result: one integer of bits per task, whatever the number of repeats."""
+    """The set of finished rollouts: one integer per task, one bit per repeat."""
 
     def __init__(self) -> None:
         self._repeats: dict[int, int] = {}
         self._count = 0
 
     def add(self, identity: RolloutId) -> bool:
-        """Note `identity` as finished; False when it already was."""
+        """Add `identity`; return False if it was already in the set."""
         repeats = self._repeats.get(identity.task, 0)
         bit = 1 << identity.repeat
         if repeats & bit:
@@ -70,11 +70,11 @@ class FinishedRollouts:
         return self._count
 
     def last(self) -> RolloutId:
-        """The highest identity; one below all where there is none."""
+        """Return the highest identity; (-1, -1) for an empty set."""
         task = max(self._repeats, default=-1)
         return RolloutId(task, self._repeats.get(task, 0).bit_length() - 1)
 
     def count(self, tasks: range, repeats: int) -> int:
-        """The number of those that are among the first `repeats` repeats of `tasks`."""
+        """Count the members among the first `repeats` repeats of `tasks`."""
         mask = (1 << repeats) - 1
         return sum((bits & mask).bit_count() for task, bits in self._repeats.items() if task in tasks)

@@ -1,6 +1,6 @@
-"""The first pass over the datasets: every malformed row is found, and the content is hashed, before anything runs.
+"""The first pass over the datasets: finds every malformed row and hashes the content before a run starts.
 
-All faults are counted, the first of them kept with file, line and field. The pass streams: it holds one line.
+All faults are counted; the first ones are kept with file, line and field. The pass holds one line in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHOWN_FAULTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RowFault:
-    """A fault and where it is."""
+    """A fault with its file and line."""
 
     path: Path
     line: int
@@ -36,20 +36,20 @@ class RowFault:
 
 @dataclass(slots=True)
 class FileInspection:
-    """The content of one dataset file, in numbers."""
+    """The counts and the digest of one dataset file."""
 
     file: DatasetFile
     sha256: str
-    """Of the rows taken, decompressed, without the space around them."""
+    """SHA-256 of the rows taken, decompressed and stripped."""
     rows: int
-    """Rows taken: all of the file, or as many as the limit allows."""
+    """Rows taken: all rows of the file, up to the limit."""
     valid: int
     invalid: int
 
 
 @dataclass(slots=True)
 class DatasetInspection:
-    """The content of all datasets of a run."""
+    """The counts, faults and agents of all datasets of a run."""
 
     files: list[FileInspection] = field(default_factory=list)
     faults: list[RowFault] = field(default_factory=list)
@@ -67,30 +67,30 @@ class DatasetInspection:
 
     @property
     def rollouts(self) -> int:
-        """Rollouts of the whole plan."""
+        """Rollouts of the plan."""
         return sum(file.valid * file.file.num_repeats for file in self.files)
 
     @property
     def first_tasks(self) -> tuple[int, ...]:
-        """The number of each file's first task: rows are numbered through all files."""
+        """The index of each file's first task: tasks are numbered across all files."""
         return tuple(sum(file.rows for file in self.files[:place]) for place in range(len(self.files)))
 
     @property
     def notes(self) -> list[str]:
-        """Changes that were made to rows without faults."""
+        """Notes for the user on ignored settings and removed keys."""
         notes = [
-            f"every row of {file.file.path} names its own agent, so +agent_name={file.file.agent_name} changed nothing"
+            f"every row of {file.file.path} names its own agent, so +agent_name={file.file.agent_name} has no effect"
             for file in self.files
             if file.file.agent_name and not self.agents[file.file.agent_name]
         ]
         if self.rows_with_reserved_keys:
             notes.append(
-                f"{self.rows_with_reserved_keys} rows had keys that begin with `_ng_`: they were left out"
+                f"{self.rows_with_reserved_keys} rows have reserved keys (`_ng_…`), which were removed"
             )
         return notes
 
     def refuse_faults(self) -> None:
-        """Raise `ConfigError` with every fault found, if any."""
+        """Raise `ConfigError` with the faults, if there are any."""
         if not self.invalid:
             return
         shown = "\n".join(f"  {fault}" for fault in self.faults)
@@ -100,7 +100,7 @@ class DatasetInspection:
         raise ConfigError(
             f"{rows} malformed:\n{shown}{rest}\n",
             code="malformed_rows",
-            remedy="Correct them, or go on without them by +skip_invalid_rows=true.",
+            remedy="Correct them, or skip them with +skip_invalid_rows=true.",
         )
 
 
@@ -111,7 +111,7 @@ def inspect(settings: PlanSettings) -> DatasetInspection:
         _inspect_file(file, settings, inspection)
     if not any(file.rows for file in inspection.files):
         names = ", ".join(str(file.path) for file in settings.datasets)
-        raise ConfigError(f"there is no row in {names}", code="dataset_empty")
+        raise ConfigError(f"no rows in {names}", code="dataset_empty")
     return inspection
 
 

@@ -1,12 +1,12 @@
-"""The plan of a run: every (task, repeat) once, in order, drawn from the dataset as it is read.
+"""The plan of a run: every (task, repeat) once, in order, read from the dataset on demand.
 
-Repeats of a task follow one another, so that a group finishes early and an engine's prefix cache is used. Nothing
-of the dataset is kept: a plan over a million rows takes the memory of one.
+The repeats of a task are consecutive, so groups finish early and engines reuse their prefix cache. A plan over a
+million rows takes the memory of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -20,26 +20,27 @@ from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
 
 @dataclass(frozen=True, slots=True)
 class PlannedAttempt:
-    """One attempt at one rollout: what is sent to which agent."""
+    """One attempt at a rollout: the agent and the row that it receives."""
 
     identity: RolloutId
     agent: str
     row: bytes
-    """The task row as JSON, led by its identity."""
+    """The task row as JSON, starting with its identity."""
     attempt_index: int = 0
 
     def body(self) -> bytes:
-        """The body of `POST /run`: the row, with the attempt's number after its identity."""
+        """Return the body of `POST /run`: the row, with the attempt index after its identity."""
         head = self.identity.head()
         return b'%b"%b":%d,%b' % (head, ATTEMPT_INDEX_KEY.encode(), self.attempt_index, self.row[len(head) :])
 
     def again(self) -> PlannedAttempt:
+        """Return the next attempt at the same rollout."""
         return replace(self, attempt_index=self.attempt_index + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """The source of a plan. All of it shapes results, so all of it is part of the run's identity."""
+    """The source of a plan. Every field influences results and is part of the run's identity."""
 
     datasets: tuple[DatasetFile, ...]
     limit: int | None = None
@@ -47,11 +48,11 @@ class PlanSettings:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """`+responses_create_params.<field>=…`."""
     add_seed: bool = False
-    """Give each repeat its number as the seed of sampling."""
+    """Use the number of each repeat as its sampling seed."""
 
 
 class Plan:
-    """Iterates over the attempts of a run. Each iteration reads the dataset anew."""
+    """An iterable of the first attempts of a run. Each iteration reads the dataset again."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Plan:
         first_tasks: tuple[int, ...] = (0,),
         finished: FinishedRollouts | None = None,
     ) -> None:
-        """`first_tasks`: the number of each file's first row. `finished`: rollouts to leave out."""
+        """`first_tasks`: the index of each file's first task. `finished`: rollouts to skip."""
         self._settings = settings
         self._first_tasks = first_tasks
         self._finished = finished or FinishedRollouts()
@@ -72,26 +73,28 @@ class Plan:
         ):
             lines = islice(read_lines(locate(file.path)), self._settings.limit)
             for index, line in enumerate(lines, start=first):
-                open_ids = self._open_ids(index, file.num_repeats)
-                if not open_ids:
+                pending = self._pending(index, file.num_repeats)
+                if not pending:
                     continue
                 try:
                     task = shaper.shape(line.content)
                 except FaultyRowError:
-                    continue  # reported by the first pass, which ends the run unless faulty rows are to be skipped
-                yield from self._attempts(task, open_ids)
+                    continue  # reported by the first pass; a run gets here only if faulty rows are skipped
+                yield from attempts_of(task, pending, self._settings.add_seed)
 
-    def _open_ids(self, task: int, repeats: int) -> list[RolloutId]:
+    def _pending(self, task: int, repeats: int) -> list[RolloutId]:
         every = (RolloutId(task, repeat) for repeat in range(repeats))
         return [identity for identity in every if identity not in self._finished]
 
-    def _attempts(self, task: Task, identities: list[RolloutId]) -> Iterator[PlannedAttempt]:
-        for identity in identities:
-            encoded = task.with_seed(identity.repeat) if self._settings.add_seed else task.encoded
-            yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
+
+def attempts_of(task: Task, identities: Iterable[RolloutId], add_seed: bool) -> Iterator[PlannedAttempt]:
+    """Yield the first attempt at each of a task's rollouts."""
+    for identity in identities:
+        encoded = task.with_seed(identity.repeat) if add_seed else task.encoded
+        yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
 
 
 def shaper_of(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
-    """The shaper that turns the rows of `file` into tasks. Raises `ConfigError` for a prompt that cannot be loaded."""
+    """Return the shaper of the rows of `file`. Raises `ConfigError` for a prompt that cannot be loaded."""
     prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
     return TaskShaper(file.agent_name, settings.overrides, prompt, needs_seed=settings.add_seed)

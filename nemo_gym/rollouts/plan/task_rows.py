@@ -1,6 +1,6 @@
-"""From a line of a dataset to the task that an agent is sent, or to everything that is wrong with it.
+"""Turns a line of a dataset into the task that an agent receives, or into the list of its faults.
 
-The first pass over a dataset and the pass that collects both come through here, so what passed the check is what runs.
+The check of a dataset and the collection use the same code, so a row that passed the check runs unchanged.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ AGENT_TYPE = "responses_api_agents"
 
 
 class FieldFault(NamedTuple):
-    """Something wrong with a row: the field (empty for the row as a whole) and what is the matter."""
+    """A fault of a row: the field (empty for the whole row) and the message."""
 
     field: str
     message: str
 
 
 class FaultyRowError(Exception):
-    """A line that is not a task."""
+    """A line that is not a valid task."""
 
     def __init__(self, *faults: FieldFault) -> None:
         super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
@@ -35,14 +35,14 @@ class FaultyRowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row ready to be sent, without the identity that a repeat of it leads with."""
+    """A validated row, without an identity."""
 
     agent: str
     row: dict[str, Any]
     encoded: bytes
     """`row` as JSON."""
     reserved_keys: tuple[str, ...] = ()
-    """Keys of the dataset's row that are the gym's to set, and so were left out."""
+    """Reserved keys that were removed from the dataset's row."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -50,9 +50,9 @@ class Task:
         return params
 
     def with_seed(self, seed: int) -> bytes:
-        """The task as JSON, with `seed` where model servers look for engine parameters that the API has not.
+        """Return the task as JSON with `seed` in `metadata.extra_body`, a JSON string of engine parameters.
 
-        That is `metadata.extra_body`, a JSON string. A row's own extras are kept, its own seed is not.
+        Other parameters of the row are kept; a seed of the row is replaced.
         """
         extra_body = {**extra_body_of(self.params), "seed": seed}
         metadata = {**(self.params.get("metadata") or {}), "extra_body": orjson.dumps(extra_body).decode()}
@@ -65,13 +65,13 @@ class TaskShaper:
 
     agent_name: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Laid over each row's `responses_create_params`, key by key to any depth."""
+    """Merged into each row's `responses_create_params`, recursively."""
     prompt: PromptConfig | None = None
     needs_seed: bool = False
-    """Whether `Task.with_seed` will be asked for."""
+    """Check that a seed can be added (`Task.with_seed`)."""
 
     def shape(self, line: bytes) -> Task:
-        """The task of a line. Raises `FaultyRowError` with every fault of it."""
+        """Return the task of a line. Raises `FaultyRowError` with all faults."""
         row = parse_row(line)
         reserved = tuple(key for key in row if key.startswith(RESERVED_PREFIX))
         for key in reserved:
@@ -95,7 +95,7 @@ class TaskShaper:
         if self.prompt is None:
             return row
         if not isinstance(row.get(PARAMS_KEY, {}), dict):
-            return row  # reported as it is
+            return row  # reported by `_params_faults`
         try:
             return apply_prompt_to_row(row, self.prompt)
         except ConfigError as error:
@@ -106,7 +106,7 @@ class TaskShaper:
         if reference is None:
             if self.agent_name:
                 return []
-            return [FieldFault(AGENT_REF_KEY, "is missing, and there is no +agent_name to stand in for it")]
+            return [FieldFault(AGENT_REF_KEY, "is missing, and no +agent_name is set")]
         if not isinstance(reference, Mapping):
             return [FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
         if not isinstance(reference.get("name"), str) or not reference["name"]:
@@ -115,7 +115,7 @@ class TaskShaper:
 
 
 def parse_row(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line. Raises `FaultyRowError` for anything else."""
+    """Return the JSON object of a line. Raises `FaultyRowError` for anything else."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -144,7 +144,7 @@ def _params_faults(row: Mapping[str, Any]) -> list[FieldFault]:
 
 
 def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The engine parameters in `metadata.extra_body`. Raises `FaultyRowError` when that is not JSON of an object."""
+    """Return the engine parameters in `metadata.extra_body`. Raises `FaultyRowError` unless it is a JSON object."""
     metadata = params.get("metadata") or {}
     written = metadata.get("extra_body") if isinstance(metadata, Mapping) else metadata
     try:
@@ -154,25 +154,22 @@ def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(extra_body, dict):
         place = f"{PARAMS_KEY}.metadata.extra_body"
         raise FaultyRowError(
-            FieldFault(place, "must be an object as a JSON string, for a seed to be added to it")
+            FieldFault(place, "must be a JSON string of an object, because a seed is added to it")
         )
     return extra_body
 
 
 def merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `overrides`; where both hold an object, the two are merged in turn."""
-    merged = dict(base)
-    for key, value in overrides.items():
-        under = merged.get(key)
-        if isinstance(under, Mapping) and isinstance(value, Mapping):
-            merged[key] = merge(under, value)
-        else:
-            merged[key] = value
+    """Return `base` updated with `overrides`; objects in both are merged recursively."""
+    merged = {**base, **overrides}
+    for key in base.keys() & overrides.keys():
+        if isinstance(base[key], Mapping) and isinstance(overrides[key], Mapping):
+            merged[key] = merge(base[key], overrides[key])
     return merged
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's type in the words of JSON."""
+    """Return the JSON type of a value, with its article."""
     if value is None:
         return "null"
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}

@@ -31,7 +31,7 @@ def test_of_several_failures_of_a_rollout_the_last_counts_and_those_that_succeed
 
 
 def test_a_score_given_twice_is_damage(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run\.jsonl:2: there is an earlier row of task 0, repeat 0"):
+    with pytest.raises(ConfigError, match=r"run\.jsonl:2: duplicate row of task 0, repeat 0"):
         StoredRun(store(tmp_path / "run.jsonl", [scored_row(0), scored_row(0)]))
 
 

@@ -93,7 +93,7 @@ def test_a_line_that_the_disk_takes_half_of_is_taken_back(tmp_path: Path) -> Non
         file.append(ROWS[0])
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
         try:
-            with pytest.raises(ConfigError, match="every row before is safe"):
+            with pytest.raises(ConfigError, match="all earlier rows are safe"):
                 file.append(b'{"text": "%b"}' % (b"x" * 500))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -48,5 +48,5 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: bytes) -> None:
 
 def test_two_rows_of_one_rollout_are_refused(tmp_path: Path) -> None:
     line = RolloutId(0, 0).head() + b'"a":1}'
-    with pytest.raises(ConfigError, match="earlier row of task 0, repeat 0"):
+    with pytest.raises(ConfigError, match="duplicate row of task 0, repeat 0"):
         read_finished(write(tmp_path / "rows.jsonl", line, line))

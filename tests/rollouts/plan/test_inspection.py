@@ -66,7 +66,7 @@ def test_tasks_and_rollouts_are_counted_by_agent_over_all_files(tmp_path: Path) 
 def test_an_agent_name_that_no_row_takes_is_spoken_of(tmp_path: Path) -> None:
     path = write_dataset(tmp_path / "rows.jsonl", 2)
     (note,) = inspect(settings_of(DatasetFile(path, agent_name="other"))).notes
-    assert "+agent_name=other changed nothing" in note
+    assert "+agent_name=other has no effect" in note
     assert inspect(settings_of(DatasetFile(path, agent_name="simple_agent"))).notes == []
 
 
@@ -74,7 +74,7 @@ def test_keys_of_the_gym_in_a_dataset_are_spoken_of(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(orjson.dumps(task_row(0, _ng_outcome="completed")))
     assert inspect(settings_of(DatasetFile(path))).notes == [
-        "1 rows had keys that begin with `_ng_`: they were left out"
+        "1 rows have reserved keys (`_ng_…`), which were removed"
     ]
 
 
@@ -97,5 +97,5 @@ def test_the_hash_is_of_the_rows_not_of_their_packing(tmp_path: Path) -> None:
 def test_a_dataset_without_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n\n")
-    with pytest.raises(ConfigError, match="there is no row"):
+    with pytest.raises(ConfigError, match="no rows in"):
         inspect(settings_of(DatasetFile(path)))
