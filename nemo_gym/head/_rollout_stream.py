@@ -4,8 +4,8 @@ A line is a scored row or the row of a final failure. The last line is `{"_ng_en
 reason if the run was stopped; a stream without it is incomplete.
 
 A slow reader slows the run down: no rollout starts while the number of unsent lines reaches the number allowed in
-flight, or their size reaches 32 MiB. When the reader disconnects, everything in flight is cancelled, including calls to the
-engine, and every session is closed.
+flight, or their size reaches 32 MiB. When the reader disconnects, everything in flight is cancelled, including calls
+to the engine, and every session is closed.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_shards_and_whole_may_be_compressed(tmp_path: Path) -> None:
     assert again.files.rows.read_bytes() == plain.files.rows.read_bytes()
     assert again.files.failures.read_bytes() == plain.files.failures.read_bytes()
     assert again.results == plain.results
-    with pytest.raises(ConfigError, match=r"the run in the output is .*packed\.jsonl\.zst"):
+    with pytest.raises(ConfigError, match=r"the output exists in another form .*packed\.jsonl\.zst"):
         merge_shards(shards, tmp_path / "packed.jsonl", overwrite=True)
 
 
@@ -199,7 +199,7 @@ def test_a_damaged_row_is_refused_by_its_rollout_and_nothing_is_written(tmp_path
     before = contents(tmp_path, "all")
     with (tmp_path / damaged).open("ab") as file:
         file.write(RolloutId(7, 2).head() + b'"reward":1.0,"resp{}\n')
-    with pytest.raises(ConfigError, match="is damaged, that of task 7, repeat 2"):
+    with pytest.raises(ConfigError, match="row of task 7, repeat 2 for .* is damaged"):
         merge_shards([shard], merged.files.rows, overwrite=True)
     assert contents(tmp_path, "all") == before
 
