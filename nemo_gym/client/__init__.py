@@ -1,15 +1,19 @@
-"""Rollouts from a running gym, for trainers. Nothing here imports more than the standard library until it is used.
+"""A client for trainers: requests rollouts from a running gym.
+
+Importing it loads only the standard library; other libraries are imported on first use.
 
     from nemo_gym.client import Gym
 
-    gym = Gym.connect()                                  # the gym that was started in this folder
+    gym = Gym.connect()                                  # the gym started in this folder
     for rollout in gym.rollouts(rows, num_repeats=8):    # as they finish
         print(rollout.task, rollout.repeat, rollout.reward)
 
     gym.update_policy(version=1, reload_weights=True)    # between two steps
 
-`AsyncGym` is the same for event loops. Leaving the loop early cancels what is in flight, down to the engine. A rollout
-that failed is among them, with a `failure` and no `reward`. docs/routes.md has the route behind it.
+`AsyncGym` is the same for event loops. Leaving the loop early cancels all rollouts in flight, including calls to the
+engine. Failed rollouts have a `failure` and no `reward`. docs/routes.md describes the route.
+
+- `trl`: the two functions that connect TRL's `GRPOTrainer` to a gym
 """
 
 from nemo_gym.client._connecting import GymAddress, find_address

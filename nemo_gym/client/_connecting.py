@@ -1,4 +1,4 @@
-"""Where a running gym listens, and what opens its control routes."""
+"""Finds the address and token of a running gym."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 @dataclass(frozen=True, slots=True)
 class GymAddress:
-    """The head server of a gym."""
+    """The URL and token of a gym's head server."""
 
     url: str
     """`http://host:port`."""
     token: str | None = field(default=None, repr=False)
-    """The run's; None for a gym without one."""
+    """The run's token; None for a gym without one."""
 
 
 def find_address(folder: Path | None = None) -> GymAddress:
-    """The gym that was started in `folder` (the working folder unless given). Raises `ConfigError` if there is none."""
+    """Return the address of the gym started in `folder` (default: the working folder). Raises `ConfigError` if none."""
     path = (folder or Path.cwd()) / DISCOVERY_FILE
     try:
         text = path.read_bytes()
@@ -29,7 +29,7 @@ def find_address(folder: Path | None = None) -> GymAddress:
         raise ConfigError(
             f"no gym was started in {path.parent}",
             code="no_gym",
-            remedy="Start one there with ng_run, or name it: Gym.connect(url=..., token=...).",
+            remedy="Start one there with ng_run, or use Gym.connect(url=..., token=...).",
         ) from error
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
@@ -37,12 +37,12 @@ def find_address(folder: Path | None = None) -> GymAddress:
 
     try:
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError):  # which quotes a line, perhaps with a secret: not passed on
+    except (yaml.YAMLError, UnicodeDecodeError):  # the message quotes a line that may hold a secret
         document = None
     run = document.get(RUN_KEY) if isinstance(document, Mapping) else None
     if not isinstance(run, Mapping) or not isinstance(run.get("head"), str):
         raise ConfigError(
-            f"{path} names no head server", code="discovery_damaged", remedy="Start the gym again."
+            f"{path} has no head server", code="discovery_damaged", remedy="Start the gym again."
         )
     token = run.get("token")
     return GymAddress(run["head"], str(token) if token is not None else None)

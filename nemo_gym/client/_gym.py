@@ -1,4 +1,4 @@
-"""A running gym, asked for rollouts: `Gym` for plain code, `AsyncGym` for event loops."""
+"""Clients of a running gym: `Gym` for synchronous code, `AsyncGym` for event loops."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ _PATH = "/rollouts"
 
 
 class RolloutOptions(TypedDict, total=False):
-    """How rows are run, in the words of `ng_collect_rollouts`."""
+    """The options of a request for rollouts, named as the keys of `ng_collect_rollouts`."""
 
     num_samples_in_parallel: int
-    """Rollouts in flight; 64 unless given."""
+    """Rollouts in flight; default 64."""
     max_attempts: int
-    """Attempts at a rollout, where its failure may pass; 3 unless given."""
+    """Attempts at a rollout whose failures are retryable; default 3."""
     rollout_timeout_s: float | None
-    """Seconds an attempt may take, None for no bound; 1,800 unless given."""
+    """Time limit of an attempt in seconds, None for no limit; default 1,800."""
     stop_after_identical_failures: int
-    """Rollouts that may fail alike, one after the other, before the rest is given up, 0 for any number; 20 unless
-    given."""
+    """Consecutive rollouts with the same failure that stop the request, 0 for no limit; default 20."""
     num_repeats_add_seed: bool
-    """Give each repeat its number as the seed of sampling."""
+    """Use the number of each repeat as its sampling seed."""
     agent_name: str
-    """The agent of rows that name none."""
+    """The agent of rows without one."""
     responses_create_params: Mapping[str, Any]
-    """Laid over those of every row."""
+    """Merged into those of every row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +49,15 @@ class _Client:
 
     @classmethod
     def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Self:
-        """The gym whose head server listens at `url`, or else the one that was started in `folder`.
+        """Return the gym whose head server listens at `url`, or else the one started in `folder`.
 
-        Raises `ConfigError` where no gym was started.
+        Raises `ConfigError` if no gym was started.
         """
         return cls(GymAddress(url, token) if url is not None else find_address(folder))
 
 
 class Gym(_Client):
-    """A running gym, for code that waits. Its calls are those of `AsyncGym`, in an event loop of their own."""
+    """A synchronous client of a running gym. It runs the calls of `AsyncGym` in an event loop of its own."""
 
     def rollouts(
         self,
@@ -67,19 +66,19 @@ class Gym(_Client):
         num_repeats: int = 1,
         **options: Unpack[RolloutOptions],
     ) -> Generator[Rollout, None, None]:
-        """The rollouts of task rows, in the order in which they finish; failures are among them.
+        """Yield the rollouts of task rows in the order in which they finish, including failures.
 
-        They begin when the first is asked for. A slow reader slows them down; leaving the loop ends them.
+        They start when the first is requested. A slow reader slows them down; leaving the loop cancels them.
 
         Args:
-            rows: task rows; a rollout's `task` is the place of its row.
+            rows: task rows; a rollout's `task` is the index of its row.
             num_repeats: rollouts of each row.
             options: those of `RolloutOptions`.
 
         Raises:
-            InputError: rows or options can't be used; nothing was run.
-            TransportError: the gym is out of reach, or broke off.
-            GymError: the gym gave up, because rollout after rollout failed alike.
+            InputError: rows or options are invalid; nothing was run.
+            TransportError: the gym is unreachable, or the stream ended early.
+            GymError: the gym stopped, because consecutive rollouts failed in the same way.
         """
         with EventLoopThread("rollouts") as loop:
             yield from loop.iterate(AsyncGym(self.address).rollouts(rows, num_repeats=num_repeats, **options))
@@ -92,17 +91,17 @@ class Gym(_Client):
         drop_in_flight: bool = False,
         reload_weights: bool = False,
     ) -> None:
-        """Set the version of the policy that a model server, all processes of it, answers with from now on.
+        """Set the policy version of a model server, in all of its processes.
 
         Args:
-            version: stamped on every call, and in the rows.
+            version: recorded in every call and in the rows.
             server: the model server's name.
-            drop_in_flight: give up calls that began with an earlier version.
+            drop_in_flight: cancel calls that started with an earlier version.
             reload_weights: have the engine load its weights from the model's folder first.
 
         Raises:
-            TransportError: the gym is out of reach.
-            GymError: there is no such model server, or it refused.
+            TransportError: the gym is unreachable.
+            GymError: there is no such model server, or it refused the update.
         """
         with EventLoopThread("policy update") as loop:
             loop.run(
@@ -113,7 +112,7 @@ class Gym(_Client):
 
 
 class AsyncGym(_Client):
-    """A running gym, for event loops."""
+    """A client of a running gym for event loops."""
 
     async def rollouts(
         self,
@@ -122,10 +121,10 @@ class AsyncGym(_Client):
         num_repeats: int = 1,
         **options: Unpack[RolloutOptions],
     ) -> AsyncGenerator[Rollout, None]:
-        """As `Gym.rollouts`. Close the iterator (`contextlib.aclosing`) where a loop may be left early."""
+        """Like `Gym.rollouts`. Close the iterator (`contextlib.aclosing`) if the loop may be left early."""
         url = self.address.url
         body = json.dumps({"rows": list(rows), "num_repeats": num_repeats, **options}).encode()
-        is_whole = False
+        is_complete = False
         with _errors_named(url):
             async with self._session() as session, session.post(url + _PATH, data=BytesIO(body)) as answer:
                 if answer.status != HTTPStatus.OK:
@@ -133,12 +132,10 @@ class AsyncGym(_Client):
                 async for line in _lines(answer.content):
                     rollout = read_line(line)
                     if rollout is None:
-                        is_whole = (
-                            True  # the body's end is read too: leaving before it would break the call off
-                        )
+                        is_complete = True  # read on to the end of the body: leaving would abort the call
                     else:
                         yield rollout
-        if not is_whole:
+        if not is_complete:
             raise broken_off(url)
 
     async def update_policy(
@@ -149,7 +146,7 @@ class AsyncGym(_Client):
         drop_in_flight: bool = False,
         reload_weights: bool = False,
     ) -> None:
-        """As `Gym.update_policy`."""
+        """Like `Gym.update_policy`."""
         update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
         async with self._session() as session:
             instances = await self._exchange(session, self.address.url, "GET", "/server_instances")
@@ -159,7 +156,7 @@ class AsyncGym(_Client):
     async def _exchange(
         self, session: aiohttp.ClientSession, url: str, method: str, path: str, body: bytes | None = None
     ) -> Any:
-        """The JSON of a whole answer."""
+        """Return the JSON of an answer."""
         with _errors_named(url):
             async with session.request(method, url + path, data=body) as answer:
                 content = await answer.read()
@@ -168,7 +165,7 @@ class AsyncGym(_Client):
         return json.loads(content)
 
     def _session(self) -> aiohttp.ClientSession:
-        """A client that carries the run's token. Only connecting is bounded in time."""
+        """Return a session with the run's token. Only connecting has a timeout."""
         import aiohttp
 
         headers = {"content-type": "application/json"}
@@ -180,8 +177,8 @@ class AsyncGym(_Client):
 
 @contextmanager
 def _errors_named(url: str) -> Iterator[None]:
-    """Turn the errors of aiohttp into those of the gym."""
-    import aiohttp  # takes a tenth of a second, which importing this module is not to take
+    """Convert the errors of aiohttp into `TransportError`."""
+    import aiohttp  # imported here because it takes a tenth of a second
 
     try:
         yield
@@ -192,7 +189,7 @@ def _errors_named(url: str) -> Iterator[None]:
 
 
 def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> str:
-    """The URL of a model server, or of the first of its processes."""
+    """Return the URL of a model server, or of its first process."""
     models = {each["name"]: each for each in instances if each["server_type"] == "responses_api_models"}
     if server not in models:
         raise ConfigError(
@@ -205,14 +202,14 @@ def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> s
 
 
 async def _lines(content: Any) -> AsyncIterator[bytes]:
-    """The lines of a body, however long they are."""
-    begun: list[bytes] = []
+    """Yield the lines of a body, without a limit on their length."""
+    parts: list[bytes] = []
     async for chunk in content.iter_any():
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            yield b"".join([*begun, end])
-            begun.clear()
-        begun.append(rest)
+            yield b"".join([*parts, end])
+            parts.clear()
+        parts.append(rest)
 
 
 def _unreachable(url: str, error: Exception) -> TransportError:

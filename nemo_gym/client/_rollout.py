@@ -1,4 +1,4 @@
-"""One rollout as a trainer sees it."""
+"""A rollout as returned to a trainer, and the errors of a stream."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Rollout:
     """A finished rollout: its scored row, or the row of its failure."""
 
     row: Mapping[str, Any]
-    """The task row with `response`, `reward` and the verifier's fields; of a failure, what there is of it."""
+    """The task row with `response`, `reward` and the verifier's fields; the failure row of a failure."""
 
     @property
     def task(self) -> int:
-        """The place of its row among the rows that were sent."""
+        """The index of its row in the request."""
         return int(self.row["_ng_task_index"])
 
     @property
     def repeat(self) -> int:
-        """Which of its row's rollouts it is."""
+        """The number of the rollout within its row."""
         return int(self.row["_ng_rollout_index"])
 
     @property
     def reward(self) -> float | None:
-        """None for a failure: it is no score."""
+        """The reward; None for a failure."""
         return None if self.failure is not None else float(self.row["reward"])
 
     @property
@@ -43,27 +43,27 @@ class Rollout:
 
     @property
     def is_masked(self) -> bool:
-        """Whether it is not to be trained on, though it has a reward: its environment or agent says so."""
+        """Return whether its environment or agent excluded it from training, although it has a reward."""
         from nemo_gym.metrics.records import is_masked
 
         return is_masked(self.row)
 
     @property
     def failure(self) -> Failure | None:
-        """Why it has no score, if it has none."""
+        """The failure; None for a scored rollout."""
         if self.row.get("_ng_failure_class") is None:
             return None
-        told = Failure.from_wire({"error": self.row.get("_ng_failure")})
-        return told or Failure(Boundary.AGENT, str(self.row["_ng_failure_class"]), "no detail was given")
+        failure = Failure.from_wire({"error": self.row.get("_ng_failure")})
+        return failure or Failure(Boundary.AGENT, str(self.row["_ng_failure_class"]), "no details given")
 
     @property
     def response(self) -> Mapping[str, Any]:
-        """The Responses object whose output holds every turn; empty for a failure without one."""
+        """The Responses object with the output of all turns; empty for a failure without one."""
         return self.row.get("response") or {}
 
     @property
     def segments(self) -> list[Segment]:
-        """The token sequences to train on, the main one first; none where no token ids were asked for."""
+        """The token sequences to train on, the main one first; empty if token ids were not requested."""
         from nemo_gym.tokens.rows import calls_of
         from nemo_gym.tokens.segments import segments_of
 
@@ -71,7 +71,7 @@ class Rollout:
 
 
 def read_line(line: bytes) -> Rollout | None:
-    """The rollout on a line of the stream; None for the last line. Raises `GymError` if the rest was given up."""
+    """Return the rollout on a line; None for the last line. Raises `GymError` if the run was stopped."""
     row = json.loads(line)
     end = row.get(END_KEY)
     if end is None:
@@ -83,10 +83,10 @@ def read_line(line: bytes) -> Rollout | None:
 
 
 def broken_off(peer: str, cause: BaseException | None = None) -> TransportError:
-    """The error for a stream that ended without its last line."""
+    """Return the error for a stream that ended without its last line."""
     detail = f" ({cause or type(cause).__name__})" if cause is not None else ""
     return TransportError(
-        f"{peer} broke the rollouts off before the last{detail}",
+        f"the stream of rollouts from {peer} ended early{detail}",
         code="disconnected",
         retryable=True,
         remedy="See the log of the head server.",
@@ -95,7 +95,7 @@ def broken_off(peer: str, cause: BaseException | None = None) -> TransportError:
 
 
 def refusal(status: int, body: bytes, peer: str) -> GymError:
-    """The error that an answer other than 200 stands for."""
+    """Return the error for an answer other than 200."""
     try:
         failure = Failure.from_wire(json.loads(body), status=status)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rollouts in the form that TRL's `GRPOTrainer` takes from its `rollout_func`.
+"""Rollouts in the form of a `rollout_func` of TRL's `GRPOTrainer`.
 
     def rollout_func(prompts, trainer):
         rows = [task_of[prompt] for prompt in prompts]      # TRL has repeated the prompts already
@@ -6,9 +6,8 @@
 
     GRPOTrainer(..., rollout_func=rollout_func, reward_funcs=gym_reward)
 
-What the policy sampled is trained on; the outputs of tools and whatever else it was given are masked. A rollout that
-failed, or is marked as not to be trained on, has no reward: TRL keeps it out of the group's baseline and learns
-nothing from it.
+Sampled tokens are trained on; tool outputs and all other input are masked. Failed and masked rollouts have no reward:
+TRL excludes them from the group's baseline and from training.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ REWARD_COLUMN = "gym_rewards"
 
 
 def for_trl(rollouts: Iterable[Rollout], count: int, tokenizer: Any) -> dict[str, list[Any]]:
-    """The columns of `rollout_func`, one entry for each of `count` prompts, in their order.
+    """Return the columns of `rollout_func`, one entry per prompt, in order.
 
-    Of a rollout whose token prefix was rewritten on the way, the first segment is trained on: TRL takes one sequence.
+    If the token prefix of a rollout was rewritten, its first segment is trained on: TRL takes one sequence.
 
     Raises:
-        ConfigError: rollouts were scored, and none carries token ids, so that nothing would be learnt.
+        ConfigError: no scored rollout has token ids, so nothing would be learned.
     """
     columns: dict[str, list[Any]] = {
         "prompt_ids": [[tokenizer.eos_token_id]] * count,
@@ -55,14 +54,14 @@ def for_trl(rollouts: Iterable[Rollout], count: int, tokenizer: Any) -> dict[str
         columns[REWARD_COLUMN][rollout.task] = rollout.reward
     if scored and not trained:
         raise ConfigError(
-            f"none of {scored} scored rollouts carries token ids to train on",
+            f"none of {scored} scored rollouts has token ids to train on",
             code="no_token_ids",
-            remedy="Set return_token_id_information: true on the model server; masked calls say why in _ng_tokens.",
+            remedy="Set return_token_id_information: true on the model server; _ng_tokens explains each masked call.",
         )
     return columns
 
 
 def gym_reward(completions: Sequence[Any], **columns: Any) -> list[float | None]:
-    """The reward function for `GRPOTrainer`: what the gym's verifiers gave, None where there is nothing to learn."""
+    """The reward function for `GRPOTrainer`: the verifiers' rewards, None for rollouts without training data."""
     rewards: list[float | None] = columns[REWARD_COLUMN]
     return rewards

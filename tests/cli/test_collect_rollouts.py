@@ -145,7 +145,7 @@ def test_malformed_rows_are_listed_and_can_be_left_out(
     assert "tasks.jsonl:6:" in error
     assert "tasks.jsonl:7: `responses_create_params.input`" in error
     assert command("+skip_invalid_rows=true") == 0
-    assert "2 malformed rows were left out" in capsys.readouterr().out
+    assert "2 malformed rows were skipped" in capsys.readouterr().out
 
 
 def test_several_datasets_are_one_run(folder: Path) -> None:

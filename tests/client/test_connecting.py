@@ -1,4 +1,4 @@
-"""Where a running gym is found."""
+"""Finding the address of a running gym."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_where_no_gym_was_started_none_is_found(tmp_path: Path) -> None:
 )
 def test_a_file_that_was_torn_is_told_without_what_it_holds(tmp_path: Path, content: bytes) -> None:
     (tmp_path / DISCOVERY_FILE).write_bytes(content)
-    with pytest.raises(ConfigError, match="names no head server") as caught:
+    with pytest.raises(ConfigError, match="has no head server") as caught:
         find_address(tmp_path)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None  # a parser's error quotes the line

@@ -50,7 +50,7 @@ def test_rows_are_shaped_as_those_of_a_dataset() -> None:
         ({"rows": [], "num_repeats": 0}, "num_repeats"),
         ({"rows": [], "num_repeats": "8"}, "num_repeats"),
         ({"rows": [], "num_repeat": 8}, "num_repeats"),
-        ({"rows": [{}, task_row(0, agent="nobody")]}, "rows[0].responses_create_params is missing"),
+        ({"rows": [{}, task_row(0, agent="missing_agent")]}, "rows[0].responses_create_params is missing"),
         ({"rows": [[]]}, "rows[0] must be a JSON object"),
         ({"rows": [task_row(0, agent="simple_agnet")]}, "simple_agnet"),
         ({"rows": [task_row(0, agent=None)]}, "+agent_name"),
@@ -64,10 +64,16 @@ def test_everything_that_is_wrong_is_told(body: Any, told: str) -> None:
 
 
 def test_options_rows_and_agents_are_told_together() -> None:
-    rows = [{}, {"responses_create_params": {}}, task_row(0, agent="nobody"), task_row(1)]
+    rows = [{}, {"responses_create_params": {}}, task_row(0, agent="missing_agent"), task_row(1)]
     with pytest.raises(InputError) as caught:
         read({"rows": rows, "num_repeats": 0, "num_repeat": 1, "agent_name": AGENT})
-    for told in ("num_repeats: ", "num_repeat: ", "rows[0].responses", "rows[1].responses", "`nobody`"):
+    for told in (
+        "num_repeats: ",
+        "num_repeat: ",
+        "rows[0].responses",
+        "rows[1].responses",
+        "`missing_agent`",
+    ):
         assert told in str(caught.value)
     assert "agent_ref is missing" not in str(caught.value), "the sound options hold while the rest is read"
     assert caught.value.failure.param == "num_repeats"

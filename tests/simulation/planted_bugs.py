@@ -38,7 +38,7 @@ def retry_of_a_call_dropped() -> AbstractContextManager[Any]:
 
 def attempt_dropped() -> AbstractContextManager[Any]:
     """A rollout is given up after its first failure."""
-    return patch.object(Failed, "may_succeed_next_time", property(lambda self: False))
+    return patch.object(Failed, "is_retryable", property(lambda self: False))
 
 
 def attempts_without_end() -> AbstractContextManager[Any]:

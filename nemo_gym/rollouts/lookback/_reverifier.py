@@ -1,4 +1,4 @@
-"""Verifies a stored rollout again: its environment gets the task and the response, and gives a reward."""
+"""Verifies a stored rollout again: its environment scores the stored response."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from nemo_gym.transport.directory import server_block
 from nemo_gym.transport.server_client import ServerReply
 
 REVERIFIED_KEY: Final = "_ng_reverified"
-"""In a row: that its reward was given anew, and what it was before (`reward_before`, null where there was none)."""
+"""In a row: marks a new reward and holds the earlier one (`reward_before`, null if there was none)."""
 _FAILURE_PREFIX = "_ng_failure"
 _RESULT_KEYS = frozenset(
     {"response", "reward", "reward_components", "mask_sample", "failure_kind", "failure_reason"}
 )
-"""The keys that verifying adds to a row, for rows whose task row is not at hand."""
+"""The keys that verifying adds to a row; removed from rows whose task row is missing."""
 
 
 def environment_of(agent: str, config: Mapping[str, Any]) -> str:
-    """The resources server that verifies the agent's rollouts. Raises `ConfigError` for an agent that has none."""
+    """Return the resources server that verifies the agent's rollouts. Raises `ConfigError` if there is none."""
     instance = config.get(agent)
     block = server_block(instance) if isinstance(instance, Mapping) else None
     reference = (block or {}).get("resources_server")
     name = reference.get("name") if isinstance(reference, Mapping) else None
     if not isinstance(name, str):
         raise ConfigError(
-            f"agent `{agent}` names no `resources_server` that could verify its rollouts",
+            f"agent `{agent}` has no `resources_server` to verify its rollouts",
             code="no_resources_server",
-            remedy="Give the configuration that the rollouts were collected with.",
+            remedy="Use the configuration that the rollouts were collected with.",
         )
     return name
 
 
 async def read_modes(caller: Caller, environments: Iterable[str]) -> dict[str, ReverifyMode]:
-    """The reverify mode of each environment; `UNKNOWN` for those without the route."""
+    """Return the reverify mode of each environment; `UNKNOWN` for those without the route."""
     modes = {}
     for name in sorted(set(environments)):
         reply = await caller.call(name, "GET", "/reverify_mode", repeatable=True)
-        said = reply.json() if reply.ok else None
-        modes[name] = ReverifyMode(said) if said in set(ReverifyMode) else ReverifyMode.UNKNOWN
+        mode = reply.json() if reply.ok else None
+        modes[name] = ReverifyMode(mode) if mode in set(ReverifyMode) else ReverifyMode.UNKNOWN
     return modes
 
 
 class Reverifier:
-    """Verifies the rollouts of a stored run again: an `Attempter` in the place of the agents."""
+    """An `Attempter` that verifies the rollouts of a stored run instead of calling agents."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Reverifier:
             await self._post(environment, "/close_session", {}, session)
 
     async def _post(self, server: str, path: str, body: Any, session: str) -> dict[str, Any]:
-        """The JSON object of the answer. Raises the failure in an error answer."""
+        """Return the JSON object of the answer. Raises the failure of an error answer."""
         reply = await self._caller.call(
             server,
             "POST",
@@ -124,7 +124,7 @@ class Reverifier:
             raise error_of(failure_of(ServerReply(reply, "POST", server), server, f"answer {path}"))
         answer = reply.json()
         if not isinstance(answer, dict):
-            message = f"`{server}` answered {path} with something that is no JSON object"
+            message = f"the answer of `{server}` to {path} is not a JSON object"
             raise error_of(Failure(Boundary.VERIFIER, "not_an_object", message, peer=server))
         return answer
 
@@ -136,7 +136,7 @@ def verified_row(
     *,
     reward_before: float | None,
 ) -> dict[str, Any]:
-    """The stored row with the new verdict in place of the old one."""
+    """Return the stored row with the new verdict."""
     marks = {
         key: value
         for key, value in stored.items()
@@ -154,7 +154,7 @@ def verified_row(
 
 
 def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
-    """The row that the agent was sent, led by its identity; without it at hand, the stored row less its results."""
+    """Return the row sent to the agent; if it is missing, the stored row without its results."""
     if identity in run.tasks:
         return run.tasks.line(identity)
     stored = (run.scored if identity in run.scored else run.failures).row(identity)
@@ -167,7 +167,7 @@ def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
 
 
 def _outcome_of_attempt(stored: Mapping[str, Any]) -> str:
-    """The outcome of the attempt itself, whatever became of its verdict."""
+    """Return the outcome of the attempt, independent of its verdict."""
     reason = stored.get("_ng_end_reason")
     if reason in set(EndReason):
         return EndReason(reason).outcome.value

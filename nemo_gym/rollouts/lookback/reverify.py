@@ -1,12 +1,12 @@
-"""Stored rollouts scored again, without a policy: by their environments alone, as these verify now.
+"""Verifies stored rollouts again with the current environments, without a policy.
 
-A rollout that has a score is verified again, and so is one whose judge failed; with `judge_failed_only` the scores
-stay as they are and only the latter are. The output is a run like any other, of the same rollouts: it has the rows
-and failures of the earlier run with the new verdicts in them, resumes after a kill, and its metrics stand beside it.
+Rollouts with a score and rollouts whose judge failed are verified; with `judge_failed_only` only the latter. The output
+is a run of the same rollouts: it has the rows and failures of the earlier run with the new verdicts, can be resumed,
+and has its own metrics.
 
-An environment says whether its rollouts can be verified without the sessions that they were made in
-(`GET /reverify_mode`). Where it doesn't say so, that is refused, because a verifier that finds an empty session gives
-a reward all the same; `force` overrides it, and opens a session for each rollout.
+An environment declares whether its rollouts can be verified without their original sessions (`GET /reverify_mode`).
+Without that declaration reverification is refused: a verifier with an empty session would still return a reward.
+`force` overrides this and opens a session for each rollout.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ReverifySettings:
     output: Path
     judge_failed_only: bool = False
     force: bool = False
-    """Also where an environment doesn't say that its rollouts can be verified again."""
+    """Also verify with environments that don't declare that they can."""
     existing: Existing = Existing.REFUSE
     allow_identity_change: bool = False
     limits: RunLimits = field(default_factory=RunLimits)
@@ -71,14 +71,14 @@ class ReverifySettings:
 
 @dataclass(slots=True)
 class Changes:
-    """Changes to the earlier rewards, in this start of the run."""
+    """Counts of changed rewards in this start of the run."""
 
     judged: int = 0
-    """Rollouts that had none."""
+    """Rollouts that had no reward."""
     same: int = 0
     changed: int = 0
     before: float = 0.0
-    """Sum of the earlier rewards of those that had one."""
+    """Sum of the earlier rewards."""
     after: float = 0.0
 
     def note(self, scored: Scored) -> None:
@@ -106,12 +106,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The rollouts of a stored run, each with its agent."""
+    """The rollouts of a stored run with their agents."""
 
     verifiable: dict[RolloutId, str]
-    """Rollouts with a score, and rollouts that only lack a verdict."""
+    """Rollouts with a score, and rollouts whose judge failed."""
     others: dict[RolloutId, str]
-    """Rollouts that failed before there was anything to verify."""
+    """Rollouts that failed without a response to verify."""
 
     @classmethod
     def of(cls, run: StoredRun) -> Survey:
@@ -123,7 +123,7 @@ class Survey:
         return cls(verifiable, others)
 
     def planned(self) -> dict[str, Planned]:
-        """The planned tasks and rollouts of each agent."""
+        """Return the planned tasks and rollouts of each agent."""
         tasks: defaultdict[str, set[int]] = defaultdict(set)
         rollouts: Counter[str] = Counter()
         for identity, agent in (*self.verifiable.items(), *self.others.items()):
@@ -133,8 +133,7 @@ class Survey:
 
 
 def servers_for(agents: Iterable[str], config: Mapping[str, Any]) -> set[str]:
-    """The servers that verifying the agents' rollouts takes: the agents, for their metrics, the environments, and
-    what these refer to. No policy."""
+    """Return the servers needed: agents (for metrics), environments, and the servers these refer to."""
     agents = set(agents)
     return agents | set(required_servers({environment_of(agent, config) for agent in agents}, config))
 
@@ -149,14 +148,14 @@ async def reverify(
     stop: Stop | None = None,
     display: Display | None = None,
 ) -> CollectSummary:
-    """Score the rollouts of `stored` again by the servers of `gym`; `survey` is of `stored`.
+    """Verify the rollouts of `stored` with the servers of `gym`; `survey` is of `stored`.
 
     Raises:
-        ConfigError: the environments or the output can't be used. Nothing has run.
+        ConfigError: the environments or the output are invalid. Nothing has run.
     """
     if RunFiles.of(settings.output).is_same_run(stored.files):
         raise ConfigError(
-            "a run can't be verified again in its own place",
+            "the output of a reverification can't be its input",
             code="output_is_input",
             remedy="Choose another +output_jsonl_fpath.",
         )
@@ -190,7 +189,7 @@ class _Reverification:
         ending: dict[str, Any] = {"end": "broken"}
         counters = RunCounters(len(self._survey.verifiable), finished_before=len(journal.finished))
         try:
-            await self._work_off(journal, counters, modes, display)
+            await self._execute(journal, counters, modes, display)
             self._note_others()
             environment = EnvironmentMetrics(
                 self._caller, self._gym.token, max_rows=_ENVIRONMENT_METRICS_ROWS
@@ -212,19 +211,19 @@ class _Reverification:
             journal.close({**ending, "counts": counts_of(counters)})
 
     async def _allowed_modes(self) -> dict[str, ReverifyMode]:
-        """The reverify mode of each environment. Raises `ConfigError` for those that don't declare that they can."""
+        """Return the reverify mode of each environment. Raises `ConfigError` for those that are not stateless."""
         environments = {
             environment_of(agent, self._gym.config) for agent in set(self._survey.verifiable.values())
         }
         modes = await read_modes(self._caller, environments)
-        doubtful = [name for name, mode in modes.items() if mode is not ReverifyMode.STATELESS]
-        if doubtful and not self._settings.force:
-            named = ", ".join(f"`{name}` ({modes[name]})" for name in doubtful)
+        undeclared = [name for name, mode in modes.items() if mode is not ReverifyMode.STATELESS]
+        if undeclared and not self._settings.force:
+            named = ", ".join(f"`{name}` ({modes[name]})" for name in undeclared)
             raise ConfigError(
                 f"rollouts can't be verified without their sessions at {named}",
                 code="reverify_mode",
-                remedy="An environment whose verify needs no session says so: REVERIFY_MODE = ReverifyMode.STATELESS "
-                "in its config class. +force=true verifies all the same; check what comes out.",
+                remedy="An environment whose verify needs no session declares REVERIFY_MODE = ReverifyMode.STATELESS "
+                "in its config class. +force=true verifies anyway; check the results.",
             )
         return modes
 
@@ -256,7 +255,7 @@ class _Reverification:
                 shutil.copyfileobj(rows, copy)
         return journal
 
-    async def _work_off(
+    async def _execute(
         self, journal: Journal, counters: RunCounters, modes: Mapping[str, ReverifyMode], display: Display
     ) -> None:
         settings = self._settings
@@ -283,7 +282,7 @@ class _Reverification:
             try:
                 await collector.run(self._plan(journal))
             except GymError as error:
-                log.debug("the run broke, which its summary says", exc_info=error)
+                log.debug("the run failed; its summary has the reason", exc_info=error)
 
     def _plan(self, journal: Journal) -> Iterator[PlannedAttempt]:
         for identity in sorted(self._survey.verifiable):
@@ -298,7 +297,7 @@ class _Reverification:
             self._changes.note(result)
 
     def _note_others(self) -> None:
-        """Count the failures that stay as they are."""
+        """Count the failures that are not verified."""
         for identity, agent in self._survey.others.items():
             row = self._stored.failures.row(identity)
             failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
@@ -307,13 +306,13 @@ class _Reverification:
     def _notes(self, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
         for name, mode in modes.items():
             if mode is not ReverifyMode.STATELESS:
-                yield f"`{name}` does not say that it can verify without its sessions ({mode}): +force=true"
+                yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"
         if self._survey.others:
-            yield f"{len(self._survey.others):,} rollouts had failed with nothing to verify; they stay failures"
+            yield f"{len(self._survey.others):,} rollouts failed without a response to verify; they remain failures"
 
 
 def _failure_of(row: Mapping[str, Any]) -> Failure:
-    """The failure in a stored failure row."""
+    """Return the failure in a stored failure row."""
     stored = Failure.from_wire({"error": row.get("_ng_failure")})
     kind = str(row.get(NG_FAILURE_CLASS_KEY))
     return stored or Failure(Boundary.AGENT, kind, kind)

@@ -1,16 +1,16 @@
-"""The rewards of each task over its rollouts, by which a curriculum chooses tasks.
+"""Reward statistics of each task, for choosing the tasks of a curriculum.
 
-A profile row is the task row as the agent was sent it, with these beside it:
+A profile row is the task row as sent to the agent, with these fields:
 
-    avg_reward, std_reward       over its scored rollouts; the sample's deviation, 0 for one
+    avg_reward, std_reward       over its scored rollouts; sample standard deviation, 0 for one
     min_reward, max_reward
     total_samples                scored rollouts
-    failed_samples               rollouts that have no score
+    failed_samples               rollouts without a score
     pass_rate                    the share of scored rollouts with at least `pass_threshold`
     pass_rate_passed, pass_rate_total, pass_threshold
-    avg_output_tokens            where the responses tell their usage
+    avg_output_tokens            if the responses have a usage
 
-A task without a scored rollout has `total_samples` 0 and null for every figure of its rewards; it is in no range.
+A task without a scored rollout has `total_samples` 0 and null for every reward statistic; no range includes it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class TaskProfile:
     """The rollouts of one task."""
 
     first: RolloutId
-    """Any rollout of it: where its task row is found."""
+    """A rollout of the task, to find its task row."""
     rewards: array[float] = field(default_factory=lambda: array("d"))
     output_tokens: array[float] = field(default_factory=lambda: array("d"))
     failed: int = 0
 
     def pass_rate(self, threshold: float) -> float | None:
-        """None without a scored rollout."""
+        """The share of passed rollouts; None without a scored rollout."""
         return self.passed(threshold) / len(self.rewards) if self.rewards else None
 
     def passed(self, threshold: float) -> int:
@@ -69,7 +69,7 @@ class TaskProfile:
 
 @dataclass(frozen=True, slots=True)
 class PassRates:
-    """The tasks to keep, by how often they are passed; both ends belong to it."""
+    """The range of pass rates to keep; both bounds are inclusive."""
 
     low: float = 0.0
     high: float = 1.0
@@ -84,14 +84,14 @@ class PassRates:
 
 @dataclass(slots=True)
 class ProfileSummary:
-    """Counts of tasks by their use for training."""
+    """Counts of tasks by their pass rates."""
 
     tasks: int = 0
     written: int = 0
     never_passed: int = 0
     always_passed: int = 0
     sometimes_passed: int = 0
-    """Tasks that a policy can still learn from by comparing its rollouts."""
+    """Tasks whose rollouts differ, so that a policy can learn from them."""
     unscored: int = 0
 
     def note(self, rate: float | None) -> None:
@@ -107,7 +107,7 @@ class ProfileSummary:
 
 
 def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
-    """The tasks of a run by their index."""
+    """Return the profiles of a run's tasks by index."""
     profiles: dict[int, TaskProfile] = {}
     for identity in run.scored:
         row = run.scored.row(identity)
@@ -127,7 +127,7 @@ def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
 def write_profile(
     run: StoredRun, output: Path, *, pass_threshold: float = 1.0, rates: PassRates | None = None
 ) -> ProfileSummary:
-    """Write a profile row for each task of `run` that `rates` keep, in the order of tasks."""
+    """Write a profile row for each task of `run` within `rates`, ordered by task."""
     rates = rates or PassRates()
     summary = ProfileSummary()
     with replacing(output) as file:
@@ -142,7 +142,7 @@ def write_profile(
 
 
 def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
-    """The task as it was sent, without what belongs to one rollout of it; else what a scored row surely has of it."""
+    """Return the task row as sent, without rollout fields; if it is missing, the fields that every row keeps."""
     if identity in run.tasks:
         row = run.tasks.row(identity)
         return {TASK_INDEX_KEY: identity.task} | {key: row[key] for key in row if not key.startswith("_ng_")}

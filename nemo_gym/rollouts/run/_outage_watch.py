@@ -1,8 +1,7 @@
-"""Says at once which engine a run is waiting for, instead of a progress line that stands still.
+"""Logs the outages that a run is waiting for.
 
-Calls to an endpoint that is out wait inside the server that makes them (`nemo_gym.transport.circuit_breaker`). While a
-run is under way its servers are asked twice a second what they can't reach, and how many of their calls were turned
-away.
+Calls to an unreachable endpoint wait inside the calling server (`nemo_gym.transport.circuit_breaker`). During a run its
+servers are polled twice a second for open circuit breakers and for the number of rejected calls.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ _ANSWER_WITHIN_S = 2.0
 
 
 @asynccontextmanager
-async def outages_told(
+async def log_outages(
     caller: Caller,
     servers: Iterable[str],
     *,
     on_refused: Callable[[], None] | None = None,
     every_s: float = EVERY_S,
 ) -> AsyncIterator[None]:
-    """Log, while the block runs, what `servers` can't reach and when they reach it again.
+    """While the block runs, log the endpoints that `servers` can't reach, and their recovery.
 
-    `on_refused` is called when an endpoint turned calls of theirs away because it had too many.
+    `on_refused` is called when an overloaded endpoint has rejected calls of a server.
     """
     asking = Caller(caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0))
     watches = [
@@ -51,25 +50,25 @@ async def outages_told(
 
 
 async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callable[[], None]) -> None:
-    told: dict[str, str] = {}
+    logged: dict[str, str] = {}
     refusals: int | None = None
     while True:
         await asyncio.sleep(every_s)
-        with contextlib.suppress(GymError):  # a server that is being started again has nothing to say
+        with contextlib.suppress(GymError):  # a restarting server does not answer
             stats = await _stats_of(caller, server)
             seen = {str(outage["peer"]): str(outage["cause"]) for outage in stats.get("outages") or ()}
-            for peer in told.keys() - seen.keys():
+            for peer in logged.keys() - seen.keys():
                 log.warning("`%s` reaches %s again", server, peer)
-            for peer in seen.keys() - told.keys():
-                log.warning("`%s` waits: %s", server, seen[peer])
-            told = seen
+            for peer in seen.keys() - logged.keys():
+                log.warning("`%s` is waiting: %s", server, seen[peer])
+            logged = seen
             before, refusals = refusals, int(stats.get("refusals") or 0)
             if before is not None and refusals > before:
                 on_refused()
 
 
 async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
-    """The counters of `server`; empty where it is not one of ours."""
+    """Return the counters of `server`; empty if it has no stats route."""
     reply = await caller.call(
         server, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
     )

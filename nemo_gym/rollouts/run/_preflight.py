@@ -1,6 +1,6 @@
-"""Finds the causes that would fail every rollout before the first: an agent that is gone, an engine out of reach.
+"""Checks before the first rollout that agents and engines are reachable.
 
-All servers are asked at once, and within five seconds.
+All servers are checked concurrently, within five seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def check_servers(
     *,
     seconds: float = PREFLIGHT_S,
 ) -> None:
-    """Raise `ConfigErrors` with all that is wrong with the agents, and with the engines of the model `servers`."""
+    """Raise `ConfigErrors` with all problems of the agents and of the engines behind model `servers`."""
     asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY)
     models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
     failures = await asyncio.gather(
@@ -39,7 +39,7 @@ async def check_servers(
 
 
 async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:
-    """The reason why the agent cannot be reached. A slow answer is none: the agent may be busy with another run."""
+    """Return why the agent is unreachable. A timeout is not a problem: the agent may be busy with another run."""
     try:
         await caller.call(agent, "GET", "/", deadline=Deadline.after(seconds), repeatable=True)
     except DeadlineError:
@@ -52,7 +52,7 @@ async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure 
 async def _model_problem(
     caller: Caller, model: str, server: Mapping[str, Any], seconds: float
 ) -> Failure | None:
-    """The failure that a model server reports of its engine; servers without the route are taken to be well."""
+    """Return the engine failure that a model server reports; a server without the route is assumed healthy."""
     try:
         reply = await caller.call(
             model, "GET", "/preflight", deadline=Deadline.after(seconds), repeatable=True
@@ -73,7 +73,7 @@ async def _model_problem(
 
 
 def _engine_urls(server: Mapping[str, Any]) -> list[str]:
-    """The addresses in a model server's configuration."""
+    """Return the engine URLs in a model server's configuration."""
     block = server_block(server) or {}
     values = [value for key, value in block.items() if str(key).endswith("base_url")]
     return [str(url) for value in values for url in (value if isinstance(value, list) else [value])]
@@ -83,6 +83,6 @@ def _does_not_answer(server: str, error: TransportError) -> Failure:
     return TransportError(
         f"server `{server}` does not answer: {error.failure.message}",
         code=error.failure.code,
-        remedy="Start the servers with ng_run, or wait until it says that they are ready.",
+        remedy="Start the servers with ng_run, or wait until it reports that they are ready.",
         peer=error.failure.peer,
     ).failure

@@ -1,108 +1,80 @@
-"""Bounds the rollouts in flight: by a number, or by one that `num_samples_in_parallel=auto` finds.
+"""Bounds the rollouts in flight: by a fixed number, or by a search (`num_samples_in_parallel=auto`).
 
-What `auto` looks for is the fewest rollouts in flight with which the engine is saturated: fewer leave it idle, more
-only wait. It judges by scored rollouts per second, and by refusals:
+The search finds the smallest number of rollouts in flight that saturates the engine: fewer leave it idle, more only
+queue. It measures scored rollouts per second, and refusals:
 
-    climbing ──(a doubling brings less than a quarter more)──▶ holding ──(now and then)──▶ probing
+    climbing ──(doubling adds less than a quarter)───────────▶ holding ──(periodically)──▶ probing
                                                                   ▲                          │
                                                                   └──────────────────────────┘
 
-By Little's law, in flight = rate x latency, a rate that stays while the number in flight doubles means that latency has
-doubled: rollouts queue. The climb and its end are those of BBR's startup (Cardwell et al., BBR: Congestion-Based
-Congestion Control, ACM Queue 14(5), 2016), and so is what follows: the best rate seen times the latency that was had
-before rollouts queued, the bandwidth-delay product. A refusal takes three tenths off the window, once a turnover, as
-CUBIC does (RFC 9438, section 4.6).
+By Little's law, in flight = rate x latency, a constant rate with twice the number in flight means twice the latency:
+rollouts queue. The climb and its end are those of BBR's startup (Cardwell et al., BBR: Congestion-Based Congestion
+Control, ACM Queue 14(5), 2016). The window is then the best rate times the latency before rollouts queued, the
+bandwidth-delay product. A refusal reduces the window by three tenths, once per window, as in CUBIC (RFC 9438,
+section 4.6).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 from nemo_gym.failures import Failure
 
 _START: Final = 32
 MOST: Final = 8192
-"""The widest window that is tried."""
+"""The largest window."""
 _LEAST_MEASURED: Final = 64
-"""Rollouts that a rate is taken over, at least: its error is about 1 / sqrt(64)."""
+"""The fewest rollouts of a measurement: the relative error of the rate is about 1 / sqrt(64)."""
 _CLIMB: Final = 2.0
 _CLIMB_PAYS: Final = 1.25
-"""By how much the rate has to grow with a doubled window for the next doubling; BBR's own figure."""
+"""The growth of the rate that justifies another doubling; the figure is BBR's."""
 _LOOKS: Final = 2
-"""Measurements that say that a climb no longer pays, or that a probe does: one may be an accident."""
+"""Measurements that confirm the end of a climb or the success of a probe; one may be noise."""
 _SATURATED: Final = 0.9
-"""The share of the best rate from which on a window counts as wide enough."""
+"""The share of the best rate at which a window counts as saturating."""
 _PROBE: Final = 1.25
 _PROBE_PAYS: Final = 1.125
 _PROBE_AFTER: Final = 8
-"""Measurements from one probe to the next."""
+"""Measurements between probes."""
 _BACK_OFF: Final = 0.7
 _REFUSED_CODES: Final = frozenset({"rate_limited", "http_429", "too_many_files"})
-_TOLD_MEASUREMENTS: Final = 100
+_KEPT_MEASUREMENTS: Final = 100
 
 
-class Window(Protocol):
-    """Bounds the rollouts in flight, and is notified of their results."""
+class Window:
+    """Bounds the rollouts in flight; by default to a fixed number."""
 
-    @property
-    def size(self) -> int:
-        """The number that may be in flight now."""
-        ...
-
-    def note_scored(self, seconds: float) -> None:
-        """An attempt came to its score, so long after it was begun."""
-        ...
-
-    def note_failed(self, failure: Failure) -> None:
-        """An attempt failed."""
-        ...
-
-    def note_refused(self) -> None:
-        """An endpoint turned a call away because it had too many."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FixedWindow:
-    """As many as the user says."""
-
-    size: int
+    def __init__(self, size: int) -> None:
+        self.size = size
+        """The number of rollouts that may be in flight now."""
 
     def note_scored(self, seconds: float) -> None:
-        pass
+        """Record an attempt that was scored `seconds` after its start."""
 
     def note_failed(self, failure: Failure) -> None:
-        pass
+        """Record a failed attempt."""
 
     def note_refused(self) -> None:
-        pass
+        """Record that an overloaded endpoint rejected a call."""
 
 
 def window_of(in_parallel: int | Literal["auto"], planned: int) -> Window:
-    """The window that a user asks for, for so many rollouts."""
-    if isinstance(in_parallel, int):
-        return FixedWindow(in_parallel)
-    return AutoWindow(min(planned, MOST))
-
-
-def auto_of(window: Window) -> AutoWindow | None:
-    """`window` where it finds its size itself."""
-    return window if isinstance(window, AutoWindow) else None
+    """Return the window for a setting and a number of planned rollouts."""
+    return Window(in_parallel) if isinstance(in_parallel, int) else AutoWindow(min(planned, MOST))
 
 
 class Search(StrEnum):
-    """The state of the search for the right window."""
+    """The state of the search for the window."""
 
     CLIMBING = "climbing"
-    """Wider and wider, while that pays."""
+    """The window doubles while the rate grows."""
     HOLDING = "holding"
-    """Found."""
+    """The window is found."""
     PROBING = "probing"
-    """A little wider for once: perhaps the engine can do more than it could."""
+    """A slightly larger window is tried: the engine's capacity may have grown."""
 
 
 SEARCH_TRANSITIONS: Mapping[Search, frozenset[Search]] = {
@@ -113,51 +85,51 @@ SEARCH_TRANSITIONS: Mapping[Search, frozenset[Search]] = {
 
 
 class Measured(NamedTuple):
-    """A window and what came through it."""
+    """A window and the rate measured with it."""
 
     size: int
     per_second: float
-    """By Little's law, from the mean latency: bursts of rollouts that end together don't blur that."""
+    """By Little's law from the mean latency, which bursts of finished rollouts don't distort."""
 
 
-class AutoWindow:
-    """Finds the window that saturates the engine, and keeps it."""
+class AutoWindow(Window):
+    """Finds and keeps the window that saturates the engine."""
 
     def __init__(self, most: int = MOST, *, start: int = _START) -> None:
-        """`most`: the widest window that can be of use."""
+        """`most`: the upper bound of the window."""
         self._most = max(1, most)
-        self.size = min(start, self._most)
+        super().__init__(min(start, self._most))
         self.search = Search.CLIMBING
         self.measured: list[Measured] = []
-        """The latest measurements, for people."""
+        """The latest measurements, for the summary."""
         self._climbed: list[Measured] = []
         """The best rate of each window of the climb."""
         self._before_probe = Measured(self.size, 0.0)
         self._repeated = 0
         """Measurements of this window so far."""
-        self._deaf = 0
-        """Attempts that have to end before a refusal counts again: those that were begun in a wider window."""
+        self._ignored_attempts = 0
+        """Attempts that started in a larger window; refusals count again when these have ended."""
         self._begin(self.size)
 
     def note_scored(self, seconds: float) -> None:
-        self._deaf -= 1
+        self._ignored_attempts -= 1
         if self._passing > 0:
             self._passing -= 1
             return
         self._scored += 1
         self._seconds += seconds
         if self._scored >= max(self.size, _LEAST_MEASURED) and self._seconds > 0:
-            self._judge(Measured(self.size, self.size * self._scored / self._seconds))
+            self._classify(Measured(self.size, self.size * self._scored / self._seconds))
 
     def note_failed(self, failure: Failure) -> None:
-        self._deaf -= 1
+        self._ignored_attempts -= 1
         if failure.code in _REFUSED_CODES:
             self.note_refused()
 
     def note_refused(self) -> None:
-        if self._deaf > 0:
+        if self._ignored_attempts > 0:
             return
-        self._deaf = self.size
+        self._ignored_attempts = self.size
         is_probe = self.search is Search.PROBING
         self._hold(self._before_probe.size if is_probe else max(1, int(_BACK_OFF * self.size)))
 
@@ -171,15 +143,15 @@ class AutoWindow:
         }
 
     def describe(self) -> str:
-        """The window found, for people."""
+        """Describe the window for the summary."""
         steps = ", ".join(f"{size}: {rate:.1f}/s" for size, rate in self._climbed)
-        found = "found" if self.search is not Search.CLIMBING else "the search was not over"
+        found = "found" if self.search is not Search.CLIMBING else "the search was not finished"
         return f"{self.size:,} rollouts in flight ({found}{'; ' if steps else ''}{steps})"
 
     # --- Measuring ----------------------------------------------------------------------------------------------
 
     def _begin(self, size: int) -> None:
-        """Go over to a window of `size`. Rollouts that were begun in the old one pass before anything is measured."""
+        """Change to a window of `size`. Measuring starts when the rollouts of the old window have ended."""
         self._passing = max(self.size, size)
         self.size = size
         self._scored = self._repeated = 0
@@ -191,17 +163,17 @@ class AutoWindow:
 
     # --- Judging ------------------------------------------------------------------------------------------------
 
-    def _judge(self, now: Measured) -> None:
-        self.measured = [*self.measured[1 - _TOLD_MEASUREMENTS :], now]
+    def _classify(self, now: Measured) -> None:
+        self.measured = [*self.measured[1 - _KEPT_MEASUREMENTS :], now]
         match self.search:
             case Search.CLIMBING:
-                self._judge_climb(now)
+                self._classify_climb(now)
             case Search.HOLDING:
-                self._judge_hold(now)
+                self._classify_hold(now)
             case Search.PROBING:
-                self._judge_probe(now)
+                self._classify_probe(now)
 
-    def _judge_climb(self, now: Measured) -> None:
+    def _classify_climb(self, now: Measured) -> None:
         if self._repeated:
             now = max(now, self._climbed.pop(), key=lambda each: each.per_second)
         before = self._climbed[-1] if self._climbed else None
@@ -214,7 +186,7 @@ class AutoWindow:
         else:
             self._hold(saturating(self._climbed))
 
-    def _judge_hold(self, now: Measured) -> None:
+    def _classify_hold(self, now: Measured) -> None:
         self._measure_again()
         if self._repeated >= _PROBE_AFTER and self.size < self._most:
             rates = [each.per_second for each in self.measured[-_PROBE_AFTER:]]
@@ -222,7 +194,7 @@ class AutoWindow:
             self._become(Search.PROBING)
             self._begin(min(self._most, math.ceil(_PROBE * now.size)))
 
-    def _judge_probe(self, now: Measured) -> None:
+    def _classify_probe(self, now: Measured) -> None:
         if now.per_second < _PROBE_PAYS * self._before_probe.per_second:
             self._hold(self._before_probe.size)
         elif self._repeated + 1 < _LOOKS:
@@ -240,7 +212,7 @@ class AutoWindow:
 
 
 def saturating(climbed: Sequence[Measured]) -> int:
-    """The best rate of a climb times the latency of its widest window that did not saturate the engine yet."""
+    """Return the best rate of a climb times the latency of its largest window below saturation."""
     best = max(climbed, key=lambda each: each.per_second)
     idle = [
         each for each in climbed if each.size < best.size and each.per_second < _SATURATED * best.per_second

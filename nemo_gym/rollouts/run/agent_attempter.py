@@ -1,4 +1,4 @@
-"""Attempts made by agent servers: `POST /run` with the task row, answered by the scored row."""
+"""Attempts by agent servers: `POST /run` with the task row returns the scored row."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 
 
 class AgentAttempter:
-    """Asks the agent that a planned attempt names."""
+    """Calls the agent of a planned attempt."""
 
     def __init__(self, caller: Caller, *, timeout_s: float | None = None, token: str | None = None) -> None:
-        """`timeout_s`: what an attempt may take, in seconds. `token`: the run's.
+        """`timeout_s`: time limit of an attempt in seconds. `token`: the run's token.
 
-        A little less is propagated to agents, so that they can close the session and name what took so long.
+        A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
         self._headers = {"content-type": "application/json"}
@@ -48,7 +48,7 @@ class AgentAttempter:
 
 
 def read_reply(reply: Reply, agent: str) -> AttemptResult:
-    """The row in an agent's answer, or the failure in it."""
+    """Return the row or the failure in an agent's answer."""
     if not reply.ok:
         passed_on = failure_of_reply(reply)
         return passed_on.passed_on_by(agent) if passed_on else _foreign_failure(reply, agent)
@@ -62,7 +62,7 @@ def read_reply(reply: Reply, agent: str) -> AttemptResult:
 
 
 def _foreign_failure(reply: Reply, agent: str) -> Failure:
-    """An error answer that is no envelope of ours: a third party's agent, or a proxy before it."""
+    """The failure for an error answer without the gym's envelope, from a third-party agent or a proxy."""
     return Failure(
         boundary=Boundary.AGENT,
         code=f"http_{reply.status}",
@@ -78,7 +78,7 @@ def _not_a_row(agent: str, problem: str) -> Failure:
         boundary=Boundary.AGENT,
         code="not_a_row",
         message=f"the answer of agent `{agent}` {problem}",
-        remedy="`/run` answers a JSON object: the task row with `response` and `reward`.",
+        remedy="`/run` must return a JSON object: the task row with `response` and `reward`.",
         peer=agent,
     )
 

@@ -1,7 +1,7 @@
-"""The result of an attempt: a row to keep, or a failure to note.
+"""The result of an attempt: a scored row or a failure.
 
-An agent's answer is parsed once. The bytes it came in are kept, and become the output row by putting the identity
-before them; only an answer that carries its identity elsewhere, or over several lines, is written anew.
+An agent's answer is parsed once. Its bytes become the output row with the identity in front. Only answers with the
+identity elsewhere, or with several lines, are encoded again.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE, kind_of
 
 NG_FAILURE_CLASS_KEY: Final = FAILURE_CLASS_KEY
-"""In an answer: this attempt failed, and how. In a failure row: by what failures are counted."""
+"""In an answer: the kind of failure of this attempt. In a failure row: the class by which failures are counted."""
 NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
-"""In an answer: write nothing; the rollout counts as not attempted."""
+"""In an answer: write no row; the rollout counts as not attempted."""
 NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
-"""In an answer: a further attempt is pointless. In a failure row: the run made no further attempt."""
+"""In an answer: do not retry. In a failure row: the run made no further attempt."""
 FAILURE_KEY: Final = "_ng_failure"
-"""In a failure row: the failure, structured as in an error envelope."""
+"""In a failure row: the failure, as in an error envelope."""
 _IDENTITY_KEYS = frozenset({TASK_INDEX_KEY, ROLLOUT_INDEX_KEY})
 _ERROR_TEXT_KEYS = ("error", "_ng_failure_judge_error", "_ng_failure_message", "_ng_failure_error")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """An agent's answer with HTTP 200: a JSON object, and the text it was parsed from."""
+    """An agent's answer with HTTP 200: the JSON object and its encoded form."""
 
     row: dict[str, Any]
     encoded: bytes | None = None
@@ -50,11 +50,11 @@ AttemptResult = AgentAnswer | Failure
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An attempt that a verifier scored."""
+    """An attempt with a score."""
 
     row: dict[str, Any]
     line: bytes
-    """The output row, on one line, led by its identity."""
+    """The output row on one line, starting with its identity."""
     reward: float
     outcome: Outcome
 
@@ -66,16 +66,16 @@ class Failed:
     failure: Failure
     failure_class: str
     row: Mapping[str, Any] = field(default_factory=dict)
-    """The agent's answer, if there was one."""
+    """The agent's answer, if there is one."""
     persist: bool = True
 
     @property
-    def may_succeed_next_time(self) -> bool:
-        """Whether another attempt within this run is worth its while: not for a rollout that had all its time."""
+    def is_retryable(self) -> bool:
+        """Whether another attempt may succeed. A rollout that reached its time limit is not attempted again."""
         return self.failure.retryable and self.failure.boundary is not Boundary.DEADLINE
 
     def to_line(self, planned: PlannedAttempt, *, terminal: bool) -> bytes:
-        """The failure row: no reward, whatever the agent put there."""
+        """Return the failure row, without a reward."""
         kept = {key: value for key, value in self.row.items() if key != "reward"}
         identity = {
             TASK_INDEX_KEY: planned.identity.task,
@@ -91,7 +91,7 @@ class Failed:
 
 
 def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
-    """Whether `result` is a score, and the row that says so."""
+    """Classify the result of an attempt as scored or failed."""
     if isinstance(result, Failure):
         return Failed(result, result.kind)
     row = result.row
@@ -103,15 +103,15 @@ def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
         return _unscored(f"the answer of agent `{planned.agent}` is not a scored row: {found}", planned, row)
     outcome = outcome_of(row)
     if outcome not in SCORED_OUTCOMES:
-        return _unscored(f"agent `{planned.agent}` answered a row whose outcome is `{outcome}`", planned, row)
-    added = _what_it_lacks(planned, result, outcome)
+        return _unscored(f"agent `{planned.agent}` returned a row with the outcome `{outcome}`", planned, row)
+    added = _missing_members(planned, result, outcome)
     return Scored(
         row | added if added else row, _row_line(planned, result, added), float(reward), Outcome(outcome)
     )
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:
-    """The outcome an answer states; for agents that state none, truncated when the response is incomplete."""
+    """Return the outcome in an answer; without one, truncated if the response is incomplete, else completed."""
     stated = row.get(OUTCOME_KEY)
     if stated is not None:
         return str(stated)
@@ -120,9 +120,8 @@ def outcome_of(row: Mapping[str, Any]) -> str:
     return Outcome.TRUNCATED if incomplete else Outcome.COMPLETED
 
 
-def _what_it_lacks(planned: PlannedAttempt, answer: AgentAnswer, outcome: str) -> dict[str, Any]:
-    """The members that a row has and the answer has not: agents of others answer what their verifier does, and no
-    more of the task row than that."""
+def _missing_members(planned: PlannedAttempt, answer: AgentAnswer, outcome: str) -> dict[str, Any]:
+    """Return the members of a row that the answer lacks: other agents may return only their verifier's answer."""
     row, encoded = answer.row, answer.encoded
     is_ours = encoded is not None and encoded.startswith(planned.identity.head())
     members: dict[str, Any] = {} if is_ours else orjson.loads(planned.row)
@@ -140,10 +139,10 @@ def _what_it_lacks(planned: PlannedAttempt, answer: AgentAnswer, outcome: str) -
 
 
 def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any]) -> bytes:
-    """The row as one line, led by its identity.
+    """Return the row as one line, starting with its identity.
 
-    The text of the answer is kept, because numbers too long for a parser would change, and because to encode a row of
-    200 KB of token ids again takes 0.57 ms, beside the 0.91 ms of parsing it.
+    The bytes of the answer are kept because parsing would change very long numbers, and because encoding a row of
+    200 KB of token ids takes 0.57 ms, in addition to 0.91 ms for parsing it.
     """
     head = planned.identity.head()
     rest = _after_identity(answer, head)
@@ -155,7 +154,7 @@ def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any
 
 
 def _after_identity(answer: AgentAnswer, head: bytes) -> bytes | None:
-    """The text of the answer behind its identity, if it has one; None where the identity is elsewhere in it."""
+    """Return the bytes after the identity, or all if there is none; None if the identity is elsewhere."""
     row, encoded = answer.row, answer.encoded
     if encoded is None or b"\n" in encoded or b"\r" in encoded or row.get(OUTCOME_KEY, "") is None:
         return None
@@ -166,10 +165,10 @@ def _after_identity(answer: AgentAnswer, head: bytes) -> bytes | None:
 
 
 def _failure_in_answer(row: Mapping[str, Any], planned: PlannedAttempt) -> Failed:
-    """A failure that an agent or verifier states in a row of its own making."""
+    """The failure that an agent or verifier reported in its row."""
     stated = row.get(NG_FAILURE_CLASS_KEY)
     failure_class = str(stated) if stated is not None else "not_persisted"
-    detail = next((str(row[key]) for key in _ERROR_TEXT_KEYS if row.get(key)), "no detail was given")
+    detail = next((str(row[key]) for key in _ERROR_TEXT_KEYS if row.get(key)), "no details given")
     failure = Failure(
         boundary=Boundary.JUDGE if failure_class.startswith("judge") else Boundary.AGENT,
         code=failure_class,
@@ -185,7 +184,7 @@ def _unscored(message: str, planned: PlannedAttempt, row: Mapping[str, Any]) -> 
         boundary=Boundary.VERIFIER,
         code="no_score",
         message=message,
-        remedy="`/run` answers the task row with `response` and a finite number as `reward`.",
+        remedy="`/run` must return the task row with `response` and a finite number as `reward`.",
         peer=planned.agent,
     )
     return Failed(failure, failure.kind, row)

@@ -1,13 +1,13 @@
-"""A collection from its settings to its summary: check everything, work the plan off, measure, and tell.
+"""A collection from settings to summary: check the input, run the plan, compute metrics and summarize.
 
-`collect` is what the commands call. It needs a running gym and a caller that reaches it, and leaves both as they are.
+`collect` is the entry point of the commands. It needs a running gym and a caller that reaches it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,10 +20,10 @@ from nemo_gym.rollouts.output.journal import Journal, open_journal, refuse_exist
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import MaterializedInputs
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
-from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
-from nemo_gym.rollouts.run._outage_watch import outages_told
+from nemo_gym.rollouts.plan.plan import Plan
+from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
-from nemo_gym.rollouts.run._window import auto_of, window_of
+from nemo_gym.rollouts.run._window import AutoWindow, window_of
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
@@ -49,31 +49,31 @@ async def collect(
     attempter: Attempter | None = None,
     clock: Callable[[], float] = sources.monotonic,
 ) -> CollectSummary:
-    """Collect the rollouts that `settings` ask for from the servers of `gym`.
+    """Collect rollouts from the servers of `gym`.
 
-    `stop` lets the caller end the run early (`stop_on_signals`); `attempter` stands in for the agents.
+    `stop` lets the caller end the run early (`stop_on_signals`); `attempter` replaces the agents.
 
     Raises:
-        ConfigError: rows, agents or output cannot be used as they are. Nothing has run.
-        GymError: a server or an engine is out of reach. Nothing has run.
+        ConfigError: rows, agents or output are invalid. Nothing has run.
+        GymError: a server or an engine is unreachable. Nothing has run.
 
-    What breaks a run on its way (a full disk) ends it, and is the summary's `stop`.
+    An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     prepared = await _prepare(settings, caller, gym)
     run = _Run(settings, caller, gym, prepared, stop or Stop(), clock)
-    return await run.work_off(display or NoDisplay(), attempter)
+    return await run.execute(display or NoDisplay(), attempter)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """All that had to be in order before the first rollout."""
+    """The validated input and the opened output of a run."""
 
     inspection: DatasetInspection
     journal: Journal
     materialized: MaterializedInputs | None
     plan: Plan
     servers: frozenset[str]
-    """The servers that take part."""
+    """The names of the servers that take part."""
 
 
 async def _prepare(settings: CollectSettings, caller: Caller, gym: RunningGym) -> _Prepared:
@@ -121,7 +121,7 @@ def _open_materialized(
 
 
 class _Run:
-    """One start of a run, after everything that could be refused."""
+    """One start of a run, after all checks."""
 
     def __init__(
         self,
@@ -142,9 +142,10 @@ class _Run:
         inspection, journal = prepared.inspection, prepared.journal
         finished = _finished_of_plan(inspection, journal)
         self._window = window_of(settings.limits.in_parallel, inspection.rollouts - finished)
-        self._counters = RunCounters(inspection.rollouts, finished, auto=auto_of(self._window))
+        auto = self._window if isinstance(self._window, AutoWindow) else None
+        self._counters = RunCounters(inspection.rollouts, finished, auto=auto)
 
-    async def work_off(self, display: Display, attempter: Attempter | None) -> CollectSummary:
+    async def execute(self, display: Display, attempter: Attempter | None) -> CollectSummary:
         started = self._clock()
         try:
             await self._run_plan(display, attempter)
@@ -153,7 +154,9 @@ class _Run:
                 self._metrics,
                 self._prepared.journal,
                 self._planned(),
-                self._environment_metrics(),
+                EnvironmentMetrics(
+                    self._caller, self._gym.token, max_rows=self._settings.environment_metrics_max_rows
+                ),
                 self._stop,
             )
         except BaseException as error:
@@ -173,7 +176,7 @@ class _Run:
         return summary
 
     def _untrainable(self) -> StopReason | None:
-        """The reason why the rows, all written, are no training data; None if they are."""
+        """Return why the rows cannot be used for training, or None."""
         masks = self._metrics.masks
         excess = masks.excess(self._settings.max_masked_fraction)
         return StopReason("too_many_masked", excess, masks.remedy) if excess else None
@@ -181,20 +184,17 @@ class _Run:
     async def _run_plan(self, display: Display, attempter: Attempter | None) -> None:
         try:
             async with (
-                outages_told(self._caller, self._prepared.servers, on_refused=self._window.note_refused),
+                log_outages(self._caller, self._prepared.servers, on_refused=self._window.note_refused),
                 show_progress(self._counters, display, self._clock),
             ):
-                await self._collector(attempter).run(self._attempts())
+                materialized = self._prepared.materialized
+                plan = self._prepared.plan
+                await self._collector(attempter).run(
+                    materialized.written_from(plan) if materialized else plan
+                )
         except GymError as error:
-            log.debug("the run broke, which its summary says", exc_info=error)
+            log.debug("the run failed; its summary has the reason", exc_info=error)
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
-
-    def _rules(self) -> StopRules:
-        return StopRules(
-            self._counters.planned,
-            identical_failures=self._settings.stop_after_identical_failures,
-            max_failed_fraction=self._settings.max_failed_fraction,
-        )
 
     def _collector(self, attempter: Attempter | None) -> Collector:
         settings = self._settings
@@ -206,19 +206,15 @@ class _Run:
             self._prepared.journal,
             self._counters,
             limits=settings.limits,
-            rules=self._rules(),
+            rules=StopRules(
+                self._counters.planned,
+                identical_failures=settings.stop_after_identical_failures,
+                max_failed_fraction=settings.max_failed_fraction,
+            ),
             stop=self._stop,
             on_settled=self._metrics.note,
             window=self._window,
         )
-
-    def _attempts(self) -> Iterable[PlannedAttempt]:
-        materialized = self._prepared.materialized
-        return materialized.written_from(self._prepared.plan) if materialized else self._prepared.plan
-
-    def _environment_metrics(self) -> EnvironmentMetrics:
-        most = self._settings.environment_metrics_max_rows
-        return EnvironmentMetrics(self._caller, self._gym.token, max_rows=most)
 
     def _planned(self) -> dict[str, Planned]:
         inspection = self._prepared.inspection
@@ -231,12 +227,12 @@ class _Run:
             if self._prepared.materialized is not None:
                 self._prepared.materialized.close()
             self._prepared.journal.close({**ending, "ended_at": _now(), "counts": counts_of(self._counters)})
-        except (ConfigError, OSError) as error:  # a full disk must not hide what the run came to
-            log.warning("the manifest does not tell how the run ended: %s", error)
+        except (ConfigError, OSError) as error:  # a full disk must not hide the summary
+            log.warning("cannot record the end of the run in its manifest: %s", error)
 
 
 def _finished_of_plan(inspection: DatasetInspection, journal: Journal) -> int:
-    """The number of planned rollouts that have their row; a changed run may have rows of others too."""
+    """Count the planned rollouts that have a row; a changed run may also have rows of other rollouts."""
     return sum(
         journal.finished.count(range(first, first + file.rows), file.file.num_repeats)
         for first, file in zip(inspection.first_tasks, inspection.files, strict=True)

@@ -1,7 +1,7 @@
-"""The bounded window: at most so many rollouts at once, each to its row or its failure, until the plan is empty.
+"""Runs a plan with a bounded number of rollouts in flight, each until it has a row or a final failure.
 
-One bad rollout never ends a run. Each worker draws the next planned rollout when it has finished its last, so that
-what is in memory is what is in flight. How an attempt is made is the business of the `Attempter`.
+One failed rollout never ends a run. Each worker takes its next rollout when the previous one is finished, so memory is
+bounded by the rollouts in flight. An `Attempter` makes the attempts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 
 
 class Attempter(Protocol):
-    """Makes one attempt: the agent's answer, or why there is none."""
+    """Makes one attempt: returns the agent's answer or a failure."""
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult: ...
 
 
 class ResultSink(Protocol):
-    """Keeps what attempts come to. Both methods return once the line outlives this process."""
+    """Stores results. Both methods return when the line would survive the death of this process."""
 
     def add_row(self, line: bytes) -> None: ...
 
@@ -43,20 +43,20 @@ class RunLimits:
     """The bounds of a run."""
 
     in_parallel: int | Literal["auto"] = 64
-    """Rollouts in flight; `auto` finds out how many (`nemo_gym.rollouts.run._window`)."""
+    """Rollouts in flight; `auto` searches for the number (`nemo_gym.rollouts.run._window`)."""
     max_attempts: int = 3
-    """Attempts at a rollout within this start of the run."""
+    """Attempts at a rollout in this start of the run."""
     rollout_timeout_s: float | None = 1800.0
-    """Seconds an attempt may take; None for no bound."""
+    """Time limit of an attempt in seconds; None for no limit."""
     drain_s: float = 5.0
-    """Seconds that rollouts in flight are given when the run is to end."""
+    """Seconds that rollouts in flight may take to finish when the run stops."""
     first_wait_s: float = 2.0
     longest_wait_s: float = 30.0
-    """Bounds of the wait before another attempt: it doubles, with full jitter."""
+    """Bounds in seconds of the delay before another attempt: exponential, with full jitter."""
 
 
 class Collector:
-    """Works a plan off."""
+    """Runs a plan."""
 
     def __init__(
         self,
@@ -73,37 +73,37 @@ class Collector:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """`on_settled` is called with each rollout that is over, and `pace` is awaited before each is begun. `window`
-        bounds how many are in flight; by default `limits` do."""
+        """`on_settled` is called with each settled rollout; `pace` is awaited before each rollout starts. `window`
+        bounds the rollouts in flight; by default `limits` do."""
         self._attempter = attempter
         self._output = output
         self._counters = counters
         self._limits = limits or RunLimits()
         self._rules = rules or StopRules(counters.planned)
         self._stop = stop or Stop()
-        self._on_settled = on_settled or _ignore
-        self._pace = pace or _at_once
+        self._on_settled = on_settled
+        self._pace = pace
         self._sleep = sleep
         self._rng = rng or sources.rng()
         self._window = window or window_of(self._limits.in_parallel, counters.planned)
         self._workers: set[asyncio.Task[None]] = set()
-        self._at_work = 0
-        """Workers that have not decided to end."""
+        self._active = 0
+        """Workers that have not decided to exit."""
         self._broken: list[BaseException] = []
         self._source: Iterator[PlannedAttempt] = iter(())
         self._may_spawn = False
         self._clock: Callable[[], float]
-        """The event loop's, kept because to ask for the loop is a system call."""
+        """The event loop's clock, cached because finding the loop costs a system call."""
 
     async def run(self, plan: Iterable[PlannedAttempt]) -> None:
-        """Returns when every planned rollout is settled, or the run was stopped and nothing is in flight.
+        """Return when every planned rollout is settled, or when the run was stopped and nothing is in flight.
 
-        Raises what made it impossible to go on (the disk is full, a dataset vanished), after draining.
+        Raises the error that made it impossible to continue (a full disk, a deleted dataset), after draining.
         """
         self._source, self._may_spawn = iter(plan), True
         self._clock = asyncio.get_running_loop().time
         self._spawn()
-        work = asyncio.create_task(self._until_all_have_ended())
+        work = asyncio.create_task(self._wait_for_workers())
         try:
             await first_of(work, self._stop.draining)
             if not work.done():
@@ -117,9 +117,9 @@ class Collector:
             raise self._broken[0]
 
     def _spawn(self) -> None:
-        """As many workers as the window has room for; each ends when the plan is empty, or the window narrower."""
-        while self._may_spawn and self._at_work < self._window.size:
-            self._at_work += 1
+        """Spawn workers up to the window; each exits when the plan is empty or the window has shrunk."""
+        while self._may_spawn and self._active < self._window.size:
+            self._active += 1
             worker = asyncio.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._note_exit)
@@ -129,7 +129,7 @@ class Collector:
         if not worker.cancelled() and (error := worker.exception()) is not None:
             self._broken.append(error)
 
-    async def _until_all_have_ended(self) -> None:
+    async def _wait_for_workers(self) -> None:
         while self._workers:
             await asyncio.wait(self._workers)
 
@@ -138,7 +138,7 @@ class Collector:
             while await self._may_begin() and (planned := self._draw()) is not None:
                 self._counters.in_flight += 1
                 try:
-                    await self._roll_out(planned)
+                    await self._run_rollout(planned)
                 except asyncio.CancelledError:
                     self._counters.cancelled += 1
                     raise
@@ -152,12 +152,12 @@ class Collector:
             self._stop.drain(StopReason("broken", f"{type(error).__name__}: {error}"))
             raise
         finally:
-            self._at_work -= 1
+            self._active -= 1
 
     async def _may_begin(self) -> bool:
-        if not self._stop.requested:
+        if self._pace is not None and not self._stop.requested:
             await self._pace()
-        return not self._stop.requested and self._at_work <= self._window.size
+        return not self._stop.requested and self._active <= self._window.size
 
     def _draw(self) -> PlannedAttempt | None:
         planned = next(self._source, None)
@@ -165,8 +165,8 @@ class Collector:
             self._may_spawn = False
         return planned
 
-    async def _roll_out(self, planned: PlannedAttempt) -> None:
-        """Attempt until there is a score or no further attempt is due."""
+    async def _run_rollout(self, planned: PlannedAttempt) -> None:
+        """Attempt a rollout until it has a score or no retry is due."""
         while True:
             began = self._clock()
             result = await self._attempt(planned)
@@ -178,7 +178,7 @@ class Collector:
             if not result.persist:
                 self._counters.discarded += 1
                 return
-            due = result.may_succeed_next_time and planned.attempt_index + 1 < self._limits.max_attempts
+            due = result.is_retryable and planned.attempt_index + 1 < self._limits.max_attempts
             self._output.add_failure(result.to_line(planned, terminal=not due))
             if not due:
                 self._give_up(planned, result)
@@ -202,7 +202,7 @@ class Collector:
             if limit.expired():
                 result = self._out_of_time(planned)
             else:
-                log.exception("the attempt at %s broke", planned.identity)
+                log.exception("the attempt at %s raised an unexpected error", planned.identity)
                 result = Failure(Boundary.AGENT, type(error).__name__, f"{type(error).__name__}: {error}")
         return classify(planned, result)
 
@@ -211,7 +211,7 @@ class Collector:
             Boundary.DEADLINE,
             "rollout_timeout",
             f"agent `{planned.agent}` did not answer within {self._limits.rollout_timeout_s:g} s",
-            remedy="Raise +rollout_timeout_s if rollouts need longer.",
+            remedy="Increase +rollout_timeout_s if rollouts need more time.",
             peer=planned.agent,
         )
 
@@ -219,11 +219,13 @@ class Collector:
         self._output.add_row(scored.line)
         self._counters.note_scored(scored)
         self._rules.note_success()
-        self._on_settled(planned, scored)
+        if self._on_settled is not None:
+            self._on_settled(planned, scored)
 
     def _give_up(self, planned: PlannedAttempt, failed: Failed) -> None:
         self._counters.note_failed(failed)
-        self._on_settled(planned, failed)
+        if self._on_settled is not None:
+            self._on_settled(planned, failed)
         reason = self._rules.note_failure(failed.failure)
         if reason is not None:
             self._stop.drain(reason)
@@ -231,11 +233,3 @@ class Collector:
     def _wait_after(self, attempt_index: int) -> float:
         bound = min(self._limits.longest_wait_s, self._limits.first_wait_s * 2.0**attempt_index)
         return self._rng.uniform(0.0, bound)
-
-
-def _ignore(planned: PlannedAttempt, result: Scored | Failed) -> None:
-    """The default of `on_settled`."""
-
-
-async def _at_once() -> None:
-    """Nothing holds the run back."""

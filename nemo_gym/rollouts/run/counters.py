@@ -12,28 +12,28 @@ from nemo_gym.rollouts.run.answer import Failed, Scored
 
 @dataclass(slots=True)
 class RunCounters:
-    """Counts of rollouts. All but the first two are of this start of the run."""
+    """Counts of rollouts. All except the first two are of this start of the run."""
 
     planned: int
-    """Rollouts of the whole plan."""
+    """Rollouts of the plan."""
     finished_before: int = 0
-    """Rollouts that had their row already."""
+    """Rollouts that had a row before this start."""
     in_flight: int = 0
     completed: int = 0
     truncated: int = 0
     failed: int = 0
-    """Rollouts that failed for good."""
+    """Rollouts that failed finally."""
     cancelled: int = 0
-    """Rollouts that were given up because the run ended."""
+    """Rollouts that were cancelled because the run ended."""
     discarded: int = 0
-    """Rollouts whose agent asked that nothing be written."""
+    """Rollouts whose agent requested that no row be written."""
     retries: int = 0
     """Attempts after the first."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Rollouts that failed for good, by the class of their last failure."""
+    """Rollouts that failed finally, by the class of the last failure."""
     reward_sum: float = 0.0
     auto: AutoWindow | None = None
-    """The window that adapts itself, where `num_samples_in_parallel=auto` asks for one."""
+    """The window of `num_samples_in_parallel=auto`."""
 
     @property
     def scored(self) -> int:
@@ -42,7 +42,7 @@ class RunCounters:
 
     @property
     def settled(self) -> int:
-        """Rollouts of the plan that are over."""
+        """Rollouts of the plan that are finished, failed or discarded."""
         return self.finished_before + self.scored + self.failed + self.discarded
 
     @property

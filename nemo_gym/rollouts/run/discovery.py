@@ -1,4 +1,4 @@
-"""Finds the running gym: by the file that it keeps in its working folder, or by its head server."""
+"""Finds a running gym by the file in its working folder or by its head server."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _HEAD_ANSWERS_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RunningGym:
-    """A running gym, as one who is not part of it sees it."""
+    """A running gym, seen from another process."""
 
     config: Mapping[str, Any]
-    """The global configuration with the address of every server; secrets are left out."""
+    """The global configuration with the address of every server, without secrets."""
     token: str | None = None
-    """The token of control routes; None where it is not known."""
+    """The token of control routes; None if unknown."""
     transport: Transport | None = None
-    """The way to reach its servers; None for HTTP."""
+    """The transport to its servers; None for HTTP."""
 
     def caller(self, transport: Transport | None = None) -> Caller:
-        """Calls to the gym's servers by name."""
+        """Return a caller of the gym's servers by name."""
         return Caller(Directory.of_config(self.config), transport or self.transport or HttpTransport())
 
 
 async def find_gym(
     folder: Path, *, host: str | None = None, port: int | None = None, token: str | None = None
 ) -> RunningGym:
-    """The gym whose head server listens at `host` and `port`, or else the one that was started in `folder`.
+    """Return the gym whose head server listens at `host` and `port`, or else the one started in `folder`.
 
-    `token` is that gym's, for a gym elsewhere. Raises `ConfigError` when there is none.
+    `token`: the token of a gym started elsewhere. Raises `ConfigError` if there is no gym.
     """
     local = _read_file(folder / DISCOVERY_FILE)
     if host is None and port is None and local is not None:
@@ -65,7 +65,7 @@ def _read_file(path: Path) -> RunningGym | None:
 
 
 async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str, Any]:
-    """The configuration that the head server at `url` answers. Raises `ConfigError` when none does."""
+    """Return the configuration from the head server at `url`. Raises `ConfigError` if none answers."""
     caller = Caller(
         Directory({HEAD_SERVER: [url]}), transport or HttpTransport(), budget=RetryBudget(attempts=1)
     )
@@ -101,9 +101,9 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     try:
         config = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise ConfigError(f"{source} holds no YAML: {error}", code="discovery_damaged") from error
+        raise ConfigError(f"{source} is not YAML: {error}", code="discovery_damaged") from error
     if not isinstance(config, dict):
-        raise ConfigError(f"{source} holds no configuration", code="discovery_damaged")
+        raise ConfigError(f"{source} is not a configuration", code="discovery_damaged")
     return config
 
 
@@ -111,7 +111,7 @@ def _no_gym(url: str, detail: str) -> ConfigError:
     return ConfigError(
         f"no gym was started in this folder, and no head server answers at {url} ({detail})",
         code="no_gym",
-        remedy="Start the servers with ng_run in this folder, or name their head server by "
+        remedy="Start the servers with ng_run in this folder, or set their head server with "
         "+head_server.host=… +head_server.port=….",
         peer=url,
     )

@@ -1,6 +1,6 @@
-"""Rollouts of rows that a trainer holds, without files: what NeMo RL and verl embed.
+"""The ecosystem's API for rollouts of rows in memory, which NeMo RL and verl embed.
 
-Names and shapes are the ecosystem's. The servers are those of a gym that runs already, found through its head server.
+The servers are those of a running gym, found through its head server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 class RolloutCollectionConfig(BaseModel):
-    """A collection from a dataset file, in the ecosystem's words."""
+    """The ecosystem's settings of a collection from a dataset file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,10 +62,10 @@ class RolloutCollectionConfig(BaseModel):
 
 
 class RolloutCollectionHelper:
-    """Runs rows through the agents that they name."""
+    """Runs rows with the agents that they name."""
 
     def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
-        """The client that reaches the agents; by default found through the head server."""
+        """Return a client of the agents, by default of the gym at the configured head server."""
         return ServerClient.load_from_global_config(head_server_config)
 
     def run_examples(
@@ -74,11 +74,11 @@ class RolloutCollectionHelper:
         head_server_config: BaseServerConfig | None = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
     ) -> Iterator[Awaitable[tuple[Row, Row]]]:
-        """Awaitables in the order in which rollouts finish, each giving the row and the scored row.
+        """Return awaitables in the order in which rollouts finish; each returns the row and the scored row.
 
-        Token ids are in the fields that trainers read, whatever form they travelled in (docs/tokens.md). Called
-        inside a running event loop. `semaphore` bounds what is in flight. An agent's error answer raises,
-        for that rollout alone, an exception with `.status` and `.response_content`.
+        Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
+        inside a running event loop. `semaphore` bounds the rollouts in flight. An error answer of an agent raises, for
+        that rollout only, an exception with `.status` and `.response_content`.
         """
         client = self.setup_server_client(head_server_config)
         gate = semaphore if semaphore is not None else nullcontext()
@@ -92,7 +92,7 @@ class RolloutCollectionHelper:
         return iter(asyncio.as_completed([run(dict(row)) for row in examples]))
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
-        """Collect from a dataset file with the gym that was started in this folder."""
+        """Collect from a dataset file with the gym started in this folder."""
         gym = await find_gym(Path.cwd())
         caller = gym.caller()
         try:

@@ -1,4 +1,4 @@
-"""Progress on stderr while a run goes on: a live display in a terminal, a line now and then elsewhere."""
+"""Progress of a run on stderr: a live display in a terminal, periodic lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SHOWN_FAILURES = 4
 
 
 class Display(Protocol):
-    """Shows how a run stands."""
+    """Shows the state of a run."""
 
     every_s: float
-    """Seconds from one showing to the next."""
+    """Seconds between updates."""
 
     def show(self, counters: RunCounters, pace: Pace) -> None: ...
 
@@ -33,7 +33,7 @@ class Display(Protocol):
 
 
 class Pace:
-    """The rate at which rollouts settle, over the latest minute, so that a slow start is soon forgotten."""
+    """The rate of settled rollouts over the last minute, so that a slow start has no lasting effect."""
 
     def __init__(self, clock: Callable[[], float] = sources.monotonic) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Pace:
         return self._clock() - self._started
 
     def mark(self, settled: int) -> None:
-        """Note that `settled` rollouts have settled since the start."""
+        """Record the number of rollouts settled since the start."""
         now = self._clock()
         self._marks.append((now, settled))
         while len(self._marks) > 2 and now - self._marks[1][0] >= _RATE_OVER_S:
@@ -57,7 +57,7 @@ class Pace:
         return (settled - settled_then) / (last - first) if last > first else 0.0
 
     def seconds_left(self, remaining: int) -> float | None:
-        """None while nothing has settled to judge from."""
+        """Estimate the remaining seconds; None while no rollout has settled."""
         return remaining / self.per_second if self.per_second else None
 
 
@@ -65,7 +65,7 @@ class Pace:
 async def show_progress(
     counters: RunCounters, display: Display, clock: Callable[[], float] = sources.monotonic
 ) -> AsyncIterator[Pace]:
-    """Keep `display` up to date while the block runs."""
+    """Update `display` while the block runs."""
     pace = Pace(clock)
     task = asyncio.create_task(_keep_showing(counters, display, pace))
     try:
@@ -85,7 +85,7 @@ async def _keep_showing(counters: RunCounters, display: Display, pace: Pace) -> 
 
 
 def display_for(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
-    """The display that suits `stream` (default: stderr)."""
+    """Return a display for `stream` (default: stderr)."""
     stream = stream or sys.stderr
     if quiet:
         return NoDisplay()
@@ -93,19 +93,19 @@ def display_for(stream: TextIO | None = None, *, quiet: bool = False) -> Display
 
 
 class NoDisplay:
-    """For callers that show nothing."""
+    """A display that shows nothing."""
 
     every_s = 3600.0
 
     def show(self, counters: RunCounters, pace: Pace) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class LineDisplay:
-    """A line of text every few seconds, for logs."""
+    """A line of text every ten seconds, for logs."""
 
     every_s = _LINE_EVERY_S
 
@@ -117,11 +117,11 @@ class LineDisplay:
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing."""
 
 
 class LiveDisplay:
-    """A bar and figures that change in place."""
+    """A bar and figures, updated in place."""
 
     every_s = _LIVE_EVERY_S
 
@@ -153,7 +153,7 @@ def _live_view(counters: RunCounters, pace: Pace) -> Table:
 
 
 def describe(counters: RunCounters, pace: Pace) -> list[str]:
-    """The figures of the moment, as short phrases."""
+    """Return the current figures as short phrases."""
     phrases = [f"{counters.settled:,}/{counters.planned:,} rollouts", f"{pace.per_second:.1f}/s"]
     left = pace.seconds_left(counters.planned - counters.settled)
     if left is not None:
@@ -163,14 +163,14 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     allowed = f" of {counters.auto.size} ({counters.auto.search})" if counters.auto else ""
     phrases.append(f"{counters.in_flight} in flight{allowed}")
     if counters.retries:
-        phrases.append(f"{counters.retries} tried again")
+        phrases.append(f"{counters.retries} retries")
     if counters.failed:
         phrases.append(f"{counters.failed} failed ({most_common(counters.failures)})")
     return phrases
 
 
 def most_common(failures: Mapping[str, int]) -> str:
-    """The most frequent kinds of failure with their counts."""
+    """Return the most frequent kinds of failure with their counts."""
     ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"{kind} {count}" for kind, count in ranked[:_SHOWN_FAILURES])
     return shown if len(ranked) <= _SHOWN_FAILURES else f"{shown}, …"

@@ -1,4 +1,4 @@
-"""The servers that a run requires: the agents that its rows name, and every server that these refer to."""
+"""The servers that a run needs: the agents of its rows and every server they refer to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODEL_TYPE = "responses_api_models"
 
 
 def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
-    """Raise `ConfigErrors` for every name among `agents` that is not an agent of the configuration."""
+    """Raise `ConfigErrors` for all names in `agents` that are not agents of the configuration."""
     known = {name for name, instance in config.items() if is_server(instance, AGENT_TYPE)}
     problems = []
     for agent in sorted(set(agents) - known):
@@ -27,21 +27,21 @@ def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
 
 
 def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The configuration of `agents` and of every server they refer to, directly or not, by name."""
+    """Return the configuration of `agents` and of all servers they refer to, directly or indirectly, by name."""
     found: dict[str, Mapping[str, Any]] = {}
-    open_names = list(agents)
-    while open_names:
-        name = open_names.pop()
+    pending = list(agents)
+    while pending:
+        name = pending.pop()
         instance = config.get(name)
         if name in found or not isinstance(instance, Mapping):
             continue
         found[name] = instance
-        open_names += references_in(server_block(instance))
+        pending += references_in(server_block(instance))
     return found
 
 
 def references_in(value: Any) -> Iterator[str]:
-    """The names of servers that a block refers to, at any depth: `{type: <kind>, name: <instance>}`."""
+    """Yield the names of servers that a block refers to, at any depth: `{type: <kind>, name: <instance>}`."""
     if isinstance(value, Mapping):
         if value.get("type") in SERVER_KINDS and isinstance(value.get("name"), str):
             yield value["name"]
@@ -53,5 +53,5 @@ def references_in(value: Any) -> Iterator[str]:
 
 
 def is_server(instance: object, kind: str) -> bool:
-    """Whether a value of the configuration is a server instance of that kind."""
+    """Return whether a value of the configuration is a server instance of that kind."""
     return isinstance(instance, Mapping) and isinstance(instance.get(kind), Mapping)

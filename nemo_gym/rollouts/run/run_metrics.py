@@ -1,7 +1,7 @@
-"""The metrics of a run, agent by agent, gathered while it runs: numbers are kept, rows are not.
+"""The metrics of a run by agent, accumulated while it runs; only numbers are kept in memory.
 
-An agent is also asked for the metrics of its own environment. That sends it all its rows at once, so it is done for
-runs of moderate size only; for others, and for agents that have no such route, the standard metrics stand alone.
+Agents can add the metrics of their environments. That request contains all rows, so only runs of moderate size make
+it. Larger runs, and agents without the route, have the standard metrics only.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/")
-"""Metrics that need to know the plan, which an environment does not."""
+"""Metrics that depend on the plan, which environments do not have."""
 _ENVIRONMENT_METRICS_S = 300.0
-_ENTRIES_A_PIECE = 100
+_ENTRIES_PER_PIECE = 100
 
 
 class RunMetrics:
@@ -39,12 +39,12 @@ class RunMetrics:
     def __init__(self) -> None:
         self._agents: dict[str, AgentMetrics] = {}
         self.masks = MaskCounters()
-        """The model calls in the rows, and those without tokens to train on."""
+        """Counts of model calls, and of those without tokens to train on."""
         self.notes: list[str] = []
-        """Notes on the results."""
+        """Notes for the summary."""
 
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
-        """Take in a rollout that is settled."""
+        """Add a settled rollout."""
         if isinstance(result, Scored):
             self.masks.add(result.row)
             record = RolloutRecord(
@@ -63,20 +63,20 @@ class RunMetrics:
             )
         self._of(planned.agent).add_record(record)
 
-    def note_rows(self, path: Path, count: int, wanted: Callable[[], bool] = lambda: True) -> None:
-        """Take in the first `count` rows of `path`, for as long as they are `wanted`."""
+    def note_rows(self, path: Path, count: int, may_continue: Callable[[], bool] = lambda: True) -> None:
+        """Add the first `count` rows of `path` while `may_continue()`."""
         for line in islice(read_lines(path), count):
-            if not wanted():
+            if not may_continue():
                 return
             self.note_row(orjson.loads(line.content))
 
     def note_row(self, row: Mapping[str, Any]) -> None:
-        """Take in a stored row, scored or failed."""
+        """Add a stored row, scored or failed."""
         self.masks.add(row)
         self._of(agent_of(row)).add(row)
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
-        """The metrics by agent, also of agents that no rollout has come back from."""
+        """Return the metrics by agent, including agents without a settled rollout."""
         return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}
 
     def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
@@ -86,7 +86,7 @@ class RunMetrics:
             if planned is None:
                 raise
             self.notes.append(
-                f"coverage of `{agent}` is of what was seen, not of the plan: {error.failure.message}"
+                f"the coverage of `{agent}` is relative to the rollouts seen, not to the plan: {error.failure.message}"
             )
             return self._of(agent).result()
 
@@ -103,21 +103,21 @@ def agent_of(row: Mapping[str, Any]) -> str:
 
 
 class EnvironmentMetrics:
-    """Asks agents for their environments' own metrics of the rows."""
+    """Requests the metrics of environments from their agents."""
 
     def __init__(
         self, caller: Caller, token: str | None, *, max_rows: int, max_bytes: int = 256 << 20
     ) -> None:
-        """`max_rows` and `max_bytes` bound what an agent is sent; with 0 rows no agent is asked."""
+        """`max_rows` and `max_bytes` bound the request; with 0 rows there is none."""
         self._caller = caller
         self._headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
         self._max_rows = max_rows
         self._max_bytes = max_bytes
         self.notes: list[str] = []
-        """The reasons why an agent's own metrics are missing."""
+        """The reasons why environment metrics are missing."""
 
     async def extend(self, results: dict[str, AggregateResult], rows: Path) -> dict[str, AggregateResult]:
-        """`results` with each environment's own metrics added."""
+        """Return `results` with the metrics of each environment added."""
         extended = dict(results)
         for agent, result in results.items():
             scored = result["agent_metrics"].get("count/scored", 0)
@@ -129,7 +129,7 @@ class EnvironmentMetrics:
                 body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes)
             if body is None:
                 self.notes.append(
-                    f"`{agent}` was not asked for its own metrics: the run is too large for that"
+                    f"the environment metrics of `{agent}` are missing: the run is too large to send its rows"
                 )
                 continue
             own = await self._ask(agent, body)
@@ -150,18 +150,20 @@ class EnvironmentMetrics:
             )
             answer = reply.json() if reply.ok else None
         except (GymError, orjson.JSONDecodeError) as error:
-            self.notes.append(f"`{agent}` gave no metrics of its own: {error}")
+            self.notes.append(f"the environment metrics of `{agent}` are missing: {error}")
             return None
         if isinstance(answer, Mapping):
             return answer
         if reply.status not in (404, 405, 501):
-            self.notes.append(f"`{agent}` gave no metrics of its own: HTTP {reply.status}")
+            self.notes.append(f"the environment metrics of `{agent}` are missing: HTTP {reply.status}")
         return None
 
 
 def _request_of(rows: Path, agent: str | None, most: int) -> bytes | None:
-    """The body of `POST /aggregate_metrics` with the rows of `agent`, or with all where there is only one; None if it
-    would have more than `most` bytes."""
+    """Return the body of `POST /aggregate_metrics` with the rows of `agent`, or all rows for None.
+
+    Returns None if the body would have more than `most` bytes.
+    """
     body = bytearray(b'{"verify_responses":[')
     for line in read_lines(rows):
         if agent is None or agent_of(orjson.loads(line.content)) == agent:
@@ -172,7 +174,7 @@ def _request_of(rows: Path, agent: str | None, most: int) -> bytes | None:
 
 
 def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResult:
-    """An environment's own metrics over the standard ones; what is counted against the plan stays ours."""
+    """Merge environment metrics into the standard ones; metrics that depend on the plan stay standard."""
     ours = standard["agent_metrics"]
     of_plan = {key: value for key, value in ours.items() if key.startswith(_PLAN_METRICS)}
     partial = {key: value for key, value in standard["key_metrics"].items() if key.startswith(_PLAN_METRICS)}
@@ -193,15 +195,15 @@ async def write_metrics(
     environment: EnvironmentMetrics,
     stop: Stop,
 ) -> tuple[dict[str, AggregateResult], list[str]]:
-    """The metrics of all rows of a run, written beside them, and the notes on them.
+    """Compute and write the metrics of all rows of a run; return them with notes.
 
-    `metrics` has the rollouts of this start of the run; the rows of earlier ones are read from the file.
+    `metrics` has the rollouts of this start; the rows of earlier starts are read from the file.
     """
     files = journal.files
     await asyncio.to_thread(
         metrics.note_rows, files.rows, journal.rows_before, lambda: not stop.cancelling.is_set()
     )
-    if stop.cancelling.is_set():  # perhaps in the middle of the file
+    if stop.cancelling.is_set():  # perhaps within the file
         return {}, ["no metrics were computed: the run was interrupted twice"]
     results = await asyncio.to_thread(metrics.results, planned)
     if stop.reason is None:
@@ -210,14 +212,14 @@ async def write_metrics(
     try:
         await asyncio.to_thread(write_atomically, files.aggregate_metrics, document_of(results))
     except ConfigError as error:
-        notes.append(f"there are no metrics: {error.failure.message}")
+        notes.append(f"the metrics were not written: {error.failure.message}")
     return results, notes
 
 
 async def _extended(
     results: dict[str, AggregateResult], environment: EnvironmentMetrics, rows: Path, stop: Stop
 ) -> dict[str, AggregateResult]:
-    """`results` with the environments' own metrics, unless the run is interrupted before they answer."""
+    """Return `results` with environment metrics, unless the run is interrupted first."""
     asking = asyncio.create_task(environment.extend(results, rows))
     try:
         await first_of(asking, stop.draining)
@@ -225,12 +227,12 @@ async def _extended(
             return asking.result()
     finally:
         asking.cancel()
-    environment.notes.append("the environments' own metrics are missing: the run was interrupted")
+    environment.notes.append("the environment metrics are missing: the run was interrupted")
     return results
 
 
 def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
-    """The text of `<stem>_aggregate_metrics.json`, in pieces: the entries of tasks, a line each, are not held."""
+    """Yield the text of `<stem>_aggregate_metrics.json` in pieces, one line per task entry."""
     yield b"["
     separator = b"\n"
     for agent, result in results.items():
@@ -249,6 +251,6 @@ def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
 
 def _lines_of(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     encoded, separator = map(orjson.dumps, entries), b"\n"
-    while piece := b",\n".join(islice(encoded, _ENTRIES_A_PIECE)):
+    while piece := b",\n".join(islice(encoded, _ENTRIES_PER_PIECE)):
         yield separator + piece
         separator = b",\n"

@@ -20,26 +20,26 @@ class CollectSettings:
 
     datasets: tuple[DatasetFile, ...]
     output: Path
-    """`<stem>.jsonl`; the other files of the run stand beside it."""
+    """`<stem>.jsonl`; the other files of the run are beside it."""
     limit: int | None = None
     """Rows taken from each dataset."""
     responses_create_params: Mapping[str, Any] = field(default_factory=dict)
-    """Laid over those of every row."""
+    """Merged into those of every row."""
     num_repeats_add_seed: bool = False
     existing: Existing = Existing.REFUSE
     allow_identity_change: bool = False
-    """Resume although rows, settings, configuration or code are no longer the same; the change is recorded."""
+    """Resume although rows, settings, configuration or code have changed; the change is recorded."""
     skip_invalid_rows: bool = False
     limits: RunLimits = field(default_factory=RunLimits)
     stop_after_identical_failures: int = 20
-    """Rollouts that may fail alike, one after the other, before the run is stopped; 0 for any number."""
+    """Consecutive rollouts with the same failure that stop the run; 0 for no limit."""
     max_failed_fraction: float | None = None
-    """The share of rollouts that may fail before the run is stopped; None for any."""
+    """The share of failed rollouts above which the run stops; None for no limit."""
     max_masked_fraction: float = MOST_MASKED
-    """The share of model calls that may lack tokens to train on, of those that were asked for tokens."""
+    """The largest share of model calls without tokens to train on, among those that requested tokens."""
     write_materialized_inputs: bool = True
     environment_metrics_max_rows: int = 10_000
-    """Up to how many rows an agent is asked for its environment's own metrics; 0 for never."""
+    """The largest number of rows for which environment metrics are requested; 0 for never."""
 
     @property
     def plan(self) -> PlanSettings:
@@ -51,7 +51,7 @@ class CollectSettings:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The settings of a start that the manifest records beside the run's identity."""
+        """Return the settings that the manifest records for a start."""
         return {
             "datasets": [str(file.path) for file in self.datasets],
             "num_samples_in_parallel": self.limits.in_parallel,

@@ -1,7 +1,7 @@
-"""Ends a run before its plan does, for a reason.
+"""Stops a run before its plan is finished.
 
-First it drains: nothing new starts, and what is in flight has a few seconds to finish. Then, or at a second signal,
-what is left is cancelled.
+First the run drains: nothing new starts, and rollouts in flight have a few seconds to finish. Then, or at a second
+signal, the remaining ones are cancelled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StopReason:
 
 
 class Stop:
-    """The wish that a run ends, made by a signal, a rule or a caller, and seen by the collector."""
+    """A request to stop a run, made by a signal, a rule or a caller."""
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
@@ -38,28 +38,28 @@ class Stop:
         return self.reason is not None
 
     def drain(self, reason: StopReason) -> None:
-        """Let the run end; the first reason given stands."""
+        """Request a stop; the first reason is kept."""
         if self.reason is None:
             self.reason = reason
             self.draining.set()
 
     def interrupt(self) -> None:
-        """The effect of a signal: the first drains, the next cancels."""
+        """Handle a signal: the first drains, the next cancels."""
         if self.requested:
             self.cancelling.set()
         else:
             self.drain(
                 StopReason(
                     "interrupted",
-                    "interrupted; everything finished is on disk",
-                    "Go on with +resume_from_cache=true.",
+                    "interrupted; all finished rollouts are on disk",
+                    "Resume with +resume_from_cache=true.",
                 )
             )
 
 
 @contextmanager
 def stop_on_signals(stop: Stop) -> Iterator[None]:
-    """Let SIGINT and SIGTERM interrupt the run, inside a running event loop."""
+    """Interrupt the run on SIGINT and SIGTERM while the block runs, inside a running event loop."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
@@ -72,12 +72,12 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
 
 
 class StopRules:
-    """Tells from the failures of a run that going on is of no use."""
+    """Decides from the failures of a run when to stop it."""
 
     def __init__(
         self, planned: int, *, identical_failures: int = 20, max_failed_fraction: float | None = None
     ) -> None:
-        """`planned`: rollouts of the run. `identical_failures`: 0 switches that rule off."""
+        """`planned`: rollouts of the run. `identical_failures`: 0 disables the rule."""
         self._identical_failures = identical_failures
         self._failed_allowed = None if max_failed_fraction is None else max_failed_fraction * planned
         self._planned = planned
@@ -89,15 +89,15 @@ class StopRules:
         self._in_a_row = 0
 
     def note_failure(self, failure: Failure) -> StopReason | None:
-        """Count a rollout that has failed for good; the reason to stop, if that makes one."""
+        """Count a final failure; return a reason to stop, if there is one."""
         self._failed += 1
         self._in_a_row = self._in_a_row + 1 if failure.kind == self._kind else 1
         self._kind = failure.kind
         if self._in_a_row == self._identical_failures:
             return StopReason(
                 "systemic_failure",
-                f"{failure.message} ({self._in_a_row} rollouts in a row failed alike: {failure.kind})",
-                failure.remedy or "Correct the cause, then go on with +resume_from_cache=true.",
+                f"{failure.message} ({self._in_a_row} consecutive rollouts failed with {failure.kind})",
+                failure.remedy or "Correct the cause, then resume with +resume_from_cache=true.",
             )
         if self._failed_allowed is not None and self._failed > self._failed_allowed:
             return StopReason(
@@ -110,7 +110,7 @@ class StopRules:
 
 
 async def first_of(work: asyncio.Future[Any], event: asyncio.Event, timeout: float | None = None) -> None:
-    """Wait until `work` is done, `event` is set or the time is over."""
+    """Wait until `work` is done, `event` is set or `timeout` seconds have passed."""
     watch: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait({work, watch}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The summary of a run, for people (a table) and for machines (JSON)."""
+"""The summary of a run, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPLETE, FATAL, PARTIAL = 0, 1, 3
 
 @dataclass(frozen=True, slots=True)
 class AgentSummary:
-    """One agent's part of a run, earlier starts of it included."""
+    """The results of one agent, including earlier starts of the run."""
 
     agent: str
     tasks: int
@@ -40,7 +40,7 @@ class AgentSummary:
     completed: int
     truncated: int
     failed: int
-    """In this start of the run, for good."""
+    """Final failures in this start of the run."""
     missing: int
     """Planned, and neither scored nor failed."""
     mean_reward: float | None
@@ -57,7 +57,7 @@ class AgentSummary:
 
 @dataclass(frozen=True, slots=True)
 class CollectSummary:
-    """The state of a run at the end of one start of it."""
+    """The result of one start of a run."""
 
     files: RunFiles
     agents: list[AgentSummary]
@@ -65,14 +65,14 @@ class CollectSummary:
     seconds: float
     resumed: bool = False
     stop: StopReason | None = None
-    """The reason why it ended early, if it did."""
+    """The reason for an early end, if any."""
     invalid_rows: int = 0
-    """Rows of the dataset that were left out."""
+    """Malformed rows of the dataset that were skipped."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
-        """0: every planned rollout has its row. 1: the run was stopped by a failure. 3: some have none."""
+        """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing."""
         if self.stop is not None and self.stop.code != "interrupted":
             return FATAL
         return PARTIAL if self.missing else COMPLETE
@@ -84,14 +84,14 @@ class CollectSummary:
 
     @property
     def end(self) -> str:
-        """The end of the run in a word."""
+        """The kind of end, in one word."""
         if self.stop is not None:
             return self.stop.code
         return "complete" if self.exit_code == COMPLETE else "partial"
 
     @property
     def next_command(self) -> str:
-        """The command that a person would type next."""
+        """The suggested next command."""
         if not self.missing:
             return f"python -m json.tool {self.files.aggregate_metrics}"
         return (
@@ -119,19 +119,19 @@ class CollectSummary:
         }
 
     def paths(self) -> list[Path]:
-        """The files of the run that hold something."""
+        """Return the files of the run that are not empty."""
         return self.files.present()
 
 
 def counts_of(counters: RunCounters) -> dict[str, int]:
-    """The counters as plain data."""
+    """Return the counters as plain data."""
     return {name: getattr(counters, name) for name in _COUNTS}
 
 
 def summarize_agents(
     results: Mapping[str, AggregateResult], planned: Mapping[str, Planned]
 ) -> list[AgentSummary]:
-    """The headline figures out of each agent's metrics."""
+    """Return the main figures of each agent's metrics."""
     return [
         _summarize(agent, result["agent_metrics"], planned.get(agent)) for agent, result in results.items()
     ]
@@ -156,7 +156,7 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
 
 
 def print_summary(summary: CollectSummary, stream: TextIO) -> None:
-    """The closing table, where everything is, and what to do next."""
+    """Print the closing table, the files and the next command."""
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
@@ -167,7 +167,7 @@ def print_summary(summary: CollectSummary, stream: TextIO) -> None:
 
 
 def _table(agents: Sequence[AgentSummary]) -> Table:
-    """A column for each agent, so that the table fits any terminal."""
+    """Return a table with one column per agent, which fits any terminal."""
     from rich import box
     from rich.table import Table
 
@@ -181,7 +181,7 @@ def _table(agents: Sequence[AgentSummary]) -> Table:
 
 
 def _figures(agents: Sequence[AgentSummary]) -> list[tuple[str, Callable[[AgentSummary], str]]]:
-    """The rows of the table: a name, and what it is for an agent."""
+    """Return the rows of the table: a name, and a function that formats the cell of an agent."""
     ks = sorted({k for agent in agents for k in _shown_k(agent)})
     return [
         ("tasks", lambda agent: f"{agent.tasks:,}"),
@@ -198,7 +198,7 @@ def _figures(agents: Sequence[AgentSummary]) -> list[tuple[str, Callable[[AgentS
 
 
 def _shown_k(agent: AgentSummary) -> list[int]:
-    """A few of the k that there are: the first, the last, and one between."""
+    """Return at most three values of k: the first, the last and one between."""
     ks = sorted(agent.pass_at)
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
 
@@ -215,16 +215,16 @@ def _closing_lines(summary: CollectSummary) -> list[str]:
     counters = summary.counters
     now = counters.scored + counters.failed
     rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
-    earlier = f" ({counters.finished_before:,} were there already)" if counters.finished_before else ""
+    earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
     lines = ["", f"{counters.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"]
     if counters.auto:
         lines.append(f"auto: {counters.auto.describe()}")
     if counters.failed:
         lines.append(f"{counters.failed:,} rollouts failed: {most_common(counters.failures)}")
     if counters.cancelled:
-        lines.append(f"{counters.cancelled:,} rollouts were given up on the way")
+        lines.append(f"{counters.cancelled:,} rollouts were cancelled")
     if summary.invalid_rows:
-        lines.append(f"{summary.invalid_rows:,} malformed rows were left out")
+        lines.append(f"{summary.invalid_rows:,} malformed rows were skipped")
     lines += [f"note: {note}" for note in summary.notes]
     lines += [f"  {path}" for path in summary.paths()]
     if summary.stop is not None:

@@ -148,7 +148,7 @@ async def test_every_rollout_gets_the_reward_that_its_environment_gives_now(
     assert summary.notes == [
         "1 of 3 rewards changed; their mean went from 1.0000 to 0.6667",
         "1 rollouts whose judge had failed have a reward now",
-        "1 rollouts had failed with nothing to verify; they stay failures",
+        "1 rollouts failed without a response to verify; they remain failures",
     ]
 
 
@@ -216,12 +216,12 @@ async def test_a_killed_reverification_goes_on_where_it_was(rows: Path, tmp_path
 
 
 async def test_a_run_is_not_written_over_itself(rows: Path) -> None:
-    with pytest.raises(ConfigError, match="in its own place"):
+    with pytest.raises(ConfigError, match="can't be its input"):
         await again(rows, rows, gym_of())
 
 
 def test_no_policy_is_needed() -> None:
     config = gym_of().config
     assert servers_for([AGENT], config) == {AGENT, "match"}
-    with pytest.raises(ConfigError, match="names no `resources_server`"):
+    with pytest.raises(ConfigError, match="has no `resources_server`"):
         servers_for(["match"], config)

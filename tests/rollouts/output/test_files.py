@@ -1,4 +1,4 @@
-"""Where a run keeps what."""
+"""The paths of a run's files."""
 
 from __future__ import annotations
 

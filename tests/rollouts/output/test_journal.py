@@ -111,7 +111,7 @@ def test_resuming_knows_what_is_finished_and_goes_on_behind_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("existing", list(Existing))
-def test_a_run_that_came_to_nothing_is_in_nobodys_way(tmp_path: Path, existing: Existing) -> None:
+def test_a_run_without_results_does_not_block_the_next(tmp_path: Path, existing: Existing) -> None:
     opened(tmp_path).close({"end": "interrupted"})
     journal = opened(tmp_path, CHANGED, existing=existing)
     assert not journal.resumed

@@ -1,4 +1,4 @@
-"""What makes a run the same run."""
+"""The identity of a run."""
 
 from __future__ import annotations
 

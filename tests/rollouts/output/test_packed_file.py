@@ -34,7 +34,7 @@ def lines(path: Path) -> list[bytes]:
 
 
 def decompressed(path: Path) -> bytes:
-    """The content that a tool of somebody else's finds in the file."""
+    """The content of the file as read by a third-party tool."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         return gzip.decompress(content)
@@ -264,7 +264,7 @@ def test_damage_that_is_not_at_the_end_is_refused_and_left_alone(tmp_path: Path)
     assert path.read_bytes() == content
 
 
-def test_a_row_that_somebody_else_compressed_without_its_line_break_is_ended(tmp_path: Path) -> None:
+def test_a_row_that_was_compressed_elsewhere_without_a_line_break_gets_one(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.zst"
     path.write_bytes(zstandard.compress(b"\n".join(ROWS[:2])))
     with closing(append_to(path)) as file:

@@ -69,7 +69,7 @@ async def test_a_failure_of_ours_arrives_with_its_root_cause() -> None:
 @pytest.mark.parametrize(
     ("status", "retryable"), [(500, True), (503, True), (429, True), (422, False), (404, False)]
 )
-async def test_an_error_of_somebody_elses_agent_is_quoted(status: int, retryable: bool) -> None:
+async def test_an_error_of_a_third_party_agent_is_quoted(status: int, retryable: bool) -> None:
     failure = await failure_of(agent_answering(status, b"Traceback: something"))
     assert failure.kind == f"agent:http_{status}"
     assert "Traceback: something" in failure.message

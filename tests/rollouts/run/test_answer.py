@@ -36,7 +36,7 @@ def test_the_answer_of_our_agents_is_kept_letter_by_letter() -> None:
 FOREIGN_ROWS: list[tuple[str, bytes]] = [
     ("without identity", b'{"reward": 1, "response": {}}'),
     ("with its identity elsewhere", b'{"reward": 1, "_ng_task_index": 7, "_ng_rollout_index": 2}'),
-    ("with somebody else's identity", b'{"_ng_task_index":1,"_ng_rollout_index":1,"reward":1}'),
+    ("with another identity", b'{"_ng_task_index":1,"_ng_rollout_index":1,"reward":1}'),
     ("with half an identity", b'{"_ng_task_index":7,"reward":1}'),
     ("over several lines", b'{\n  "reward": 1\r\n}'),
     ("with an outcome that is null", b'{"reward": 1, "_ng_outcome": null}'),
@@ -128,8 +128,8 @@ def test_an_agent_may_say_that_a_further_attempt_is_pointless() -> None:
     again, never = judged(row), judged(row | {"_ng_failure_terminal": True})
     assert isinstance(again, Failed)
     assert isinstance(never, Failed)
-    assert again.may_succeed_next_time
-    assert not never.may_succeed_next_time
+    assert again.is_retryable
+    assert not never.is_retryable
     assert never.failure.message == "skipped: no GPU"
 
 
@@ -144,7 +144,7 @@ def test_a_failed_judge_is_a_failure_of_the_judge() -> None:
 def test_a_rollout_that_had_all_its_time_is_not_given_it_again() -> None:
     result = classify(PLANNED, Failure(Boundary.DEADLINE, "rollout_deadline", "too late", retryable=True))
     assert isinstance(result, Failed)
-    assert not result.may_succeed_next_time
+    assert not result.is_retryable
 
 
 def test_a_row_has_what_its_task_has_though_the_agent_answers_less() -> None:

@@ -131,7 +131,7 @@ def test_a_rollout_that_takes_too_long_is_a_failure_of_the_deadline_and_not_trie
     [
         (AgentError("its own fault", code="oops"), "agent:oops"),
         (ValueError("a bug"), "agent:ValueError"),
-        (TimeoutError("somebody else's"), "agent:TimeoutError"),
+        (TimeoutError("of another call"), "agent:TimeoutError"),
     ],
 )
 def test_whatever_an_attempt_raises_is_a_failure_of_that_rollout_alone(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from nemo_gym.rollouts.run._outage_watch import outages_told
+from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 from responses_api_models.openai_model.app import OpenAIModel
@@ -24,7 +24,7 @@ async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture)
         gym.add(OpenAIModel, "policy_model", openai_base_url=url, openai_api_key="none", openai_model="mock")
         async with gym.running(over_http=True):
             caller = gym.client().caller()
-            async with outages_told(caller, ["policy_model"]):
+            async with log_outages(caller, ["policy_model"]):
                 calling = asyncio.create_task(gym.post("policy_model", "/v1/responses", {"input": "hi"}))
                 await until(lambda: any("`policy_model` waits" in message for message in caplog.messages))
             calling.cancel()
@@ -42,9 +42,9 @@ async def test_what_is_reached_again_is_said_once(caplog: pytest.LogCaptureFixtu
         await send({"type": "http.response.body", "body": body})  # type: ignore[misc]
 
     caller = Caller(Directory({"model": ["http://m"]}), InMemoryTransport({"http://m": app}))
-    async with outages_told(caller, ["model"], every_s=0.005):
+    async with log_outages(caller, ["model"], every_s=0.005):
         await until(lambda: len(outages) == 1)
-    assert caplog.messages == ["`model` waits: http://e refuses", "`model` reaches http://e again"]
+    assert caplog.messages == ["`model` is waiting: http://e refuses", "`model` reaches http://e again"]
 
 
 async def test_servers_that_are_away_or_know_no_figures_are_no_problem(
@@ -55,7 +55,7 @@ async def test_servers_that_are_away_or_know_no_figures_are_no_problem(
         await send({"type": "http.response.body", "body": b"[1"})  # type: ignore[misc]
 
     directory = Directory({"strange": ["http://s"], "away": ["http://a"]})
-    async with outages_told(
+    async with log_outages(
         Caller(directory, InMemoryTransport({"http://s": strange})), ["strange", "away"], every_s=0.005
     ):
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What is found before the first rollout."""
+"""The checks before the first rollout."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_servers_that_are_well_pass() -> None:
     await check(app_of({"/preflight": (200, b'{"ok": true}')}))
 
 
-async def test_a_model_server_of_somebody_else_that_has_no_such_route_passes() -> None:
+async def test_a_third_party_model_server_without_the_route_passes() -> None:
     await check(app_of({}))
 
 

@@ -49,7 +49,7 @@ def test_the_line_says_how_far_how_fast_how_well_and_what_failed() -> None:
         "0:33 left",
         "mean reward 0.250",
         "64 in flight",
-        "3 tried again",
+        "3 retries",
         "10 failed (engine:timeout 7, judge_failed 3)",
     ]
 

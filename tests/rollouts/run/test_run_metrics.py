@@ -106,7 +106,7 @@ async def test_an_environments_own_metrics_join_the_standard_ones(tmp_path: Path
     [
         (404, b"", None),
         (500, b"{}", "HTTP 500"),
-        (200, b"<html>", "gave no metrics"),
+        (200, b"<html>", "are missing"),
         (200, b"[]", "HTTP 200"),
     ],
 )
@@ -125,7 +125,9 @@ async def test_a_large_run_is_not_sent_back_to_its_agent(tmp_path: Path) -> None
     asking = EnvironmentMetrics(environment(200, b"{}", seen), None, max_rows=2)
     await asking.extend(results, rows)
     assert len(seen) == 1
-    assert asking.notes == ["`a` was not asked for its own metrics: the run is too large for that"]
+    assert asking.notes == [
+        "the environment metrics of `a` are missing: the run is too large to send its rows"
+    ]
 
 
 def test_partial_coverage_is_among_the_key_metrics_whatever_an_environment_picks() -> None:

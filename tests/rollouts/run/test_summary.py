@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The summary of a run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: 
     for part in (
         "6 rows in 0:03, 2.3/s",
         "1 rollouts failed: engine:engine_down 1",
-        "2 malformed rows were left out",
+        "2 malformed rows were skipped",
         "note: a remark",
         str(tmp_path / "out.jsonl"),
         "stopped: the engine is gone",

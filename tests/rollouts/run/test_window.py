@@ -1,4 +1,4 @@
-"""How many rollouts are in flight, found out against engines that are modelled as queues, in virtual time."""
+"""The search for the window, with engines modelled as queues, in virtual time."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_refusals_narrow_the_window_and_cost_little() -> None:
 def test_a_run_of_few_rollouts_keeps_the_window_that_it_starts_with() -> None:
     window = run(lambda: Queue(1000, lambda: 1.0), 50)
     assert (window.size, window.search, window.measured) == (32, Search.CLIMBING, [])
-    assert "the search was not over" in window.describe()
+    assert "the search was not finished" in window.describe()
 
 
 def test_the_widest_window_is_not_passed() -> None:
