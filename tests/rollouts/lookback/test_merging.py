@@ -104,7 +104,7 @@ def test_shards_and_whole_may_be_compressed(tmp_path: Path) -> None:
     assert again.files.rows.read_bytes() == plain.files.rows.read_bytes()
     assert again.files.failures.read_bytes() == plain.files.failures.read_bytes()
     assert again.results == plain.results
-    with pytest.raises(ConfigError, match=r"the output exists in another form .*packed\.jsonl\.zst"):
+    with pytest.raises(ConfigError, match=r"the output exists in another form: .*packed\.jsonl\.zst"):
         merge_shards(shards, tmp_path / "packed.jsonl", overwrite=True)
 
 
@@ -174,7 +174,7 @@ def test_the_command_takes_patterns(
         aggregate_rollouts.main(arguments)
     assert ended.value.code == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "3 rows and 3 failed attempts of 3 shards"
+    assert told[0] == "3 rows and 3 failed attempts from 3 shards"
     assert told[1] == "  simple_agent: 3 of 6 rollouts scored, mean reward 1.0000"
     with pytest.raises(SystemExit):
         aggregate_rollouts.main([*arguments, "+overwrite=true", "+json=true"])

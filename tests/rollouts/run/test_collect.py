@@ -223,7 +223,7 @@ async def test_another_dataset_is_not_mixed_into_a_run(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 2)
     shrunk = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
     assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 4)
-    assert "not of the plan" in shrunk.notes[0]
+    assert "not to the plan" in shrunk.notes[0]
 
 
 async def test_a_dataset_of_malformed_rows_alone_is_refused_all_the_same(tmp_path: Path) -> None:
