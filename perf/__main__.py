@@ -19,16 +19,19 @@ from nemo_gym.failures import ConfigError
 
 ALL = "all"
 _ENDS: Mapping[int, str] = {ExitCode.COMPLETE: "done", ExitCode.BAD_INPUT: "left out, it can't run here"}
-"""How a benchmark ends that hasn't failed, by its exit code."""
+"""Descriptions of the exit codes of successful benchmarks."""
 
 
 class BenchKeys(Keys):
-    name: str = Field(description="Which benchmark, such as `startup`, or `all`. May stand alone.")
-    runs: int = Field(5, ge=1, description="How many runs the medians are taken over.")
-    output: Path | None = Field(None, alias="json", description="A file for the result, beside printing it.")
+    name: str = Field(description="A benchmark such as `startup`, or `all`. `name=` may be omitted.")
+    runs: int = Field(5, ge=1, description="Number of runs for the medians.")
+    output: Path | None = Field(
+        None, alias="json", description="A file for the result, which is also printed."
+    )
     keep: bool = Field(False, description="Keep the result in `perf/results`, under the commit.")
     against: Path | None = Field(
-        None, description="Another checkout: measure both by turns, and print the ratios of their figures."
+        None,
+        description="Another checkout: measure both in alternation, and print the ratios of their figures.",
     )
 
 
@@ -50,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def command_of(name: str) -> Command[BenchKeys]:
-    """The command with the keys of the benchmark `name`, where it has some of its own."""
+    """Return the command with the keys of the benchmark `name`."""
     from perf.catalogue import BENCHMARKS
 
     if name not in BENCHMARKS:
@@ -74,7 +77,7 @@ def run_benchmark(keys: BenchKeys) -> int:
         raise ConfigError(
             f"there is no benchmark named `{keys.name}`",
             code="unknown_benchmark",
-            remedy=f"There are: {', '.join(BENCHMARKS)}, and {ALL} for each in turn.",
+            remedy=f"Benchmarks: {', '.join(BENCHMARKS)}, and {ALL} for all of them.",
         )
     return _run_one(keys) if keys.against is None else _compare(keys, keys.against)
 
@@ -114,7 +117,7 @@ def _compare(keys: BenchKeys, other: Path) -> int:
 
 
 def _run_all(keys: BenchKeys) -> int:
-    """Every benchmark in a process of its own; one that fails doesn't keep the others from running."""
+    """Run every benchmark in its own process. A failed benchmark does not stop the others."""
     from perf.catalogue import BENCHMARKS
 
     if keys.against is not None or keys.output is not None:
@@ -140,7 +143,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _own_keys(keys: BenchKeys) -> dict[str, Any]:
-    """Those of the benchmark itself that were given."""
+    """Return the given keys of the benchmark itself."""
     return keys.model_dump(mode="json", exclude_unset=True, exclude=set(BenchKeys.model_fields))
 
 

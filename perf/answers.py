@@ -1,4 +1,4 @@
-"""What a policy that can do the example tasks would answer: verifiers do their whole work on it.
+"""Answers of a competent policy to the example tasks, on which verifiers do their full work.
 
 Environments that are not named here are answered in their own way: with the row's expected answer in a box, or, where
 the task is done with tools, with whatever the scripted policy says after it has called them.
@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 def answer_to(environment: str, row: Row) -> str | None:
-    """The answer to a task row; None where the row doesn't say any."""
+    """Return the answer to a task row, or None if the row has none."""
     return _ANSWERS.get(environment, _boxed)(row)
 
 
@@ -30,12 +30,12 @@ def _tagged(row: Row) -> str:
 
 
 def _rewritten(row: Row) -> str:
-    """The expected answer in other words, so that they have to be compared as mathematics."""
+    """Return the expected answer in another form, which requires a mathematical comparison."""
     return f"The answer is \\boxed{{0 + {row['expected_answer']}}}."
 
 
 def _program(row: Row) -> str:
-    """A program that reads its input and is wrong at the first test: the sandbox is what costs."""
+    """Return a program that fails its first test, so the sandbox causes the cost."""
     return "```python\nimport sys\n\nprint(sorted(sys.stdin.read().split()))\n```"
 
 

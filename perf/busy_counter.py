@@ -13,7 +13,7 @@ from resources_servers.example_session_state_mgmt.app import (
 )
 
 COMPUTES_S = 0.002
-"""Of CPU, a call."""
+"""CPU seconds per call."""
 
 
 class BusyCounterResourcesServer(ExampleSessionStateMgmtResourcesServer):

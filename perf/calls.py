@@ -50,13 +50,13 @@ Send: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 @dataclass(slots=True)
 class Work:
-    """What was executed, by function."""
+    """Executed calls and instructions by function."""
 
     calls: Counter[CodeType] = field(default_factory=Counter)
     instructions: Counter[CodeType] = field(default_factory=Counter)
 
     def most(self, count: int = _MOST_SHOWN) -> dict[str, dict[str, float]]:
-        """The functions that execute most instructions: what each takes of a rollout."""
+        """Return the functions with the most instructions, with their figures per rollout."""
         return {
             f"{Path(code.co_filename).name}: {code.co_qualname}": {
                 "calls": self.calls[code] / _COUNTED,
@@ -75,7 +75,7 @@ class Work:
 
 
 class Counting:
-    """Counts the work of the thread that turns it on, but for what the engine stub does."""
+    """Counts the work of the current thread, except the engine stub's."""
 
     def __init__(self) -> None:
         self.work = Work()
@@ -110,18 +110,18 @@ class Counting:
 
 
 def work_inline(wrap: Callable[[Any], Any] = lambda app: app) -> Work:
-    """The work of some rollouts with all servers in one event loop. `wrap` may put something around the agent's app."""
+    """Count rollouts with all servers in one event loop. `wrap` may wrap the agent's app."""
     return _run(_work_of(_inline_gym(wrap)))
 
 
 def work_over_sockets() -> Work:
-    """The work of some rollouts that go through sockets, of servers and clients together."""
+    """Count rollouts over sockets, for servers and clients together."""
     with EngineProcess(EngineOptions()) as stub:
         return _run(_work_of(_gym_over_sockets(stub.base_url)))
 
 
 def run(runs: int) -> Figures:
-    """The work of a rollout, in all and of the functions that take most of it. More runs would say the same."""
+    """Return the work per rollout, in total and for the most expensive functions. Counts do not vary between runs."""
     counted = {"inline": work_inline(), "over sockets": work_over_sockets()}
     return {
         name: {
@@ -140,7 +140,7 @@ def _run(counting: Any) -> Work:
 
 
 async def _work_of(gym: Any) -> Work:
-    """The work of a few rollouts, one after the other, after some that fill the caches."""
+    """Count a few sequential rollouts after a warm-up."""
     async with gym as send:
 
         async def attempt() -> None:

@@ -1,4 +1,4 @@
-"""The benchmarks, in the order in which `python -m perf all` runs them, and what of their figures the docs show."""
+"""The benchmarks in the order of `python -m perf all`, and the figures that the docs show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Panel:
     curves: Mapping[str, FigurePath]
     """Label → the figure."""
     goal: float | None = None
-    """Drawn as a line of its own."""
+    """Drawn as a separate line."""
 
 
 Columns: TypeAlias = Mapping[str, str]
@@ -26,14 +26,14 @@ Columns: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a benchmark is shown."""
+    """The presentation of a benchmark."""
 
     summary: str
     columns: Columns | None = None
-    """The columns of its table, a row for each group of figures; None for all of them."""
+    """The columns of its table; None for all figures. Each group of figures has a row."""
     panels: tuple[Panel, ...] = ()
     options: tuple[str, ...] = field(default=())
-    """What `python -m perf all` runs it with."""
+    """Its options in `python -m perf all`."""
 
 
 def _rollouts(figure: str, episode: str, *loads: str) -> dict[str, FigurePath]:

@@ -1,4 +1,4 @@
-"""The collector alone: rows of 4 KB a second, its memory over 200,000 of them, and how soon it goes on with a run.
+"""The collector alone: rows of 4 KB per second, memory over 200,000 rows, and seconds to resume a run.
 
 It has a process of its own, and works as `ng_collect_rollouts` does: it reads the dataset, keeps 64 attempts in flight,
 judges every answer, writes rows, materialized inputs, manifest and metrics. The agent is a stub that appends the same
@@ -56,11 +56,11 @@ RESUME = "resume"
 
 
 class BenchKeys(Keys):
-    rows: int = Field(200_000, ge=1_000, description="How many rows to collect.")
+    rows: int = Field(200_000, ge=1_000, description="Number of rows.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Rows per second, memory and CPU with the agent in memory and over HTTP, and what it takes to resume."""
+    """Return rows per second, memory and CPU with the agent in memory and over HTTP, and the cost of resuming."""
     return medians([_run_once(keys.rows) for _ in range(runs)])
 
 
@@ -86,7 +86,7 @@ def _run_once(rows: int) -> Figures:
 
 
 def _cut(output: Path) -> None:
-    """Take the last hundredth of the rows away."""
+    """Remove the last hundredth of the rows."""
     with output.open("r+b") as file:
         file.seek(round((1 - _LEFT_OUT) * output.stat().st_size))
         file.readline()
@@ -117,7 +117,7 @@ _NO_HEADERS: CIMultiDict[str] = CIMultiDict()
 
 
 def scored(row: bytes) -> bytes:
-    """The task row with its score."""
+    """Return the task row with its score."""
     return row[:-1] + _SCORED
 
 
@@ -127,7 +127,7 @@ async def _agent_app(scope: Any, receive: Any, send: Any) -> None:
 
 
 class StubAgent:
-    """A transport that is the agent itself, or leads to it; it notes when it was used."""
+    """A transport that answers as the agent, or leads to it, and records the times of its calls."""
 
     def __init__(self, inner: Transport | None, rows: int) -> None:
         self._inner = inner
@@ -135,9 +135,9 @@ class StubAgent:
         self._sent = 0
         self.first_s = 0.0
         self.tenths: list[tuple[float, float]] = []
-        """When each tenth of the rows was begun: by the clock, and by this process's CPU."""
+        """Wall-clock and CPU seconds of this process at the start of each tenth of the rows."""
         self.peaks_mb: list[float] = []
-        """The memory until then: rows are being written, no metrics computed."""
+        """Memory while rows are written, before metrics are computed."""
 
     async def send(self, base_url: str, call: Call) -> Reply:
         if call.path == "/run":
@@ -156,7 +156,7 @@ class StubAgent:
         self._sent += 1
 
     def rates(self) -> Figures:
-        """Rows a second, and rows a second of CPU."""
+        """Return rows per second, and rows per CPU second."""
         spent = [
             [self._each / (end - begin) for begin, end in pairwise(times)]
             for times in zip(*self.tenths, strict=True)
@@ -216,7 +216,7 @@ def _dataset(folder: Path, tasks: int) -> Path:
 
 
 def _peak_memory_mb() -> float:
-    """The most that was resident since this program began (`getrusage` would count what its parent held)."""
+    """Return the peak resident memory of this program in MB. (`getrusage` would include its parent's.)"""
     status = Path("/proc/self/status")
     if not status.exists():
         import resource

@@ -1,4 +1,4 @@
-"""This checkout against another in one run: A B A B …, each with its own code, and the ratios of their figures.
+"""Compares this checkout with another in alternating runs (A B A B …), and reports the ratios of their figures.
 
 Both are measured by the benchmarks of this checkout, so that the same thing is measured. A side's code comes first on
 its `PYTHONPATH`, and it runs in its own `.venv` where it has one; what the benchmark starts inherits both. Ratios are
@@ -26,7 +26,7 @@ from perf.measure import REPOSITORY, Figures, leaves, tell
 
 
 class Ratio(NamedTuple):
-    """A figure here, there, and here by there: medians, lowest and highest over the rounds."""
+    """A figure of both checkouts and their ratio: medians over the rounds, and the ratio's range."""
 
     figure: str
     here: float
@@ -37,9 +37,11 @@ class Ratio(NamedTuple):
 
 
 def compare(benchmark: str, keys: Mapping[str, Any], other: Path, rounds: int) -> list[Ratio]:
-    """The ratios of every figure over so many rounds. Raises `ConfigError` for what is no checkout of ours."""
+    """Return the ratios of all figures over `rounds`. Raises `ConfigError` if `other` is not a checkout of the gym."""
     if not (other / "nemo_gym").is_dir():
-        raise ConfigError(f"{other} is no checkout: it has no folder nemo_gym", code="no_checkout")
+        raise ConfigError(
+            f"{other} is not a checkout of the gym: it has no folder nemo_gym", code="no_checkout"
+        )
     results: list[tuple[Figures, Figures]] = []
     for number in range(1, rounds + 1):
         tell(f"round {number} of {rounds}")
@@ -48,7 +50,7 @@ def compare(benchmark: str, keys: Mapping[str, Any], other: Path, rounds: int) -
 
 
 def ratios(rounds: Sequence[tuple[Figures, Figures]]) -> Iterator[Ratio]:
-    """The ratio of each number that both sides have in every round and that is not zero there."""
+    """Return the ratios of all numbers that both sides have in every round and that are not zero in `other`."""
     tables = [(dict(leaves(here)), dict(leaves(there))) for here, there in rounds]
     for path in tables[0][0]:
         pairs = [(here.get(path), there.get(path)) for here, there in tables]
@@ -71,7 +73,7 @@ def ratios(rounds: Sequence[tuple[Figures, Figures]]) -> Iterator[Ratio]:
 
 
 def table_of(found: Sequence[Ratio]) -> Table:
-    """The ratios as a table for the terminal."""
+    """Return the ratios as a terminal table."""
     table = Table(*Ratio._fields)
     for figure, *values in found:
         table.add_row(figure, *(f"{value:.4g}" for value in values))
@@ -82,7 +84,7 @@ def table_of(found: Sequence[Ratio]) -> Table:
 
 
 def measured(benchmark: str, keys: Mapping[str, Any], checkout: Path) -> Figures:
-    """One run of the benchmark over the code of `checkout`. Raises `ConfigError` where that code can't be measured."""
+    """Run the benchmark once with the code of `checkout`. Raises `ConfigError` if that fails."""
     own = checkout / ".venv" / "bin" / "python"
     python = str(own) if own.exists() else sys.executable
     with _only_our_benchmarks() as folder:
@@ -104,7 +106,7 @@ def measured(benchmark: str, keys: Mapping[str, Any], checkout: Path) -> Figures
 
 @contextmanager
 def _only_our_benchmarks() -> Iterator[Path]:
-    """A folder from which `perf` can be imported, and nothing else of this checkout."""
+    """Yield a folder from which only `perf` of this checkout can be imported."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "perf").symlink_to(Path(__file__).parent, target_is_directory=True)
@@ -112,7 +114,7 @@ def _only_our_benchmarks() -> Iterator[Path]:
 
 
 def run_once(benchmark: str, keys: Mapping[str, Any]) -> Figures:
-    """One run of a benchmark, with keys of its own as they came from the command line."""
+    """Run a benchmark once, with its own keys from the command line."""
     module = importlib.import_module(f"perf.{benchmark}")
     own = getattr(module, "BenchKeys", None)
     figures: Figures = module.run(1, own.model_validate(keys)) if own else module.run(1)
@@ -125,7 +127,7 @@ def _main() -> None:
 
     found = Path(nemo_gym.__path__[0]).resolve().parent
     if found != Path(asked["checkout"]).resolve():
-        sys.exit(f"the code that was imported is that of {found}, not of {asked['checkout']}")
+        sys.exit(f"imported the code of {found} instead of {asked['checkout']}")
     sys.stdout.buffer.write(b"\n" + orjson.dumps(run_once(asked["benchmark"], asked["keys"])) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""The whole command: `ng_e2e_collect_rollouts` from its start to its exit, with collector, files and metrics.
+"""The whole command `ng_e2e_collect_rollouts`, from start to exit, with collector, files and metrics.
 
 The engine stub has a process of its own. The rate counts the seconds from the start of the command to its exit, so
 starting and stopping the servers is in it; `collecting_rollouts_per_s` is the rate of the collection alone, its metrics
@@ -36,14 +36,14 @@ _COMMAND = "from nemo_gym.cli.e2e_collect_rollouts import main; main()"
 
 
 class BenchKeys(Keys):
-    rollouts: int = Field(20_000, ge=REPEATS, description="How many rollouts to collect; a multiple of 4.")
-    in_flight: int = Field(256, ge=1, description="How many of them are in flight at once.")
+    rollouts: int = Field(20_000, ge=REPEATS, description="Number of rollouts; a multiple of 4.")
+    in_flight: int = Field(256, ge=1, description="Maximum number of rollouts in flight.")
     placements: list[Placement] | None = Field(None, description="Of: process, inline.")
-    seconds: float = Field(3.0, gt=0, description="How long the rate without the collector is measured.")
+    seconds: float = Field(3.0, gt=0, description="Seconds of the measurement without the collector.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Placement → figures, each the median of `runs` collections. Raises `RuntimeError` for an incomplete one."""
+    """Return figures by placement, each medians of `runs` collections. Raises `RuntimeError` if incomplete."""
     figures: Figures = {}
     for placement in keys.placements or PLACEMENTS:
         tell(f"{placement}, without the collector")

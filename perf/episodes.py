@@ -1,4 +1,4 @@
-"""The three episodes that rollouts are measured with: their task, what the policy does, and the hops that they take."""
+"""The three measured episodes: their tasks, the policy's turns, and their numbers of hops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TURNS = 20
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One kind of attempt, always scored 1."""
+    """One kind of attempt. Its reward is always 1."""
 
     environment: str
     row: dict[str, Any]
@@ -25,7 +25,7 @@ class Episode:
     policy: dict[str, Any] = field(default_factory=dict)
     """Options of the engine stub."""
     script: tuple[dict[str, Any], ...] = ()
-    """What the policy does turn by turn, where the options don't say it."""
+    """The policy's turns, if the options do not define them."""
 
     @property
     def agent(self) -> str:
@@ -38,7 +38,7 @@ class Episode:
 
     @property
     def hops(self) -> tuple[int, int]:
-        """Requests that the gym's servers answer (run, open, close, verify, model, tools), and that they make."""
+        """The number of requests to the gym's servers (run, open, close, verify, model, tools)."""
         answered = 4 + self.model_calls + self.tool_calls
         return answered, answered - 1 + self.model_calls
 

@@ -1,4 +1,4 @@
-"""The floor that figures stand on: a bare ASGI app behind uvicorn, and what one request to it costs.
+"""The baseline ("floor") of figures: the cost of one request to a bare ASGI app behind uvicorn.
 
 Nothing in Python serves HTTP through a framework-less app and our client for less, so a figure that is given as a
 multiple of it says how much the gym adds, on this machine and in this run.
@@ -30,7 +30,7 @@ _JSON = {"content-type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What one request costs."""
+    """The cost of one request."""
 
     requests_per_s: float
     server_cpu_ms: float
@@ -43,14 +43,14 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server in a process of its own."""
+    """A server in its own process."""
 
     url: str
     pid: int
 
 
 async def bare_app(scope: Any, receive: Any, send: Any) -> None:
-    """The floor: read the body, answer with it."""
+    """The baseline app, which echoes the body."""
     body = await body_of(receive)
     await answer(send, body)
 
@@ -72,7 +72,7 @@ async def answer(send: Any, body: bytes) -> None:
 
 @contextmanager
 def served(new_app: Callable[[], AsgiApp]) -> Iterator[Peer]:
-    """The app that `new_app` makes, in a process of its own, on a loopback socket held by this one."""
+    """Serve the app of `new_app` in a child process, on a loopback socket that this process holds."""
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
         process = multiprocessing.get_context("fork").Process(
             target=_serve, args=(new_app, listening), daemon=True
@@ -97,7 +97,7 @@ def _serve(new_app: Callable[[], AsgiApp], listening: socket.socket) -> None:
 def measure_hop(
     peer: Peer, path: str, body: bytes, *, answer_bytes: int | None = None, requests: int | None = None
 ) -> Hop:
-    """Send `body` in a closed loop, 64 at once. Every answer must have so many bytes at least (default: as many)."""
+    """Send `body` in a closed loop with 64 workers. Answers must have `expected` bytes at least (default: as sent)."""
     expected = len(body) if answer_bytes is None else answer_bytes
     if requests is None:
         requests = min(_MOST_REQUESTS, max(IN_FLIGHT, _BYTES_A_RUN // len(body)))
@@ -122,7 +122,7 @@ async def _drive(peer: Peer, call: Call, requests: int, expected: int) -> Figure
 
 
 async def _ask(transport: HttpTransport, peer: Peer, call: Call, each: int, expected: int) -> None:
-    """So many calls by each of 64 workers. Raises `RuntimeError` for an answer that is none."""
+    """Make the calls of one worker. Raises `RuntimeError` for an invalid answer."""
 
     async def work() -> None:
         for _ in range(each):
@@ -138,6 +138,6 @@ async def _ask(transport: HttpTransport, peer: Peer, call: Call, each: int, expe
 
 
 def floor_of_a_hop(size: int = 1_000) -> Hop:
-    """What one hop costs at least: a bare app that answers a body of `size` bytes with itself."""
+    """Measure the minimum cost of one hop: a bare app that echoes a body of `size` bytes."""
     with served(lambda: bare_app) as peer:
         return measure_hop(peer, "/", b"x" * size)

@@ -1,4 +1,4 @@
-"""The contract of overhead: what the gym may cost on a machine with two cores, figure by figure."""
+"""Goals for the gym's overhead on a machine with two cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perf.measure import FigurePath, Figures, leaves
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bound of one figure, or of its ratio to another."""
+    """A bound for a figure, or for its ratio to another figure."""
 
     text: str
     benchmark: str
@@ -21,7 +21,7 @@ class Goal:
     relative_to: FigurePath | None = None
 
     def value_in(self, figures: Figures) -> float | None:
-        """What was measured; None where it wasn't."""
+        """Return the measured value, or None without a measurement."""
         table: dict[FigurePath, Any] = dict(leaves(figures))
         value, base = table.get(self.path), table.get(self.relative_to) if self.relative_to else 1.0
         return None if value is None or not base else float(value / base)

@@ -29,7 +29,7 @@ BYTES, JSON = "/bytes", "/json"
 
 
 class EchoServer(SimpleServer):
-    """A server with a route that passes bytes on, and one that parses and dumps them."""
+    """A server with a route that echoes bytes, and one that parses and dumps them."""
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
@@ -46,7 +46,7 @@ class EchoServer(SimpleServer):
 
 
 def run(runs: int) -> Figures:
-    """For each size the bare app's figures, and the gym's with their ratios to them; then the model server's."""
+    """Return the figures of the bare app and of the gym, with ratios, by size; then those of a model server."""
     with (
         served(lambda: bare_app) as bare,
         served(lambda: EchoServer.standalone(name="echo").setup_webserver()) as gym,
@@ -78,7 +78,7 @@ def _figures(hop: Hop, floor: Hop) -> Figures:
 
 
 def json_of(size: int) -> bytes:
-    """A JSON object of about so many bytes: text as in a conversation, or token ids where it is long."""
+    """Return a JSON object of about `size` bytes: text as in a conversation, or token ids if it is long."""
     if size <= SIZES["30 KB"]:
         return orjson.dumps({"input": [{"role": "user", "content": "x" * 200}] * (size // 240)})
     return orjson.dumps({"ids": list(range(100_000, 100_000 + IDS)), "logprobs": [-1.2345678901234567] * IDS})
@@ -88,7 +88,7 @@ def json_of(size: int) -> bytes:
 
 
 def through_a_model_server() -> Figures:
-    """What a model server spends on an answer with ids, and what it takes to parse and dump one once."""
+    """Measure a model server's CPU for an answer with ids, and that of one parse and one dump."""
     request = orjson.dumps({"input": "Write a book."})
     chat = long_answer()
     floor_ms = _ms_to_parse_and_dump(chat)
@@ -109,7 +109,7 @@ def through_a_model_server() -> Figures:
 
 
 def long_answer() -> bytes:
-    """A chat completion of 2 MB: a text of 65,536 tokens, their ids and log-probabilities as NeMo RL's server gives."""
+    """Return a chat completion of 2 MB: 65,536 tokens with ids and logprobs, in the form of NeMo RL's server."""
     message = {
         "role": "assistant",
         "content": "x" * TEXT_BYTES,
@@ -133,7 +133,7 @@ def _ms_to_parse_and_dump(body: bytes, times: int = 10) -> float:
 
 
 def _engine_with(chat: bytes) -> Any:
-    """An engine that always gives the same answer."""
+    """Serve an engine that always gives the same answer."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await body_of(receive)

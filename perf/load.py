@@ -1,4 +1,4 @@
-"""A closed loop of attempts, and windows of it: what a number of attempts took while the loop was in its stride.
+"""A closed loop of attempts, measured in windows at steady state.
 
 So many workers each make one attempt after the other. A window is a number of finished attempts, a whole multiple of
 the number in flight, because attempts that began together tend to end together. The first window begins when every
@@ -23,7 +23,7 @@ from perf.measure import cpu_s, memory_mb, tell
 Send: TypeAlias = Callable[[], Awaitable[Reply]]
 """Makes one attempt."""
 Groups: TypeAlias = Mapping[str, Sequence[psutil.Process]]
-"""Processes whose CPU and memory are told together."""
+"""Processes whose CPU and memory are reported together."""
 
 _WARM_UP_S = 0.5
 _QUOTED = 300
@@ -31,19 +31,19 @@ _QUOTED = 300
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How a load is measured."""
+    """The parameters of a measurement."""
 
     count: int = 3
-    """Windows, whose median is the result."""
+    """Number of windows. The result is their median."""
     least_s: float = 1.0
-    """Seconds that a window lasts at least."""
+    """Minimum seconds of a window."""
     budget_s: float = 10.0
-    """No window is begun after so many seconds of measuring; there is one always."""
+    """No window starts after this many seconds, except the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the attempts that ended within it took."""
+    """The figures of the attempts that ended within one window."""
 
     attempts: int
     failed: int
@@ -66,10 +66,10 @@ class Measured:
 
 
 class ClosedLoop:
-    """Keeps `in_flight` attempts going."""
+    """Keeps `in_flight` attempts in flight."""
 
     def __init__(self, send: Send, in_flight: int, *, spread_s: float = 0.0) -> None:
-        """`spread_s`: over how many seconds the workers begin, so that they don't march in step."""
+        """`spread_s`: seconds over which the workers start, so that they are not synchronized."""
         self._send = send
         self._in_flight = in_flight
         self._spread_s = spread_s
@@ -81,7 +81,7 @@ class ClosedLoop:
         self._has_told = False
 
     async def measured(self, groups: Groups, how: Windows) -> Measured:
-        """The windows. An attempt that fails is counted; what is no failure of an attempt is raised."""
+        """Measure the windows. Failed attempts are counted; other exceptions are raised."""
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(self._work(number)) for number in range(self._in_flight)]
             try:
@@ -110,7 +110,7 @@ class ClosedLoop:
                 self._is_reached.set()
 
     async def _attempt(self) -> str | None:
-        """Makes one; why it was not scored 1, if so."""
+        """Make one attempt. Return the problem if it was not scored 1."""
         try:
             reply = await self._send()
         except GymError as error:
@@ -120,11 +120,11 @@ class ClosedLoop:
 
     def _tell_once(self, problem: str) -> None:
         if not self._has_told:
-            tell(f"the first attempt that failed: {problem}")
+            tell(f"the first failed attempt: {problem}")
         self._has_told = True
 
     async def _ramp_up(self, least_s: float) -> int:
-        """Wait until the loop is in its stride; how many attempts a window has."""
+        """Wait for the steady state. Return the number of attempts in a window."""
         began = time.perf_counter()
         await self._more(self._in_flight)
         while time.perf_counter() - began < _WARM_UP_S:

@@ -1,4 +1,4 @@
-"""What benchmarks measure with: processes' memory and CPU, medians over runs, and where and of what figures were had.
+"""Measuring tools of benchmarks: memory and CPU of processes, medians over runs, and facts about the machine.
 
 Figures are nested mappings whose leaves are numbers: `{"process": {"64 in flight": {"rollouts_per_s": 812.0}}}`.
 """
@@ -22,21 +22,21 @@ import uvloop
 
 Figures: TypeAlias = dict[str, Any]
 FigurePath: TypeAlias = tuple[str, ...]
-"""Where a figure stands: the names of the mappings that lead to it, and its own."""
+"""The path of a figure: the keys of the nested mappings that lead to it."""
 
 REPOSITORY = Path(__file__).parent.parent
 _PACKAGES = ("aiohttp", "fastapi", "httptools", "orjson", "pydantic", "uvicorn", "uvloop")
-"""The libraries that the hot path runs on."""
+"""The libraries of the hot path."""
 
 
 def family_of(pid: int) -> list[psutil.Process]:
-    """A process and all its descendants."""
+    """Return a process and all its descendants."""
     root = psutil.Process(pid)
     return [root, *root.children(recursive=True)]
 
 
 def memory_mb(processes: Iterable[psutil.Process]) -> float:
-    """Memory that the processes use together, in MB: shared pages count once (PSS), or RSS where there is no PSS."""
+    """Return the total memory of the processes in MB: PSS, which counts shared pages once, or else RSS."""
     total = 0
     for process in processes:
         try:
@@ -48,7 +48,7 @@ def memory_mb(processes: Iterable[psutil.Process]) -> float:
 
 
 def cpu_s(processes: Iterable[psutil.Process]) -> float:
-    """Seconds of CPU that the processes have used."""
+    """Return the CPU seconds of the processes."""
     total = 0.0
     for process in processes:
         try:
@@ -60,13 +60,13 @@ def cpu_s(processes: Iterable[psutil.Process]) -> float:
 
 
 def in_fast_loop(work: Coroutine[Any, Any, Figures]) -> Figures:
-    """The result of `work`, in an event loop as the servers have one."""
+    """Run `work` in the same kind of event loop as the servers. Return its result."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
 def tell(progress: str) -> None:
-    """Say how far a long run is, beside its result."""
+    """Print progress to stderr."""
     print(f"  {progress}", file=sys.stderr, flush=True)
 
 
@@ -74,7 +74,7 @@ def tell(progress: str) -> None:
 
 
 def leaves(figures: Mapping[str, Any], above: FigurePath = ()) -> Iterator[tuple[FigurePath, Any]]:
-    """Every figure with its path, in order."""
+    """Yield every figure with its path, in order."""
     for name, value in figures.items():
         if isinstance(value, Mapping):
             yield from leaves(value, (*above, name))
@@ -83,7 +83,7 @@ def leaves(figures: Mapping[str, Any], above: FigurePath = ()) -> Iterator[tuple
 
 
 def medians(results: Sequence[Figures]) -> Figures:
-    """The median of each figure over the results of several runs; of what is no number, the first run's."""
+    """Return the median of each figure over several results. Values that are not numbers come from the first."""
     merged: Figures = {}
     for name, value in results[0].items():
         values = [result[name] for result in results]
@@ -97,12 +97,12 @@ def medians(results: Sequence[Figures]) -> Figures:
 
 
 def median_of(runs: int, measure: Callable[[], Figures]) -> Figures:
-    """The median of each figure over several runs."""
+    """Return the median of each figure over several runs."""
     return medians([measure() for _ in range(runs)])
 
 
 def rounded(figures: Mapping[str, Any], digits: int = 4) -> Figures:
-    """The figures with so many significant digits: what is beyond them is noise, and kept results stay small."""
+    """Round the figures to `digits` significant digits: further digits are noise, and kept results stay small."""
     return {name: _rounded(value, digits) for name, value in figures.items()}
 
 
@@ -112,11 +112,11 @@ def _rounded(value: Any, digits: int) -> Any:
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
-# --- Where and of what ------------------------------------------------------------------------------------------
+# --- Commit and machine -----------------------------------------------------------------------------------------
 
 
 def circumstances() -> dict[str, Any]:
-    """What a kept result says about itself: commit, time, machine and libraries."""
+    """Return the commit, time, machine and library versions of a result."""
     return {
         "commit": commit(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -126,14 +126,14 @@ def circumstances() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit that is checked out, shortened, with a `+` where files have changed since; empty outside of git."""
+    """Return the short hash of the commit, with a `+` if files have changed; empty outside of git."""
     found = _git("rev-parse", "--short=9", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!perf/results", ":!docs")
     return f"{found}+" if found and changed else found
 
 
 def machine() -> dict[str, Any]:
-    """Where figures were had: they compare within one machine only."""
+    """Return a description of the machine. Figures are comparable only within one machine."""
     model = next(
         (line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")),
         "",

@@ -1,4 +1,4 @@
-"""`docs/performance.md`: its tables and plots are written from the kept results, never by hand.
+"""Generates the tables and plots of `docs/performance.md` from the kept results.
 
     python -m perf.page
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def rendered(page: str, kept: Mapping[str, Sequence[Result]]) -> str:
-    """The page with all its blocks written anew. Raises `KeyError` for an unknown block."""
+    """Return the page with all blocks regenerated. Raises `KeyError` for an unknown block."""
 
     def block(name: str) -> str:
         if name == "benchmarks":
@@ -76,7 +76,7 @@ def _figures_of(name: str, results: Sequence[Result]) -> str:
 
 
 def figures_table(figures: Mapping[str, Any], columns: Mapping[str, str] | None) -> str:
-    """A row for each group of figures that has one of the columns (default: all that are numbers)."""
+    """Return one row per group of figures that has any of the columns (default: all numeric ones)."""
     groups: dict[FigurePath, dict[str, float]] = {}
     for (*above, name), value in leaves(figures):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -93,12 +93,12 @@ def figures_table(figures: Mapping[str, Any], columns: Mapping[str, str] | None)
 
 
 def number(value: float) -> str:
-    """Three digits, and all before the decimal point."""
+    """Format with three significant digits, and all digits before the decimal point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

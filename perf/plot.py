@@ -1,4 +1,4 @@
-"""A plot of kept results over the commits: a panel a unit, a curve a figure, a dashed line where the goal is."""
+"""A plot of kept results over the commits: one panel per unit, one curve per figure, a dashed line at the goal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PANEL_INCHES = (4.6, 3.4)
 
 
 def draw(results: Sequence[Result], panels: Sequence[Panel], path: Path) -> None:
-    """Write the panels as one SVG; a commit without a figure is a gap in its curve."""
+    """Write the panels as one SVG. A commit without a figure is a gap in its curve."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

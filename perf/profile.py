@@ -1,4 +1,4 @@
-"""Where the CPU of a tool-calling rollout goes: shares of the gym's samples under load, by kind of work.
+"""CPU profile of tool-calling rollouts: shares of the gym's samples under load, by kind of work.
 
 `py-spy` looks at the gym's processes a few hundred times a second, C code included, while 64 attempts are in flight.
 A sample belongs to the innermost frame that a kind of work claims: what the interpreter does for orjson is JSON, what
@@ -49,19 +49,19 @@ KINDS: Mapping[str, str] = {
     "environment": r"resources_servers/",
     "the benchmark's client": r"/perf/\w+\.py",
 }
-"""Kind of work → which frames claim it, as `py-spy` writes them: `function (file:line)`."""
+"""Frame patterns by kind of work, in `py-spy`'s form `function (file:line)`."""
 _REST = "the rest"
 _PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in KINDS.items()]
 _BESIDE_THE_LOOP = re.compile(r"threading\.py|select_select_impl|select_epoll_poll")
-"""Waiting threads and the launcher, which the profiler takes for busy now and then."""
+"""Frames of waiting threads and of the launcher, which the profiler sometimes reports as busy."""
 
 
 class BenchKeys(Keys):
-    seconds: float = Field(4.0, gt=0, description="How long the profiler looks at each placement.")
+    seconds: float = Field(4.0, gt=0, description="Seconds of profiling per placement.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Kind of work → placement → per cent of the CPU, the largest first."""
+    """Return percentages of the CPU by kind of work and placement, largest first."""
     profiler = _profiler()
     measured = {
         placement: medians([_profiled(placement, profiler, keys.seconds) for _ in range(runs)])
@@ -105,7 +105,7 @@ def _profiled(placement: Placement, profiler: str, seconds: float) -> Figures:
 
 
 async def _sampled(profiler: str, pid: int, seconds: float, *, family: bool) -> str:
-    """What the profiler saw: a line for each stack, its frames from the outermost in, and how often it was met."""
+    """Return the profiler's output: one line per stack, with its frames from the outermost in and its sample count."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "stacks"
         options = ["--duration", f"{seconds:.0f}", "--rate", str(_SAMPLES_A_S), "--format", "raw", "--native"]
@@ -121,7 +121,7 @@ async def _sampled(profiler: str, pid: int, seconds: float, *, family: bool) -> 
 
 
 def shares_of(stacks: str) -> Figures:
-    """Kind of work → per cent of the samples."""
+    """Return percentages of the samples by kind of work."""
     counts: Counter[str] = Counter()
     for frames, count in _stacks_of_loops(stacks):
         counts[_kind_of(frames)] += count

@@ -33,11 +33,11 @@ _STEPS = 3
 
 class BenchKeys(Keys):
     replicas: list[int] = Field([1, 2, 4], description="Numbers of replicas.")
-    sessions: int = Field(1_000, ge=1, description="Sessions at once.")
+    sessions: int = Field(1_000, ge=1, description="Concurrent sessions.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Number of replicas → sessions per second, and the sessions that were not served by their own replica."""
+    """Return, by number of replicas, sessions per second and the sessions that another replica served."""
     measured = {
         number: medians([_measured(number, keys.sessions) for _ in range(runs)]) for number in keys.replicas
     }
@@ -78,7 +78,7 @@ async def _played(folder: str, sessions: int) -> Figures:
 
 
 async def _play(caller: Caller, token: str, session: str, count: int) -> int | None:
-    """The count that a session of its own ends with; None where one of its calls is refused."""
+    """Play a session. Return its final count, or None if a call is refused."""
 
     async def post(path: str, body: bytes = b"{}") -> Any:
         headers = {"content-type": "application/json", SESSION_HEADER: session, TOKEN_HEADER: token}

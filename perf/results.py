@@ -1,4 +1,4 @@
-"""Kept results: `perf/results/<benchmark>.jsonl`, a line a run, with the commit, the time and the machine."""
+"""Kept results: `perf/results/<benchmark>.jsonl`, one line per run, with the commit, the time and the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result: TypeAlias = dict[str, Any]
 
 
 def keep(result: Result, folder: Path = FOLDER) -> Path:
-    """Add the result to those of its benchmark, in place of one of the same commit and machine."""
+    """Add a result. It replaces an earlier result of the same commit and machine."""
     path = folder / f"{result['benchmark']}.jsonl"
     others = [kept for kept in read(result["benchmark"], folder) if _place(kept) != _place(result)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,14 +26,14 @@ def keep(result: Result, folder: Path = FOLDER) -> Path:
 
 
 def read(benchmark: str, folder: Path = FOLDER) -> list[Result]:
-    """The kept results of a benchmark, the oldest first."""
+    """Return the kept results of a benchmark, oldest first."""
     path = folder / f"{benchmark}.jsonl"
     lines = path.read_bytes().splitlines() if path.exists() else []
     return [orjson.loads(line) for line in lines]
 
 
 def comparable(results: Sequence[Result]) -> list[Result]:
-    """The results that were measured on the machine of the last one."""
+    """Return the results from the same machine as the last one."""
     return [each for each in results if _machine(each) == _machine(results[-1])]
 
 
@@ -42,5 +42,5 @@ def _place(result: Result) -> tuple[Any, ...]:
 
 
 def _machine(result: Result) -> tuple[Any, ...]:
-    """The facts that have to be the same for figures to compare."""
+    """Return the facts that must be equal for comparable figures."""
     return result["machine"]["processor"], result["machine"]["cores"]

@@ -1,4 +1,4 @@
-"""Rollouts per second, and what the gym spends on each: by episode, placement, number in flight and engine latency.
+"""Rollouts per second and the gym's cost per rollout, by episode, placement, number in flight and engine latency.
 
 The engine stub, and with a process a server the client too, have processes of their own on the same cores: their CPU is
 not the gym's, and is told apart, but the cores are shared, so rates are those of all of them together. Inline, the
@@ -46,7 +46,7 @@ _JSON = {"content-type": "application/json"}
 
 
 class Setting(NamedTuple):
-    """What a gym is measured with."""
+    """The setting of a measurement."""
 
     placement: Placement
     episode: str
@@ -57,11 +57,11 @@ class BenchKeys(Keys):
     episodes: list[str] | None = Field(None, description="Of: single-step, tool-calling, 20-turn.")
     placements: list[Placement] | None = Field(None, description="Of: process, inline.")
     in_flight: list[int] | None = Field(None, description="Numbers of attempts in flight.")
-    latencies_s: list[float] | None = Field(None, description="Seconds that the engine takes for an answer.")
-    seconds: float = Field(1.0, gt=0, description="How long a measurement lasts at least.")
+    latencies_s: list[float] | None = Field(None, description="Seconds per engine answer.")
+    seconds: float = Field(1.0, gt=0, description="Minimum seconds of a measurement.")
 
     def settings(self) -> dict[Setting, Sequence[int]]:
-        """What to measure with how many in flight. Without a key, what takes minutes is left out of the product."""
+        """Return the settings and numbers in flight. Without keys, combinations that take minutes are left out."""
         chosen = (self.episodes, self.placements, self.in_flight, self.latencies_s)
         if all(choice is None for choice in chosen):
             return {
@@ -86,7 +86,7 @@ _STANDARD = {
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Placement → episode → load → figures, each the median of `runs` windows of a steady load."""
+    """Return figures by placement, episode and load, each the median of `runs` windows of a steady load."""
     floor = floor_of_a_hop()
     figures: Figures = {"floor": {"server_cpu_ms": floor.server_cpu_ms, "client_cpu_ms": floor.client_cpu_ms}}
     instant: dict[tuple[str, str], float] = {}
@@ -101,7 +101,7 @@ def run(runs: int, keys: BenchKeys) -> Figures:
 
 
 def _measured_loads(setting: Setting, in_flight: Sequence[int], how: Windows) -> list[Measured]:
-    """One gym and one engine, under one load after the other."""
+    """Measure one gym and one engine under successive loads."""
     episode = EPISODES[setting.episode]
     spread_s = episode.model_calls * setting.latency_s
 
@@ -131,7 +131,7 @@ def engine_of(episode: Episode, latency_s: float) -> Iterator[EngineProcess]:
 async def gym_of(
     placement: Placement, episode: Episode, engine: EngineProcess
 ) -> AsyncIterator[tuple[Send, Groups]]:
-    """How an attempt is made, as a collector makes it, and the processes that take part."""
+    """Yield a function that makes one attempt as a collector does, and the groups of processes."""
     body = episode.body()
     around = {"engine": [psutil.Process(engine.pid)]}
     if placement == "inline":
@@ -151,7 +151,7 @@ async def gym_of(
 
 
 def overrides(episode: Episode, engine: EngineProcess) -> list[str]:
-    """The command line of a gym that plays `episode` with `engine`."""
+    """Return the command line of a gym that plays `episode` with `engine`."""
     policy = [f"+policy_base_url={engine.base_url}", "+policy_api_key=none", "+policy_model_name=mock"]
     return [episode.configs, *policy]
 
@@ -175,7 +175,7 @@ class _Spent:
         return statistics.median(window.percentile(share) for window in self.windows)
 
     def cores(self, *groups: str) -> float:
-        """How many cores the groups kept busy."""
+        """Return the number of cores that the groups used."""
         return statistics.median(
             sum(window.cpu_s[group] for group in groups) / window.seconds for window in self.windows
         )
@@ -184,7 +184,7 @@ class _Spent:
 def _figures_of(
     setting: Setting, in_flight: int, measured: Measured, floor: Hop, instant: dict[tuple[str, str], float]
 ) -> Figures:
-    """The figures of one load. `instant` keeps the best rate with an instant engine, by placement and episode."""
+    """Return the figures of one load. `instant` holds the best instant-engine rates by placement and episode."""
     episode, spent = EPISODES[setting.episode], _Spent(measured.windows)
     answered, made = episode.hops
     floor_ms = answered * floor.server_cpu_ms + made * floor.client_cpu_ms

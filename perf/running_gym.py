@@ -1,4 +1,4 @@
-"""A gym to measure: servers started by `ng_run` as its users start it, in a folder of its own."""
+"""A gym for measurements, started with `ng_run` in its own folder, as users start it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunningGym:
 
 @contextmanager
 def running_gym(overrides: Sequence[str], folder: str | None = None) -> Iterator[RunningGym]:
-    """`ng_run` with `overrides`, in `folder` or one of its own, ready; ended with the block."""
+    """Run `ng_run` with `overrides` in `folder` or a temporary one. Yield when it is ready; end it with the block."""
     with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", RUN, *overrides, "+json=true", "++head_server.port=0"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)

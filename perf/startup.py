@@ -1,4 +1,4 @@
-"""How long `ng_run` takes until its servers answer, how much memory they hold, and what `import nemo_gym` costs.
+"""Seconds until the servers of `ng_run` answer, their memory, and the cost of `import nemo_gym`.
 
 Four servers: an agent, a model server, and two resources servers; the head server and the launcher count too. Inline,
 what counts is the time from the command to its first request to the model, and to its end.
@@ -32,7 +32,7 @@ _E2E = "from nemo_gym.cli.e2e_collect_rollouts import main; main()"
 
 
 def run(runs: int) -> Figures:
-    """The medians of `runs` starts."""
+    """Return the medians of `runs` starts."""
     return {
         "ng_run": median_of(runs, _start_once),
         "inline": median_of(runs, _collect_inline_once),
@@ -73,7 +73,7 @@ def _import_once() -> Figures:
 
 
 def _heavy_modules() -> list[str]:
-    """The heavy modules that `import nemo_gym` loads: none, one hopes."""
+    """Return the heavy modules that `import nemo_gym` loads. There should be none."""
     code = f"import nemo_gym, sys; print(' '.join(m for m in {HEAVY_MODULES!r} if m in sys.modules))"
     return subprocess.check_output([sys.executable, "-c", code], text=True, env=_environment()).split()
 
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged."""
+        """Log nothing."""
 
 
 @contextmanager

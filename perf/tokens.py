@@ -1,4 +1,4 @@
-"""What token ids cost: bytes of a row, bytes of all requests, and CPU, for rollouts of 1 to 100 turns of 1,000 tokens.
+"""The cost of token ids: row bytes, request bytes and CPU for rollouts of 1 to 100 turns of 1,000 tokens.
 
 One rollout at a time through agent, environment and model server in one process. A turn is a reply with reasoning and
 a tool call (600 tokens) and the tool's output (400); a token is a word and a space, of 4.3 bytes on average, as a real
@@ -51,7 +51,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "contract": {"token_fields": "contract"},
 }
 MOST_CONTRACT_TURNS = 30
-"""In the contract's fields a rollout of 100 turns is a row of over 30 MB, which is what the packed form is for."""
+"""In the contract's fields a row of 100 turns exceeds 30 MB; the packed form avoids that."""
 
 VOCABULARY = 150_000
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -59,7 +59,7 @@ _PIECE = re.compile("|".join([*map(re.escape, MARKS), r"[a-z0-9]{1,4} ?", r"."])
 
 
 def run(runs: int = 3) -> dict[str, Any]:
-    """For each number of turns, the median figures of each form."""
+    """Return the median figures of each form by number of turns."""
     figures: dict[str, Any] = {}
     for turns in TURNS:
         forms = {
@@ -122,7 +122,7 @@ def _figures_of_requests(gym: MeteredGym, engine: MeteredTransport) -> dict[str,
 
 
 class MeteredTransport(InMemoryTransport):
-    """Counts the bytes of requests by path, and the CPU of whoever answers them."""
+    """Counts the bytes of requests by path, and the CPU of the servers that answer them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ def _model_over(engine: MeteredTransport) -> type[VLLMModel]:
     return Model
 
 
-# --- Who takes part ---------------------------------------------------------------------------------------------
+# --- Components -------------------------------------------------------------------------------------------------
 
 READ = {
     "type": "function",
@@ -164,7 +164,7 @@ READ = {
 
 
 def words(count: int, rng: random.Random) -> str:
-    """So many tokens of text; a few words make up most of it, as in any language."""
+    """Return text with the given number of tokens and a realistic word distribution."""
     return " ".join(_word(int(VOCABULARY // 2 * rng.random() ** 1.5)) for _ in range(count))
 
 
@@ -192,7 +192,7 @@ class Library(SimpleResourcesServer):
 
 
 class Worker:
-    """Thinks and reads a page in every turn but the last."""
+    """Reasons and reads a page in every turn except the last."""
 
     def __init__(self, turns: int) -> None:
         self._turns = turns
@@ -207,7 +207,7 @@ class Worker:
 
 
 class WordTokenizer:
-    """A token a word with the space after it; one a character elsewhere."""
+    """One token per word with its following space, and one per other character."""
 
     end_of_turn = VOCABULARY + MARKS.index("<|end|>")
     _first_character = VOCABULARY + len(MARKS)
@@ -238,7 +238,7 @@ class WordTokenizer:
 
 
 class WordEngine(Engine):
-    """With log-probabilities that use all of their 32 bits."""
+    """An engine whose logprobs use all 32 bits."""
 
     def _add_tokens(
         self, request: GenerationRequest, choice: GeneratedChoice, written: str, *, ends: bool

@@ -43,13 +43,13 @@ R = TypeVar("R")
 
 class BenchKeys(Keys):
     environments: list[str] | None = Field(
-        None, description="Folders of `resources_servers/`; all unless given."
+        None, description="Folders of `resources_servers/`; all by default."
     )
-    seconds: float = Field(0.5, gt=0, description="How long each environment is measured.")
+    seconds: float = Field(0.5, gt=0, description="Seconds of measurement per environment.")
 
 
 def run(runs: int, keys: BenchKeys) -> Figures:
-    """Environment → way → scores per second and CPU ms a score; the medians of `runs`."""
+    """Return scores per second and CPU ms per score by environment and way; the medians of `runs`."""
     names = keys.environments or [
         path.parent.name for path in sorted(PARENT_DIR.glob("resources_servers/*/app.py"))
     ]
@@ -70,7 +70,7 @@ def _measure(environment: str, seconds: float) -> Figures:
 
 
 def _said_to(environment: str, row: Mapping[str, Any]) -> bytes:
-    """A line of the policy's answer key; nothing where any answer will do."""
+    """Return a line of the policy's answer key, or an empty one if any answer will do."""
     answer = answer_to(environment, row)
     said = row["responses_create_params"]["input"]
     question = said if isinstance(said, str) else next(
@@ -107,7 +107,7 @@ def _repeat_verify(gym: InlineGym, name: str, seconds: float) -> RepeatedVerify:
 
 @dataclass(slots=True)
 class Tally:
-    """Scores, and what they took."""
+    """The number of scores and their cost."""
 
     scores: int = 0
     seconds: float = 0.0
@@ -119,7 +119,7 @@ class Tally:
 
 @dataclass(slots=True)
 class RepeatedVerify:
-    """An environment's app. A request for a score is measured before it is answered."""
+    """Wraps an environment's app, and measures each `verify` request before answering it."""
 
     app: Any
     seconds: float
@@ -160,7 +160,7 @@ class RepeatedVerify:
 
 
 def _once(message: Any) -> Any:
-    """A `receive` that gives the request's body; its caller stays until it is answered."""
+    """A `receive` for a given body, from a caller that stays connected."""
     given = iter((message,))
 
     async def receive() -> Any:
@@ -181,13 +181,13 @@ def _jobs_of_workers() -> int:
 
 
 def _cpu_s() -> float:
-    """Seconds of CPU of this process and all that it started, those that have ended included."""
+    """Return the CPU seconds of this process and all its children, including ended ones."""
     times = [process.cpu_times() for process in family_of(os.getpid())]
     return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
 
 
 class _Here(WorkerPool):
-    """A pool without workers: what is submitted is computed at once, in this process."""
+    """A pool without workers, which runs jobs at once in this process."""
 
     async def submit(self, function: Callable[..., R], args: Any, kwargs: Any, **_: Any) -> R:
         return function(*args, **kwargs)
@@ -195,7 +195,7 @@ class _Here(WorkerPool):
 
 @contextmanager
 def computed_here() -> Iterator[None]:
-    """Within the block nothing is handed to worker processes."""
+    """Run all jobs in this process while the block runs."""
     here = _Here()
     workers._default_pools.insert(0, here)
     try:

@@ -1,4 +1,4 @@
-"""`python -m simulation`: whole collections in virtual time under random faults, until one breaks a law."""
+"""`python -m simulation`: whole collections in virtual time under random faults, until one violates an invariant."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _TOLD_EVERY_S = 10.0
 _OF_A_SEARCH = ("seeds", "first_seed", "most_findings")
-"""Keys that mean nothing where one seed is played alone."""
+"""Keys that have no meaning for a single seed."""
 
 
 class SimulateKeys(Keys):
-    seeds: int = Field(1000, ge=1, description="How many seeds are played; each is a whole collection.")
-    first_seed: int = Field(0, ge=0, description="The first of them.")
-    most_findings: int = Field(3, ge=1, description="Stop after so many seeds that break a law.")
-    seed: int | None = Field(
-        None, ge=0, description="Play this one alone, and print everything that happens."
+    seeds: int = Field(1000, ge=1, description="Number of seeds; each is a whole collection.")
+    first_seed: int = Field(0, ge=0, description="The first seed.")
+    most_findings: int = Field(
+        3, ge=1, description="Stop after this number of seeds that violate an invariant."
     )
+    seed: int | None = Field(None, ge=0, description="Play only this seed, and print all its events.")
     keep: list[int] | None = Field(
-        None, description="With `seed`: only these of its faults, by their numbers from 0; [] for none."
+        None, description="With `seed`: play only these of its faults, by index; [] for none."
     )
     as_json: bool = Field(False, alias="json", description="Print JSON instead of text.")
 
@@ -40,8 +40,8 @@ COMMAND = Command(
     example="python -m simulation +seeds=1000",
     keys=SimulateKeys,
     exit_codes={
-        ExitCode.COMPLETE: "no law was broken",
-        ExitCode.FATAL: "a law was broken",
+        ExitCode.COMPLETE: "no invariant was violated",
+        ExitCode.FATAL: "an invariant was violated",
         ExitCode.BAD_INPUT: "wrong usage",
         ExitCode.INTERRUPTED: "interrupted",
     },
@@ -56,14 +56,14 @@ def simulate(keys: SimulateKeys) -> int:
 def _refuse_contradictions(keys: SimulateKeys) -> None:
     if keys.seed is None and keys.keep is not None:
         raise ConfigError(
-            "+keep chooses among the faults of one seed, and there is no +seed",
+            "+keep selects faults of one seed, but +seed is missing",
             code="keep_without_seed",
             remedy="Add +seed=N.",
         )
     of_a_search = [name for name in _OF_A_SEARCH if name in keys.model_fields_set]
     if keys.seed is not None and of_a_search:
         raise ConfigError(
-            f"+seed plays one seed alone, and +{of_a_search[0]} is about many",
+            f"+seed plays a single seed, but +{of_a_search[0]} is for a search over seeds",
             code="seed_and_seeds",
             remedy=f"Leave +seed or +{of_a_search[0]} out.",
         )
@@ -82,7 +82,9 @@ def _search(keys: SimulateKeys) -> int:
             break
         if time.monotonic() - told_at > _TOLD_EVERY_S:
             told_at = time.monotonic()
-            progress = f"{search.seeds:,} of {keys.seeds:,} seeds, {len(search.findings)} break a law"
+            progress = (
+                f"{search.seeds:,} of {keys.seeds:,} seeds, {len(search.findings)} violate an invariant"
+            )
             print(progress, file=sys.stderr, flush=True)
     seconds = round(time.monotonic() - began, 1)
     print(json.dumps(_summary(search, seconds), indent=2) if keys.as_json else _sentence(search, seconds))
@@ -103,15 +105,17 @@ def _summary(search: Search, seconds: float) -> dict[str, Any]:
 def _sentence(search: Search, seconds: float) -> str:
     seeds = "1 seed" if search.seeds == 1 else f"{search.seeds:,} seeds"
     count = len(search.findings)
-    broken = f"{count} break{'s' if count == 1 else ''} a law" if count else "no law was broken"
+    outcome = (
+        f"{count} violate{'s' if count == 1 else ''} an invariant" if count else "no invariant was violated"
+    )
     return (
-        f"{seeds}: {broken}. {search.rollouts:,} rollouts met {search.faults:,} faults in "
+        f"{seeds}: {outcome}. {search.rollouts:,} rollouts met {search.faults:,} faults in "
         f"{search.virtual_s / 3600:,.1f} virtual hours ({seconds:,} s)."
     )
 
 
 def _show(keys: SimulateKeys, seed: int) -> int:
-    """Play one seed and print its scenario, its events and what they break."""
+    """Play one seed and print its scenario, its events and its violations."""
     from simulation import draw, play
 
     scenario = draw(seed)
@@ -126,19 +130,19 @@ def _show(keys: SimulateKeys, seed: int) -> int:
     else:
         print("\n".join([f"seed {seed}: {scenario}", *(f"  {fault}" for fault in faults), *events]))
         print(f"trace {result.digest}")
-        print("\n".join(violations) or "no law was broken")
+        print("\n".join(violations) or "no invariant was violated")
     return ExitCode.FATAL if violations else ExitCode.COMPLETE
 
 
 def _chosen(scenario: Scenario, keep: list[int] | None) -> list[int]:
-    """The numbers of the faults to be played. Raises `ConfigError` for one that there is not."""
+    """Return the indices of the faults to play. Raises `ConfigError` for an unknown index."""
     numbers = list(range(len(scenario.faults)))
     if keep is None:
         return numbers
     unknown = [number for number in keep if number not in numbers]
     if unknown:
         raise ConfigError(
-            f"seed {scenario.seed} has {len(numbers)} faults; there is no number {unknown[0]}",
+            f"seed {scenario.seed} has {len(numbers)} faults; fault {unknown[0]} does not exist",
             code="unknown_fault",
             remedy="Faults are numbered from 0; without +keep all are played, and printed with their numbers.",
         )
@@ -148,7 +152,7 @@ def _chosen(scenario: Scenario, keep: list[int] | None) -> list[int]:
 def _to_json(finding: Finding) -> dict[str, Any]:
     return {
         "seed": finding.seed,
-        "law": finding.violation.law,
+        "law": finding.violation.invariant,
         "message": finding.violation.message,
         "at_s": finding.violation.at,
         "faults": [str(fault) for fault in finding.faults],

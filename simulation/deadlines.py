@@ -1,4 +1,4 @@
-"""The laws of time: attempts and runs end when they should, and nobody works for a caller that has gone."""
+"""Invariants of time: attempts and runs end in time, and no handler works for a disconnected caller."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _CLOSE = "/close_session"
 _EPSILON_S = 0.05
 _CALLERS_LEAVE = frozenset({Kind.ANSWERED, Kind.BROKEN, Kind.LEFT})
 _ENDS_WITHIN_S = {" ".join(GENERATE): 1.0, " ".join(ASK): 1.0, " ".join(VERIFY): 1.0, _RUN: 6.5}
-"""How long somebody may still be at work whose caller has gone: an agent has yet to close the session."""
+"""Seconds that a handler may work after its caller disconnected. An agent has to close the session."""
 _ENDING_TAKES_S = 1.0
 _PREPARING_TAKES_S = 6.0
-"""What a run does before its first rollout: it looks whether the servers are there."""
+"""Seconds before the first rollout, in which a run checks whether the servers are reachable."""
 
 
 @dataclass(slots=True)
 class _Attempt:
     sent_at: float
-    told_s: float
+    propagated_s: float
     deadline: float | None = None
-    """Set when the agent has the request: what it is told counts from then."""
+    """Set when the agent has the request, which starts the propagated time."""
     is_over: bool = False
 
 
 class DeadlinesAreKept:
-    """No attempt takes longer than it may, and everybody is told, and heeds, what is left of its time."""
+    """No attempt exceeds its time limit, and every call propagates the remaining time."""
 
     name = "deadlines are kept"
 
@@ -39,7 +39,7 @@ class DeadlinesAreKept:
         self._limit_s = scenario.rollout_timeout_s
         self._attempts: dict[AttemptId, _Attempt] = {}
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.attempt is None:
             return None
         match event.kind:
@@ -49,17 +49,17 @@ class DeadlinesAreKept:
                 return self._call_in_time(event.attempt, event, event.detail)
             case Kind.BEGUN if event.place == _RUN:
                 attempt = self._attempts[event.attempt]
-                attempt.deadline = event.at + attempt.told_s
+                attempt.deadline = event.at + attempt.propagated_s
             case Kind.ANSWERED | Kind.BROKEN | Kind.LEFT if event.place == _RUN:
                 return self._end(event.attempt, event.at)
         return None
 
     def _begin(self, attempt: AttemptId, now: float, sent: Sent) -> str | None:
-        earlier = self._attempts.get(attempt)  # nobody took it, and it is sent again
+        earlier = self._attempts.get(attempt)  # no agent accepted it, and it is sent again
         sent_at = earlier.sent_at if earlier is not None else now
         left = sent_at + self._limit_s - now
         if sent.deadline_s is None or sent.deadline_s > left:
-            return f"{AGENT} was told that {attempt} may take {sent.deadline_s} s, and {left:.1f} s were left"
+            return f"{AGENT} got {sent.deadline_s} s for {attempt}, but {left:.1f} s were left"
         self._attempts[attempt] = _Attempt(sent_at, sent.deadline_s)
         return None
 
@@ -85,7 +85,7 @@ class DeadlinesAreKept:
         if sent.deadline_s is None:
             return f"{sent.sender} called {event.place} without the deadline of {attempt_id}"
         if sent.deadline_s > left + _EPSILON_S:
-            return f"{sent.sender} told {event.place} of {sent.deadline_s:.1f} s, {left:.1f} s were left"
+            return f"{sent.sender} gave {event.place} {sent.deadline_s:.1f} s, but {left:.1f} s were left"
         return None
 
 
@@ -97,24 +97,24 @@ class _Handler:
     begun_at: float
 
 
-class NobodyWorksInVain:
-    """Who works for a caller that has gone, or for an attempt that is over, notices and ends."""
+class NoOrphanedWork:
+    """A handler ends soon after its caller has disconnected or its attempt is over."""
 
-    name = "nobody works in vain"
+    name = "no orphaned work"
 
     def __init__(self) -> None:
         self._at_work: dict[int, _Handler] = {}
         self._calls_left: dict[int, float] = {}
         self._attempts_over: dict[AttemptId | None, float] = {}
-        """Both with the moment since when."""
+        """Both dictionaries hold the virtual time of the event."""
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is Kind.BEGUN and event.place in _ENDS_WITHIN_S:
             self._at_work[event.call] = _Handler(event.place, event.call, event.attempt, event.at)
         elif event.kind is Kind.DONE:
             self._at_work.pop(event.call, None)
         elif event.kind is Kind.SENT and event.place == _RUN:
-            self._attempts_over.pop(event.attempt, None)  # nobody had taken it, and it is sent again
+            self._attempts_over.pop(event.attempt, None)  # no agent had accepted it, and it is sent again
         elif event.kind in _CALLERS_LEAVE:
             self._calls_left[event.call] = event.at
             if event.place == _RUN:
@@ -132,16 +132,16 @@ class NobodyWorksInVain:
         return f"{handler.place} (call {handler.call}) still works {late_s:.1f} s after its caller has gone"
 
 
-class RunsEndWhenTold:
-    """A run that is interrupted gives what is in flight a few seconds; interrupted again, it ends at once."""
+class InterruptedRunsEnd:
+    """An interrupted run gives rollouts in flight a few seconds. After a second interrupt it ends at once."""
 
-    name = "runs end when told"
+    name = "interrupted runs end"
 
     def __init__(self) -> None:
         self._due: float | None = None
         self._is_under_way = False
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         late_s = event.at - self._due if self._due is not None else 0.0
         match event.kind:
             case Kind.START | Kind.ENDED:
@@ -149,10 +149,10 @@ class RunsEndWhenTold:
             case Kind.SENT if event.place == _RUN:
                 self._is_under_way = True
             case Kind.INTERRUPTED:
-                self._tell(event.at)
-        return f"the run is still there {late_s:.1f} s after it had to end" if late_s > _EPSILON_S else None
+                self._report(event.at)
+        return f"the run still runs {late_s:.1f} s after it had to end" if late_s > _EPSILON_S else None
 
-    def _tell(self, now: float) -> None:
+    def _report(self, now: float) -> None:
         if self._due is None:
             self._due = now + RunLimits().drain_s + _ENDING_TAKES_S
         else:

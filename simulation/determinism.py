@@ -1,4 +1,4 @@
-"""A program in which nothing is left to chance: time, ids, randomness and logs are the simulation's while it runs."""
+"""Deterministic sources of time, ids and randomness, and a handler for the gym's log."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class SeededSources(Sources):
 
 
 class _Errors(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)
-        self._tell = tell
+        self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(f"{record.name} logged: {record.getMessage()}")
+        self._report(f"{record.name} logged: {record.getMessage()}")
 
 
 @contextmanager
-def errors_told_to(tell: Callable[[str], None]) -> Iterator[None]:
-    """Hand what the gym logs as an error to `tell`, and drop everything below, while the block runs."""
+def errors_reported_to(report: Callable[[str], None]) -> Iterator[None]:
+    """Pass the gym's error log records to `report` and drop lower levels while the block runs."""
     log = logging.getLogger("nemo_gym")
-    handler, level, propagates = _Errors(tell), log.level, log.propagate
+    handler, level, propagates = _Errors(report), log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.ERROR)
     log.propagate = False

@@ -1,8 +1,7 @@
-"""The environment that the simulation plays in, and the policy that plays it: both know what is right.
+"""The simulated environment and its policy.
 
-A task names amounts to be added with a tool, one call each, and the total that this gives. The environment keeps
-the count of every session and tells the witness of everything that it really did. A task may tell the policy to
-state a wrong total, so that rewards differ.
+A task has amounts to add with a tool, one call each, and their total. The environment keeps the count of every
+session and reports all its effects to the monitor. Some tasks make the policy state a wrong total, so rewards differ.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from nemo_gym.serving.rows import (
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from simulation.events import Kind, ToolRun, Verdict
 from simulation.faults import AGENT, ENVIRONMENT
+from simulation.monitor import Monitor
 from simulation.processes import attempt_at_work, require_alive
-from simulation.witness import Witness
 
 TOTAL_IS_RIGHT, TOTAL_IS_MISSTATED, NOTHING_IS_RIGHT = 1.0, 0.5, 0.0
 _SHORT_S, _LONG_S = (0.0005, 0.05), (0.1, 2.5)
-"""What a handler takes. The long ones end before a session's closing stops waiting for them."""
+"""Seconds of a handler. Even long ones end within the time that closing a session waits for them."""
 _LONG_SHARE = 0.15
-"""How often tools and verifiers take long."""
+"""Share of long tool calls and verifications."""
 
 _ADD = {
     "type": "function",
@@ -52,7 +51,7 @@ _ADD = {
 
 
 def draw_task(rng: Random, number: int) -> dict[str, Any]:
-    """A task row."""
+    """Draw a task row."""
     amounts = [rng.randint(1, 99) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     plan = {"number": number, "amounts": amounts, "lies": rng.random() < 0.3}
     return {
@@ -63,13 +62,13 @@ def draw_task(rng: Random, number: int) -> dict[str, Any]:
 
 
 def right_reward(row: Mapping[str, Any]) -> float:
-    """What an attempt at a task is worth when nothing comes between the policy and its tools."""
+    """Return the reward of an undisturbed attempt at a task."""
     plan = orjson.loads(row["responses_create_params"]["input"])
     return TOTAL_IS_MISSTATED if plan["lies"] else TOTAL_IS_RIGHT
 
 
 class AddingPolicy:
-    """Does what the task says, one call at a time, whatever the tools answer."""
+    """Makes the task's calls one at a time, and ignores the tools' answers."""
 
     def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
         plan = orjson.loads(last_user_text(conversation))
@@ -99,24 +98,24 @@ class VerifyRequest(TaskRow, BaseVerifyRequest):
 
 class VerifyResponse(VerifyRequest, BaseVerifyResponse):
     session: str
-    """The session that was scored: by it the row is held against what really happened."""
+    """The scored session, which connects the row to the recorded events."""
 
 
 class SimulatedEnvironment(SimpleResourcesServer):
-    """Counts, and tells the witness."""
+    """Counts amounts by session, and reports to the monitor."""
 
     config: BaseResourcesServerConfig
     _counts: dict[str, int] = PrivateAttr(default_factory=dict)
-    _witness: Witness | None = PrivateAttr(default=None)
+    _monitor: Monitor | None = PrivateAttr(default=None)
     _rng: Random = PrivateAttr(default_factory=Random)
 
-    def attach(self, witness: Witness, rng: Random) -> None:
-        """Tell `witness` from now on; how long things take is drawn from `rng`."""
-        self._witness, self._rng = witness, rng
+    def attach(self, monitor: Monitor, rng: Random) -> None:
+        """Report to `monitor` from now on. Durations are drawn from `rng`."""
+        self._monitor, self._rng = monitor, rng
 
     @property
     def states_held(self) -> int:
-        """Sessions whose state is kept."""
+        """The number of sessions with state."""
         return len(self._counts)
 
     def setup_webserver(self) -> FastAPI:
@@ -130,13 +129,13 @@ class SimulatedEnvironment(SimpleResourcesServer):
         await self._work()
         session = request.session[SESSION_ID_KEY]
         self._counts[session] = 0
-        self._tell(Kind.OPENED, session)
+        self._report(Kind.OPENED, session)
         return BaseSeedSessionResponse()
 
     async def add(self, request: Request, body: Addition) -> dict[str, int]:
         await self._work(_LONG_SHARE)
         session = request.session[SESSION_ID_KEY]
-        self._tell(Kind.TOOL, ToolRun(session, body.step, session in self._counts))
+        self._report(Kind.TOOL, ToolRun(session, body.step, session in self._counts))
         self._counts[session] = self._counts.get(session, 0) + body.amount
         return {"total": self._counts[session]}
 
@@ -149,19 +148,19 @@ class SimulatedEnvironment(SimpleResourcesServer):
         if self._counts.get(session) == body.total:
             stated = f"The total is {body.total}." == body.response.output_text
             reward = TOTAL_IS_RIGHT if stated else TOTAL_IS_MISSTATED
-        self._tell(Kind.SCORED, Verdict(session, reward))
+        self._report(Kind.SCORED, Verdict(session, reward))
         return VerifyResponse(**body.model_dump(), reward=reward, session=session)
 
     async def close_session(self, session_id: str) -> None:
         await self._work()
         self._counts.pop(session_id, None)
-        self._tell(Kind.CLOSED, session_id)
+        self._report(Kind.CLOSED, session_id)
 
     async def _work(self, long_share: float = 0.0) -> None:
         is_long = self._rng.random() < long_share
         await asyncio.sleep(self._rng.uniform(*(_LONG_S if is_long else _SHORT_S)))
 
-    def _tell(self, kind: Kind, detail: Any) -> None:
+    def _report(self, kind: Kind, detail: Any) -> None:
         require_alive()
-        if self._witness is not None:
-            self._witness.note(kind, ENVIRONMENT, attempt=attempt_at_work(), detail=detail)
+        if self._monitor is not None:
+            self._monitor.record(kind, ENVIRONMENT, attempt=attempt_at_work(), detail=detail)

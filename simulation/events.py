@@ -1,4 +1,4 @@
-"""What happens in a simulated run, as data: the stream that the laws read and that a replay must repeat."""
+"""Events of a simulated run. Invariants read the stream of events, and a replay must repeat it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any, NamedTuple
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     # Calls, each with its number.
     SENT = "sent"
     """A process sent a request; the detail is a `Sent`."""
     BEGUN = "begun"
-    """A server's handler began with it."""
+    """A server's handler started."""
     DONE = "done"
-    """The handler ended; the detail is the status it answered, None where it answered nothing."""
+    """The handler ended; the detail is its answer's status, or None without an answer."""
     ANSWERED = "answered"
-    """The caller has an answer; the detail is its status."""
+    """The caller got an answer; the detail is its status."""
     BROKEN = "broken"
-    """The caller has an error instead; the detail is its code."""
+    """The caller got an error; the detail is its code."""
     LEFT = "left"
-    """The caller went away without waiting."""
-    HARMED = "harmed"
-    """A fault met the call; the detail is the fault."""
+    """The caller disconnected."""
+    FAULT = "fault"
+    """The call has a fault, which is the detail."""
     # Servers.
     CRASHED = "crashed"
-    """The detail is the number of seconds until it is up again."""
+    """A server crashed; the detail is the number of seconds until its restart."""
     UP = "up"
-    # The environment, which knows the truth.
+    # The environment, which is the ground truth.
     OPENED = "opened"
     """A session's state was set up; the detail is its id."""
     CLOSED = "closed"
-    """It was freed; the detail is its id."""
+    """A session's state was freed; the detail is its id."""
     TOOL = "tool"
-    """A tool had its effect; the detail is a `ToolRun`."""
+    """A tool was executed; the detail is a `ToolRun`."""
     SCORED = "scored"
     """The verifier gave a reward; the detail is a `Verdict`."""
     # The collector.
@@ -44,18 +44,18 @@ class Kind(StrEnum):
     WROTE = "wrote"
     """Bytes reached a file."""
     DIED = "died"
-    """The collector died; the detail says at what."""
+    """The collector died; the detail is the cause."""
     INTERRUPTED = "interrupted"
     ENDED = "ended"
     """A start of the run ended; the detail is an `Ended`."""
     OVER = "over"
-    """The world has come to rest; the detail is a `Rest`."""
+    """All activity has ended; the detail is a `Rest`."""
     SURPRISE = "surprise"
-    """Something that must never happen, whatever the faults; the detail says what."""
+    """An event that must not happen under any fault; the detail describes it."""
 
 
 class AttemptId(NamedTuple):
-    """One attempt at one rollout in one start of the run: what every call is made for."""
+    """One attempt at one rollout in one start of the run. Every call belongs to an attempt."""
 
     start: int
     task: int
@@ -73,9 +73,9 @@ class Sent(NamedTuple):
     server: str
     route: str
     deadline_s: float | None
-    """The seconds left that it tells."""
+    """The propagated remaining seconds."""
     checksum: int
-    """Of its body."""
+    """CRC-32 of the body."""
 
 
 class ToolRun(NamedTuple):
@@ -84,18 +84,18 @@ class ToolRun(NamedTuple):
     session: str
     step: int
     is_known: bool
-    """Whether the session was open in this life of the server."""
+    """Whether the session was open since the server's last start."""
 
 
 class Verdict(NamedTuple):
-    """What the verifier said."""
+    """The verifier's reward for a session."""
 
     session: str
     reward: float
 
 
 class Ended(NamedTuple):
-    """A start of the run from the outside, when it is over."""
+    """The visible results of a start of the run after its end."""
 
     start: int
     how: str
@@ -106,28 +106,28 @@ class Ended(NamedTuple):
     failures: tuple[bytes, ...]
     """The whole rows of this start's failures file."""
     damaged: tuple[bytes, ...]
-    """Lines of both that are no rows."""
+    """Lines of both files that are not rows."""
     counts: tuple[tuple[str, int], ...]
-    """What the summary counts; empty where there is none."""
+    """The counts of the summary; empty without one."""
     mean_reward: float | None
-    """What the summary says."""
+    """The mean reward of the summary."""
     is_last: bool
-    """Whether nothing was wrong any more when it began."""
+    """Whether all faults were repaired before this start."""
     error: str = ""
 
 
 class Rest(NamedTuple):
-    """What is left when nobody does anything any more."""
+    """The remaining state after all activity has ended."""
 
     sessions_open: int
     states_held: int
-    """Sessions whose state the environment still keeps."""
+    """Sessions with state in the environment."""
     calls_in_flight: int
     tasks_running: int
 
 
 class Event(NamedTuple):
-    """Something that happened, when and where."""
+    """One event, with virtual time and place."""
 
     at: float
     kind: Kind
@@ -149,7 +149,7 @@ def shortened(text: str, room: int = 160) -> str:
 
 
 class Trace:
-    """The events of a run, and a digest that two runs share only when they are the same."""
+    """The events of a run and their digest."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

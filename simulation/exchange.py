@@ -1,4 +1,4 @@
-"""One call between two processes: what the server's app sees of it, and what comes back to the caller."""
+"""One call between two processes, with an ASGI side for the server's app and a future for the caller."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from nemo_gym.transport import Call, Reply
 
 
 class Exchange:
-    """A connection with one request on it.
+    """A connection with one request.
 
-    A handler learns that its caller has gone only by asking (`http.disconnect`), as behind a real socket: what it
-    does about that is its own business.
+    As with a real socket, a handler detects a disconnected caller only through `http.disconnect`.
     """
 
     def __init__(self, base_url: str, call: Call) -> None:
@@ -26,9 +25,9 @@ class Exchange:
         self.path, _, self._query = (parts.path + call.path).partition("?")
         self.call = call
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        """What the caller waits for."""
+        """The caller's result."""
         self.closed = asyncio.Event()
-        """Set when the connection is gone, for whatever reason."""
+        """Set when the connection has ended, for any reason."""
         self._body_was_read = False
         self._status = 0
         self._headers: CIMultiDict[str] = CIMultiDict()
@@ -37,11 +36,11 @@ class Exchange:
 
     @property
     def status(self) -> int | None:
-        """What the handler answered so far."""
+        """The status that the handler sent, or None."""
         return self._status or None
 
     async def serve(self, app: Any) -> Reply | None:
-        """The answer of `app`; None when it ends without a whole one."""
+        """Return the answer of `app`, or None if it is incomplete."""
         try:
             await app(self._scope(), self._receive, self._send)
         finally:

@@ -1,7 +1,7 @@
-"""What can go wrong, as data: which call is harmed how, and what befalls the collector.
+"""Faults of calls and of the collector, as data.
 
-A fault names the call it meets by its number among all calls of a route, so that a plan is a list from which any
-fault can be left out. What a fault may cost is part of its description: some must not be noticed by anybody.
+A call fault selects its call by the call's number on its route, so any fault can be removed from a plan. The module
+also defines the faults that an attempt must tolerate.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ Place: TypeAlias = tuple[str, str]
 """A server and one of its routes."""
 
 
-class Harm(StrEnum):
-    """What becomes of a call."""
+class FaultKind(StrEnum):
+    """The kind of a call's fault."""
 
     SLOW = "slow"
-    """It arrives `seconds` late."""
+    """The call arrives `seconds` late."""
     REFUSED = "refused"
-    """Nobody accepts the connection."""
+    """The connection is refused."""
     RESET_BEFORE = "reset_before"
-    """The connection breaks before anything was executed."""
+    """The connection breaks before execution."""
     RESET_DURING = "reset_during"
-    """It breaks `seconds` after the handler began; the handler learns of it."""
+    """The connection breaks `seconds` after the handler started; the handler can detect it."""
     RESET_AFTER = "reset_after"
-    """It breaks when the handler is done; the answer is lost."""
+    """The connection breaks after execution; the answer is lost."""
     SILENT_BEFORE = "silent_before"
-    """The request is taken, not executed, and never answered."""
+    """The request is accepted, but neither executed nor answered."""
     SILENT_AFTER = "silent_after"
-    """It is executed, and the answer never arrives."""
+    """The request is executed, but the answer never arrives."""
     HTTP_429 = "http_429"
-    """An engine's, with a `Retry-After` of `seconds`. As the next four, it is answered without executing anything."""
+    """An engine's 429 with a `Retry-After` of `seconds`. Like the next four, it is sent without execution."""
     HTTP_500 = "http_500"
     HTTP_502 = "http_502"
     HTTP_503 = "http_503"
@@ -59,38 +59,38 @@ class Harm(StrEnum):
     NONSENSE = "nonsense"
     """The handler answers HTTP 200 with JSON of another shape."""
     FAILS = "fails"
-    """The handler fails, and says so in the gym's own envelope."""
+    """The handler fails with the gym's own error envelope."""
     NO_REWARD = "no_reward"
-    """The verifier's answer has null for its reward."""
+    """The reward in the verifier's answer is null."""
     OVERFLOW = "overflow"
-    """The engine says that the context is full."""
+    """The engine answers with a context-length error."""
     CRASH = "crash"
-    """The server's process dies shortly after the call arrived, and is up again after `seconds`."""
+    """The server's process dies shortly after the call arrived, and restarts after `seconds`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """The `nth` call of a route (from 1, over the whole life of the world) comes to harm."""
+    """A fault of the `nth` call of a route, counted from 1 over the whole simulation."""
 
     place: Place
     nth: int
-    harm: Harm
+    kind: FaultKind
     seconds: float = 0.0
 
     def __str__(self) -> str:
         how_long = f" ({self.seconds:g} s)" if self.seconds else ""
-        return f"{self.place[0]} {self.place[1]}, call {self.nth}: {self.harm}{how_long}"
+        return f"{self.place[0]} {self.place[1]}, call {self.nth}: {self.kind}{how_long}"
 
 
-class Blow(StrEnum):
-    """What befalls the collector."""
+class CollectorFaultKind(StrEnum):
+    """The kind of a collector's fault."""
 
     DIES_WRITING = "dies_writing"
-    """Its process dies at its `at`-th operation on `file`, or on any; of a write, `share` of the bytes are done."""
+    """The process dies at the `at`-th operation on `file`, or on any file, with `share` of the bytes written."""
     KILLED = "killed"
-    """Its process dies `at` seconds after the world began."""
+    """The process dies after `at` virtual seconds."""
     INTERRUPTED = "interrupted"
-    """It is asked to end `at` seconds after the world began, and again `share` of `SECOND_INTERRUPT_WITHIN_S` later."""
+    """The run is interrupted after `at` virtual seconds, and again `share` of `SECOND_INTERRUPT_WITHIN_S` later."""
 
 
 SECOND_INTERRUPT_WITHIN_S = 40.0
@@ -98,110 +98,112 @@ SECOND_INTERRUPT_WITHIN_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class CollectorFault:
-    """The collector is hit."""
+    """A fault of the collector."""
 
-    blow: Blow
+    kind: CollectorFaultKind
     at: float
     share: float = 0.0
     file: str = ""
-    """What the name of the file has in it, its draft's included; empty for every file."""
+    """A part of the file's name, or of its temporary file's name; empty for every file."""
 
     def __str__(self) -> str:
-        if self.blow is Blow.DIES_WRITING:
+        if self.kind is CollectorFaultKind.DIES_WRITING:
             where = self.file or "any file"
             return f"collector: dies at operation {self.at:g} on {where}, {100 * self.share:.0f} % of it done"
-        return f"collector: {self.blow} at {self.at:g} s"
+        return f"collector: {self.kind} at {self.at:g} s"
 
 
 Fault: TypeAlias = CallFault | CollectorFault
 
 _RETRIED = frozenset(
     {
-        Harm.SLOW,
-        Harm.REFUSED,
-        Harm.RESET_BEFORE,
-        Harm.RESET_DURING,
-        Harm.RESET_AFTER,
-        Harm.HTTP_429,
-        Harm.HTTP_502,
-        Harm.HTTP_503,
-        Harm.HTTP_504,
-        Harm.LATE_504,
+        FaultKind.SLOW,
+        FaultKind.REFUSED,
+        FaultKind.RESET_BEFORE,
+        FaultKind.RESET_DURING,
+        FaultKind.RESET_AFTER,
+        FaultKind.HTTP_429,
+        FaultKind.HTTP_502,
+        FaultKind.HTTP_503,
+        FaultKind.HTTP_504,
+        FaultKind.LATE_504,
     }
 )
-"""What a call that may be repeated gets over by itself."""
+"""Faults that the retries of a repeatable call tolerate."""
 
 _ANSWERS_OF_A_TOOL = frozenset(
     {
-        Harm.HTTP_429,
-        Harm.HTTP_500,
-        Harm.HTTP_502,
-        Harm.HTTP_503,
-        Harm.HTTP_504,
-        Harm.LATE_504,
-        Harm.CUT_JSON,
-        Harm.NONSENSE,
-        Harm.FAILS,
+        FaultKind.HTTP_429,
+        FaultKind.HTTP_500,
+        FaultKind.HTTP_502,
+        FaultKind.HTTP_503,
+        FaultKind.HTTP_504,
+        FaultKind.LATE_504,
+        FaultKind.CUT_JSON,
+        FaultKind.NONSENSE,
+        FaultKind.FAILS,
     }
 )
-"""What the policy gets to read in a tool's place."""
+"""Faults that the policy reads as the tool's output."""
 
 SHORT_OUTAGE_S = 20.0
-"""An engine that is away for so long is waited for."""
+"""Seconds of an engine's outage that callers must tolerate."""
 
-_GOT_OVER: dict[Place, frozenset[Harm]] = {
-    RUN: frozenset({Harm.SLOW, Harm.REFUSED}),
-    ASK: _RETRIED | {Harm.CRASH},
+_TOLERATED: dict[Place, frozenset[FaultKind]] = {
+    RUN: frozenset({FaultKind.SLOW, FaultKind.REFUSED}),
+    ASK: _RETRIED | {FaultKind.CRASH},
     SEED: _RETRIED,
-    TOOL: _ANSWERS_OF_A_TOOL | {Harm.SLOW, Harm.REFUSED},
+    TOOL: _ANSWERS_OF_A_TOOL | {FaultKind.SLOW, FaultKind.REFUSED},
     VERIFY: _RETRIED,
-    CLOSE: frozenset(Harm) - {Harm.CRASH},
-    GENERATE: _RETRIED | {Harm.CRASH},
+    CLOSE: frozenset(FaultKind) - {FaultKind.CRASH},
+    GENERATE: _RETRIED | {FaultKind.CRASH},
 }
 
-HARMS_OF: dict[Place, tuple[Harm, ...]] = {
-    RUN: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.OVERFLOW, Harm.FAILS)),
-    ASK: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.OVERFLOW)),
-    SEED: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.OVERFLOW)),
-    TOOL: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.OVERFLOW)),
-    VERIFY: tuple(harm for harm in Harm if harm is not Harm.OVERFLOW),
-    CLOSE: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.OVERFLOW)),
-    GENERATE: tuple(harm for harm in Harm if harm not in (Harm.NO_REWARD, Harm.FAILS)),
-    PREFLIGHT: (Harm.REFUSED, Harm.RESET_BEFORE, Harm.SILENT_BEFORE, Harm.HTTP_500),
-    DISCOVER: (Harm.REFUSED, Harm.RESET_BEFORE, Harm.SILENT_BEFORE, Harm.HTTP_500),
-    MEASURE: (Harm.RESET_AFTER, Harm.SILENT_BEFORE, Harm.HTTP_500, Harm.CUT_JSON),
+FAULT_KINDS_OF: dict[Place, tuple[FaultKind, ...]] = {
+    RUN: tuple(
+        kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.OVERFLOW, FaultKind.FAILS)
+    ),
+    ASK: tuple(kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.OVERFLOW)),
+    SEED: tuple(kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.OVERFLOW)),
+    TOOL: tuple(kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.OVERFLOW)),
+    VERIFY: tuple(kind for kind in FaultKind if kind is not FaultKind.OVERFLOW),
+    CLOSE: tuple(kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.OVERFLOW)),
+    GENERATE: tuple(kind for kind in FaultKind if kind not in (FaultKind.NO_REWARD, FaultKind.FAILS)),
+    PREFLIGHT: (FaultKind.REFUSED, FaultKind.RESET_BEFORE, FaultKind.SILENT_BEFORE, FaultKind.HTTP_500),
+    DISCOVER: (FaultKind.REFUSED, FaultKind.RESET_BEFORE, FaultKind.SILENT_BEFORE, FaultKind.HTTP_500),
+    MEASURE: (FaultKind.RESET_AFTER, FaultKind.SILENT_BEFORE, FaultKind.HTTP_500, FaultKind.CUT_JSON),
 }
-"""What can happen to the calls of each route."""
+"""Possible faults by route."""
 
 
 _COSTS_S = 10.0
-"""What getting over a call's fault takes, about: the waits before it is sent again."""
+"""Approximate seconds that the retries after a fault take."""
 
 
 def seconds_lost_by(fault: CallFault) -> float:
-    """How much later an attempt may be that gets over this fault."""
+    """Return the seconds that an attempt may lose by this fault."""
     return fault.seconds + _COSTS_S
 
 
-def is_got_over(fault: CallFault) -> bool:
-    """Whether an attempt that meets this fault, and few others, must not fail of it (unless its time runs out)."""
-    if fault.place == GENERATE and fault.harm is Harm.CRASH:
+def is_tolerated(fault: CallFault) -> bool:
+    """Return whether an attempt with few faults must tolerate this one, unless its time runs out."""
+    if fault.place == GENERATE and fault.kind is FaultKind.CRASH:
         return fault.seconds <= SHORT_OUTAGE_S
-    return fault.harm in _GOT_OVER.get(fault.place, ())
+    return fault.kind in _TOLERATED.get(fault.place, ())
 
 
 class CallFaults:
-    """The call faults of a plan while it is played: which of them the next call of a route meets."""
+    """Assigns the call faults of a plan to calls."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._faults = {(fault.place, fault.nth): fault for fault in faults if isinstance(fault, CallFault)}
         self._calls: Counter[Place] = Counter()
 
     def meet(self, place: Place) -> CallFault | None:
-        """Count a call; the fault that it meets, if any."""
+        """Count a call and return its fault, if any."""
         self._calls[place] += 1
         return self._faults.pop((place, self._calls[place]), None)
 
-    def heal(self) -> None:
-        """From now on nothing goes wrong."""
+    def disarm(self) -> None:
+        """Cancel all remaining faults."""
         self._faults.clear()

@@ -1,4 +1,4 @@
-"""What is in a run's files at this moment, for somebody who comes and looks: whole lines, decompressed."""
+"""The current content of a run's files: complete, decompressed lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import orjson
 from nemo_gym.rollouts.output.files import RunFiles, ending_of
 from nemo_gym.rollouts.plan.compression import DAMAGE, holds_text, open_content
 from nemo_gym.rollouts.plan.identity import identity_in
-from simulation.mortal_disk import MortalDisk
+from simulation.crashing_disk import CrashingDisk
 
 
 def whole_lines(path: Path) -> tuple[bytes, ...]:
-    """The lines that are ended. A file that can't be decompressed has one, which is no row and says why."""
+    """Return the complete lines. For a file that cannot be decompressed, return one line with the error."""
     if not holds_text(path):
         return ()
     try:
@@ -26,7 +26,7 @@ def whole_lines(path: Path) -> tuple[bytes, ...]:
 
 
 def is_row(line: bytes) -> bool:
-    """Whether a line is a JSON object that says which rollout it belongs to."""
+    """Return whether a line is a JSON object with a rollout's identity."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -35,10 +35,10 @@ def is_row(line: bytes) -> bool:
 
 
 class FailuresFile(NamedTuple):
-    """The failures file of the run's latest start; each start that gets so far moves it aside and begins another."""
+    """The failures file of the run's latest start. Each start moves the earlier file aside and creates a new one."""
 
     file: int
-    """How many were moved aside before it."""
+    """The number of earlier files that were moved aside."""
     lines: tuple[bytes, ...]
 
     @classmethod
@@ -52,9 +52,9 @@ class FailuresFile(NamedTuple):
 
 
 class LineCounts:
-    """How many rows and failures are in the files; they are read again when something was done on the disk."""
+    """Counts rows and failures in the files, and reads the files again only after disk operations."""
 
-    def __init__(self, files: RunFiles, disk: MortalDisk) -> None:
+    def __init__(self, files: RunFiles, disk: CrashingDisk) -> None:
         self._files = files
         self._disk = disk
         self._counted_at = -1

@@ -1,4 +1,4 @@
-"""A whole gym in the simulation: head, agent, model, environment and engine, each in a process of its own."""
+"""A simulated gym: head, agent, model, environment and engine, each in its own process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from responses_api_agents.simple_agent.app import SimpleAgent
 from responses_api_models.vllm_model.app import VLLMModel
 from simulation.environment import AddingPolicy, SimulatedEnvironment
 from simulation.faults import AGENT, ENGINE, ENVIRONMENT, HEAD, MODEL
+from simulation.monitor import Monitor
 from simulation.network import Address, Network
 from simulation.processes import Process
 from simulation.scenario import Scenario
-from simulation.witness import Witness
 
 _HOST = "127.0.0.1"
 _HEAD_PORT, _AGENT_PORT, _MODEL_PORT, _ENVIRONMENT_PORT, _ENGINE_PORT = 11_000, 11_001, 11_002, 11_010, 8_000
@@ -28,7 +28,7 @@ _MODEL_NAME = "simulated"
 
 
 class SimulatedModel(VLLMModel):
-    """The model server, whose way to its engine is the simulation's network."""
+    """A model server that reaches its engine over the simulated network."""
 
     def new_transport(self) -> Transport:
         return self.server_client.caller().transport
@@ -37,10 +37,10 @@ class SimulatedModel(VLLMModel):
 class SimulatedGym:
     """The servers of a gym on a network."""
 
-    def __init__(self, scenario: Scenario, network: Network, witness: Witness) -> None:
+    def __init__(self, scenario: Scenario, network: Network, monitor: Monitor) -> None:
         self._scenario = scenario
         self._network = network
-        self._witness = witness
+        self._monitor = monitor
         self._rng = scenario.rng("gym")
         self.config = _config_of(scenario)
         self._servers: dict[str, SimpleServer] = {}
@@ -51,7 +51,7 @@ class SimulatedGym:
 
     @property
     def environments(self) -> list[SimulatedEnvironment]:
-        """The replicas of the environment that run now."""
+        """The running replicas of the environment."""
         return [server for server in self._servers.values() if isinstance(server, SimulatedEnvironment)]
 
     async def start(self) -> None:
@@ -65,7 +65,7 @@ class SimulatedGym:
     async def _open(self, name: str, port: int, *, is_held: bool = True) -> None:
         origin = base_url(_HOST, port)
 
-        async def boot(process: Process) -> Any:
+        async def factory(process: Process) -> Any:
             if name == ENGINE:
                 return self._new_engine().app
             server = self._servers[origin] = self._new_server(name, process)
@@ -73,7 +73,7 @@ class SimulatedGym:
             await _started(server, process)
             return app
 
-        await self._network.open(origin, Address(name, boot, is_held=is_held))
+        await self._network.open(origin, Address(name, factory, is_held=is_held))
 
     def _new_engine(self) -> MockEngine:
         latency = f"uniform:{0.5 * self._scenario.engine_s}:{1.5 * self._scenario.engine_s}"
@@ -87,12 +87,12 @@ class SimulatedGym:
         client = ServerClient.connect(self.config, transport=self._network.transport_of(process), token=None)
         server = server_class(config=server_class.config_of(name, self.config), server_client=client)
         if isinstance(server, SimulatedEnvironment):
-            server.attach(self._witness, Random(self._rng.getrandbits(64)))
+            server.attach(self._monitor, Random(self._rng.getrandbits(64)))
         return server
 
 
 async def _started(server: SimpleServer, process: Process) -> None:
-    """Begin the server's life, which ends with its process."""
+    """Start the server's lifespan, which ends with its process."""
     is_alive = asyncio.Event()
 
     async def live() -> None:

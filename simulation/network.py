@@ -1,8 +1,8 @@
-"""The network of the simulation: real apps, real requests, and faults on the way.
+"""The simulated network: real apps and requests, with faults in transit.
 
-It behaves as sockets do where that matters. A server works on after its caller has left, unless it asks and cares;
-a request may arrive after its sender has gone; the death of a process breaks every connection it has. A server of the
-gym is restarted on the socket that was held for it, so that callers wait; an engine is not, so that they are refused.
+It imitates sockets. A handler continues after its caller has disconnected unless it checks; a request may arrive after
+its sender has ended; the death of a process breaks all its connections. A gym server restarts on a held socket, so
+its callers wait; an engine's socket is not held, so its callers are refused.
 """
 
 from __future__ import annotations
@@ -21,92 +21,92 @@ from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.deadline import DEADLINE_HEADER
 from simulation.events import AttemptId, Kind, Sent
 from simulation.exchange import Exchange
-from simulation.faults import CallFault, CallFaults, Harm
-from simulation.harms import answer_instead, spoil
+from simulation.faults import CallFault, CallFaults, FaultKind
+from simulation.faulty_replies import answer_instead, spoil
+from simulation.monitor import Monitor
 from simulation.processes import Process, attempt_at_work
-from simulation.witness import Witness
 
 _LATENCY_S = (0.0002, 0.004)
 _DIES_WITHIN_S = 0.3
 _FIGURES = "/_ng/stats"
 
-Boot = Callable[[Process], Awaitable[Any]]
-"""Builds a server in its process and gives its app."""
+ServerFactory = Callable[[Process], Awaitable[Any]]
+"""Builds a server in its process and returns its app."""
 
 
 class Address:
-    """Where a server listens, and the process that does at the moment."""
+    """A server's address with its current process."""
 
-    def __init__(self, server: str, boot: Boot, *, is_held: bool) -> None:
-        """`is_held`: whether somebody else keeps the socket open while the server is away."""
+    def __init__(self, server: str, factory: ServerFactory, *, is_held: bool) -> None:
+        """`is_held`: whether the launcher keeps the socket open while the server is down."""
         self.server = server
-        self.boot = boot
+        self.factory = factory
         self.is_held = is_held
         self.is_up = asyncio.Event()
         self.process = Process(server)
         self.app: Any = None
         self.residents: frozenset[asyncio.Task[Any]] = frozenset()
-        """Tasks of the process that run as long as it does."""
+        """Tasks that run as long as the process."""
 
 
 class Network:
     """Carries calls between processes."""
 
-    def __init__(self, witness: Witness, faults: CallFaults, rng: Random) -> None:
-        self._witness = witness
+    def __init__(self, monitor: Monitor, faults: CallFaults, rng: Random) -> None:
+        self._monitor = monitor
         self._faults = faults
         self._rng = rng
         self._addresses: dict[str, Address] = {}
         self._calls = 0
-        self._on_the_wire: dict[asyncio.Task[None], None] = {}
+        self._detached: dict[asyncio.Task[None], None] = {}
         self.start_number = 0
-        """Of the run's present start: what attempts are counted under."""
+        """The number of the run's current start, which is part of attempt ids."""
 
     # --- Servers ------------------------------------------------------------------------------------------------
 
     async def open(self, origin: str, address: Address) -> None:
         self._addresses[origin] = address
-        await self._bring_up(address)
+        await self._start_server(address)
 
-    async def _bring_up(self, address: Address) -> None:
+    async def _start_server(self, address: Address) -> None:
         address.process = Process(address.server)
-        address.app = await address.process.spawn(_awaiting(address.boot(address.process)), "boot")
+        address.app = await address.process.spawn(_awaiting(address.factory(address.process)), "factory")
         address.residents = frozenset(address.process.tasks)
         address.is_up.set()
-        self._witness.note(Kind.UP, address.server)
+        self._monitor.record(Kind.UP, address.server)
 
     def crash(self, address: Address, seconds: float) -> None:
-        """End the server's process; another one is up after `seconds`."""
+        """End the server's process and start another after `seconds`."""
         if not address.is_up.is_set():
             return
         address.is_up.clear()
         address.process.kill()
-        self._witness.note(Kind.CRASHED, address.server, detail=seconds)
+        self._monitor.record(Kind.CRASHED, address.server, detail=seconds)
 
         async def restart() -> None:
             await asyncio.sleep(seconds)
-            await self._bring_up(address)
+            await self._start_server(address)
 
-        self._put_on_the_wire(restart())
+        self._start_detached(restart())
 
     async def close(self) -> None:
-        """End every server and everything that is still under way."""
+        """End every server and every call in flight."""
         for address in self._addresses.values():
             address.process.kill()
-        for task in list(self._on_the_wire):
+        for task in list(self._detached):
             task.cancel()
-        while self._on_the_wire:
-            await asyncio.wait(list(self._on_the_wire))
+        while self._detached:
+            await asyncio.wait(list(self._detached))
         for address in self._addresses.values():
             await address.process.ended()
 
     @property
     def calls_in_flight(self) -> int:
-        return len(self._on_the_wire)
+        return len(self._detached)
 
     @property
     def tasks_running(self) -> int:
-        """Tasks of servers that should have come to an end when nobody asks for anything."""
+        """The number of server tasks that should have ended when no call is in flight."""
         return sum(
             task not in address.residents
             for address in self._addresses.values()
@@ -116,7 +116,7 @@ class Network:
     # --- Calls --------------------------------------------------------------------------------------------------
 
     def transport_of(self, process: Process) -> ProcessTransport:
-        """How the code in a process calls others."""
+        """Return the transport for the code in `process`."""
         return ProcessTransport(self, process)
 
     async def carry(self, sender: Process, base_url: str, call: Call) -> Reply:
@@ -126,28 +126,28 @@ class Network:
         if address is None:
             raise exchange.refused()
         if exchange.path == _FIGURES:
-            return await self._look(exchange, address)
+            return await self._serve_unrecorded(exchange, address)
         self._calls += 1
         number, place = self._calls, f"{address.server} {exchange.path}"
         attempt = self._attempt_of(exchange)
-        self._witness.note(
+        self._monitor.record(
             Kind.SENT, place, attempt=attempt, call=number, detail=_sent(sender, address, exchange)
         )
-        self._put_on_the_wire(self._deliver(exchange, address, attempt, number))
+        self._start_detached(self._deliver(exchange, address, attempt, number))
         try:
             reply = await exchange.reply
         except TransportError as error:
-            self._witness.note(Kind.BROKEN, place, attempt=attempt, call=number, detail=error.failure.code)
+            self._monitor.record(Kind.BROKEN, place, attempt=attempt, call=number, detail=error.failure.code)
             raise
         except asyncio.CancelledError:
             exchange.closed.set()
-            self._witness.note(Kind.LEFT, place, attempt=attempt, call=number)
+            self._monitor.record(Kind.LEFT, place, attempt=attempt, call=number)
             raise
-        self._witness.note(Kind.ANSWERED, place, attempt=attempt, call=number, detail=reply.status)
+        self._monitor.record(Kind.ANSWERED, place, attempt=attempt, call=number, detail=reply.status)
         return reply
 
-    async def _look(self, exchange: Exchange, address: Address) -> Reply:
-        """Answer one who only looks at a server's figures, as is done all the time: nothing is noted or harmed."""
+    async def _serve_unrecorded(self, exchange: Exchange, address: Address) -> Reply:
+        """Serve a poll of a server's figures without recording it and without faults."""
         await address.is_up.wait()
         handler = address.process.spawn(exchange.serve(address.app), _FIGURES)
         await asyncio.wait([handler])
@@ -161,11 +161,11 @@ class Network:
             return attempt_in(exchange.call.body or b"", self.start_number)
         return attempt_at_work()
 
-    def _put_on_the_wire(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what belongs to no process."""
+    def _start_detached(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` outside every process."""
         task = asyncio.get_running_loop().create_task(work, context=Context())
-        self._on_the_wire[task] = None
-        task.add_done_callback(lambda done: self._on_the_wire.pop(done, None))
+        self._detached[task] = None
+        task.add_done_callback(lambda done: self._detached.pop(done, None))
 
     async def _deliver(
         self, exchange: Exchange, address: Address, attempt: AttemptId | None, number: int
@@ -173,10 +173,10 @@ class Network:
         place = f"{address.server} {exchange.path}"
         fault = self._faults.meet((address.server, exchange.path))
         if fault is not None:
-            self._witness.note(Kind.HARMED, place, attempt=attempt, call=number, detail=fault)
+            self._monitor.record(Kind.FAULT, place, attempt=attempt, call=number, detail=fault)
         try:
             await self._latency()
-            instead = await self._harm_before(exchange, address, fault)
+            instead = await self._fault_before(exchange, address, fault)
             if instead is None:
                 if not address.is_up.is_set() and not address.is_held:
                     raise exchange.refused()
@@ -184,7 +184,7 @@ class Network:
                 handler = address.process.spawn(
                     self._handle(exchange, address, attempt, number), f"{place} #{number}", attempt
                 )
-                instead = await self._harm_after(exchange, address, handler, fault)
+                instead = await self._fault_after(exchange, address, handler, fault)
                 await self._latency()
         except TransportError as error:
             exchange.fail(error)
@@ -194,51 +194,51 @@ class Network:
     async def _handle(
         self, exchange: Exchange, address: Address, attempt: AttemptId | None, number: int
     ) -> Reply | None:
-        """The app's answer; None when it ended without a whole one."""
+        """Return the app's answer, or None if it is incomplete."""
         place = f"{address.server} {exchange.path}"
-        self._witness.note(Kind.BEGUN, place, attempt=attempt, call=number)
+        self._monitor.record(Kind.BEGUN, place, attempt=attempt, call=number)
         try:
             return await exchange.serve(address.app)
         finally:
-            self._witness.note(Kind.DONE, place, attempt=attempt, call=number, detail=exchange.status)
+            self._monitor.record(Kind.DONE, place, attempt=attempt, call=number, detail=exchange.status)
 
     async def _latency(self) -> None:
         await asyncio.sleep(self._rng.uniform(*_LATENCY_S))
 
-    # --- Harm ---------------------------------------------------------------------------------------------------
+    # --- FaultKind ---------------------------------------------------------------------------------------------------
 
-    async def _harm_before(
+    async def _fault_before(
         self, exchange: Exchange, address: Address, fault: CallFault | None
     ) -> Reply | None:
-        """What happens instead of executing the call, if anything: an answer, or a `TransportError`."""
-        match fault.harm if fault is not None else None:
-            case Harm.REFUSED:
+        """Apply a fault before execution. Return a reply in place of execution, if any. Raises `TransportError`."""
+        match fault.kind if fault is not None else None:
+            case FaultKind.REFUSED:
                 raise exchange.refused()
-            case Harm.RESET_BEFORE:
+            case FaultKind.RESET_BEFORE:
                 raise exchange.broken()
-            case Harm.SILENT_BEFORE:
+            case FaultKind.SILENT_BEFORE:
                 await exchange.closed.wait()
                 raise exchange.broken()
         if fault is None:
             return None
-        if fault.harm is Harm.SLOW:
+        if fault.kind is FaultKind.SLOW:
             await asyncio.sleep(fault.seconds)
         return answer_instead(fault)
 
-    async def _harm_after(
+    async def _fault_after(
         self,
         exchange: Exchange,
         address: Address,
         handler: asyncio.Task[Reply | None],
         fault: CallFault | None,
     ) -> Reply:
-        """What comes back of a call that is being executed."""
-        match fault.harm if fault is not None else None:
-            case Harm.RESET_DURING:
+        """Return the reply of an executing call. Raises `TransportError`."""
+        match fault.kind if fault is not None else None:
+            case FaultKind.RESET_DURING:
                 assert fault is not None
                 await asyncio.wait([handler], timeout=fault.seconds)
                 raise exchange.broken()
-            case Harm.CRASH:
+            case FaultKind.CRASH:
                 assert fault is not None
                 await asyncio.wait([handler], timeout=self._rng.uniform(0.0, _DIES_WITHIN_S))
                 self.crash(address, fault.seconds)
@@ -247,10 +247,10 @@ class Network:
         reply = None if handler.cancelled() else handler.result()
         if reply is None:
             raise exchange.broken()
-        match fault.harm if fault is not None else None:
-            case Harm.RESET_AFTER:
+        match fault.kind if fault is not None else None:
+            case FaultKind.RESET_AFTER:
                 raise exchange.broken()
-            case Harm.SILENT_AFTER:
+            case FaultKind.SILENT_AFTER:
                 await asyncio.wait([exchange.reply])  # until the caller gives up
         return reply if fault is None else spoil(reply, fault)
 
@@ -266,11 +266,11 @@ class ProcessTransport:
         return await self._network.carry(self._process, base_url, call)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: a process has no connections to close."""
 
 
 def attempt_in(body: bytes, start: int) -> AttemptId | None:
-    """The attempt that the body of a `/run` call is about."""
+    """Return the attempt in the body of a `/run` call, or None."""
     identity = identity_at(body)
     _, found, rest = body[:200].partition(b'"%b":' % ATTEMPT_INDEX_KEY.encode())
     if identity is None or not found:

@@ -1,4 +1,4 @@
-"""A scenario, played: one run of the collector, started again and again until it is complete, in virtual time."""
+"""Plays a scenario in virtual time: one run of the collector, resumed until it is complete."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
-from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
-from simulation.determinism import SeededSources, errors_told_to
+from simulation.crashing_disk import CrashingDisk
+from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
+from simulation.determinism import SeededSources, errors_reported_to
 from simulation.environment import draw_task
 from simulation.events import Ended, Event, Kind, Rest
-from simulation.faults import SECOND_INTERRUPT_WITHIN_S, Blow, CallFaults, CollectorFault
+from simulation.faults import SECOND_INTERRUPT_WITHIN_S, CallFaults, CollectorFault, CollectorFaultKind
 from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
 from simulation.gym import SimulatedGym
-from simulation.laws import (
+from simulation.invariants import (
     AttemptsAreMade,
-    CountedIsWritten,
+    CountedRowsAreWritten,
     CountsAgree,
     FailuresHaveCauses,
     FilesRecover,
@@ -46,32 +47,31 @@ from simulation.laws import (
     RewardsAreTrue,
     SessionsAreClosed,
 )
-from simulation.mortal_disk import MortalDisk
+from simulation.monitor import Invariant, Monitor, Violation
 from simulation.network import Network
 from simulation.processes import Process, owned_task_factory
 from simulation.scenario import Scenario
 from simulation.virtual_time import run_virtually
-from simulation.witness import Law, Violation, Witness
 
 MOST_STARTS = 20
 _MEMORY = Path("/dev/shm")
 _ENDS_WITHIN_S = 1.0
-"""How long a run that is over may still tidy up."""
+"""Seconds of cleanup that a finished run may take."""
 _REPAIRED_WITHIN_S = 120.0
 """Virtual seconds after which every server is up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What playing a scenario showed."""
+    """The result of playing a scenario."""
 
     scenario: Scenario
     violations: list[Violation]
     digest: str
-    """Of everything that happened: two plays of a scenario share it."""
+    """The digest of the trace. It is the same in every replay."""
     events: list[Event] = field(repr=False)
     seconds: float = 0.0
-    """Virtual."""
+    """Virtual seconds."""
 
     @property
     def finding(self) -> Violation | None:
@@ -80,12 +80,12 @@ class Result:
 
     @property
     def faults_met(self) -> int:
-        """How many faults came to pass: a plan may name calls that are never made."""
-        return sum(event.kind in (Kind.HARMED, Kind.DIED, Kind.INTERRUPTED) for event in self.events)
+        """The number of faults that occurred. A plan may name calls that are never made."""
+        return sum(event.kind in (Kind.FAULT, Kind.DIED, Kind.INTERRUPTED) for event in self.events)
 
 
 def play(scenario: Scenario) -> Result:
-    """Play `scenario` from its beginning to its end."""
+    """Play `scenario` to its end."""
     folder = Path(tempfile.mkdtemp(prefix="simulation_", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         return run_virtually(_Play(scenario, folder).run())
@@ -93,8 +93,8 @@ def play(scenario: Scenario) -> Result:
         shutil.rmtree(folder)
 
 
-class _CountersKeeper(NoDisplay):
-    """Looks over the shoulder of the run: what does it count as done?"""
+class _CountersDisplay(NoDisplay):
+    """Keeps a reference to the run's counters."""
 
     def __init__(self) -> None:
         self.counters: RunCounters | None = None
@@ -111,46 +111,50 @@ class _Play:
         rng = scenario.rng("tasks")
         self._rows = [draw_task(rng, number) for number in range(scenario.tasks)]
         self._dataset.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in self._rows))
-        self._display = _CountersKeeper()
+        self._display = _CountersDisplay()
         self._stop: Stop | None = None
         self._collector = Process("collector")
-        self._blows: list[asyncio.TimerHandle] = []
+        self._collector_faults: list[asyncio.TimerHandle] = []
 
     async def run(self) -> Result:
         loop = asyncio.get_running_loop()
         loop.set_task_factory(owned_task_factory)
         self._build(loop)
-        loop.set_exception_handler(self._note_lost_error)
+        loop.set_exception_handler(self._record_lost_error)
         seeded = SeededSources(self._scenario.rng("sources"), loop.time)
-        with sources.replaced_by(seeded), disks.replaced_by(self._disk), errors_told_to(self._note_surprise):
+        with (
+            sources.replaced_by(seeded),
+            disks.replaced_by(self._disk),
+            errors_reported_to(self._record_surprise),
+        ):
             await self._gym.start()
-            self._schedule_blows(loop)
+            self._schedule_collector_faults(loop)
             await self._start_until_complete()
             await self._come_to_rest()
             await self._network.close()
         return Result(
             scenario=self._scenario,
-            violations=self._witness.violations,
-            digest=self._witness.trace.digest,
-            events=self._witness.trace.events,
+            violations=self._monitor.violations,
+            digest=self._monitor.trace.digest,
+            events=self._monitor.trace.events,
             seconds=loop.time(),
         )
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         scenario = self._scenario
-        self._witness = Witness(loop.time)
+        self._monitor = Monitor(loop.time)
         self._faults = CallFaults(scenario.faults)
-        self._network = Network(self._witness, self._faults, scenario.rng("network"))
-        self._gym = SimulatedGym(scenario, self._network, self._witness)
-        self._disk = MortalDisk(self._witness, scenario.faults, self._kill)
-        self._witness.laws = self._laws()
+        self._network = Network(self._monitor, self._faults, scenario.rng("network"))
+        self._gym = SimulatedGym(scenario, self._network, self._monitor)
+        self._disk = CrashingDisk(self._monitor, scenario.faults, self._kill)
+        self._monitor.invariants = self._invariants()
 
-    def _laws(self) -> list[Law]:
+    def _invariants(self) -> list[Invariant]:
         scenario = self._scenario
         return [
             NothingTwice(),
             NothingLost(scenario),
-            CountedIsWritten(self._counted, LineCounts(self._files, self._disk)),
+            CountedRowsAreWritten(self._counted, LineCounts(self._files, self._disk)),
             CountsAgree(scenario),
             AttemptsAreMade(scenario),
             FailuresHaveCauses(scenario),
@@ -158,8 +162,8 @@ class _Play:
             SessionsAreClosed(),
             QueuesAreBounded(scenario),
             DeadlinesAreKept(scenario),
-            NobodyWorksInVain(),
-            RunsEndWhenTold(),
+            NoOrphanedWork(),
+            InterruptedRunsEnd(),
             FilesRecover(),
             NoSurprises(),
         ]
@@ -167,7 +171,7 @@ class _Play:
     # --- The run and its starts ---------------------------------------------------------------------------------
 
     async def _start_until_complete(self) -> None:
-        """Start the run as an operator would: again after each death, and once more when all is in order again."""
+        """Start the run as an operator would: again after each death, and once more after all repairs."""
         existing, is_last = Existing.REFUSE, False
         for number in range(MOST_STARTS):
             ended = await self._start(number, existing, is_last)
@@ -179,10 +183,10 @@ class _Play:
                 await self._repair_everything()
 
     async def _repair_everything(self) -> None:
-        self._faults.heal()
-        self._disk.heal()
-        for blow in self._blows:
-            blow.cancel()
+        self._faults.disarm()
+        self._disk.disarm()
+        for kind in self._collector_faults:
+            kind.cancel()
         await asyncio.sleep(_REPAIRED_WITHIN_S)
 
     async def _start(self, number: int, existing: Existing, is_last: bool) -> Ended:
@@ -190,31 +194,31 @@ class _Play:
         self._collector = Process("collector")
         self._disk.serve(self._collector)
         earlier = FailuresFile.look(self._files.failures)
-        self._witness.note(Kind.START, "collector", detail=number)
+        self._monitor.record(Kind.START, "collector", detail=number)
         work = self._collector.spawn(self._collect(existing), f"start {number}")
         await self._finish(work)
         await self._end_collector()
         self._disk.close_all()
         ended = self._describe(number, work, is_last, earlier)
         self._display.counters = self._stop = None
-        self._witness.note(Kind.ENDED, "collector", detail=ended)
+        self._monitor.record(Kind.ENDED, "collector", detail=ended)
         return ended
 
     async def _finish(self, work: asyncio.Task[CollectSummary]) -> None:
-        """Wait for a start of the run, though not for ever."""
-        too_much = asyncio.ensure_future(self._witness.seen_too_much.wait())
+        """Wait for the end of a start of the run, with a time limit."""
+        too_much = asyncio.ensure_future(self._monitor.event_limit_reached.wait())
         await asyncio.wait({work, too_much}, timeout=self._longest_s(), return_when=asyncio.FIRST_COMPLETED)
         too_much.cancel()
         if not work.done():
-            self._note_surprise(f"the run does not end within {self._longest_s():g} s")
+            self._record_surprise(f"the run does not end within {self._longest_s():g} s")
             self._kill("it was given up")
 
     async def _end_collector(self) -> None:
-        """End what its process still does; when it came to its end by itself, that is nothing."""
+        """End the collector's process, and report tasks that still run after a regular end."""
         if self._collector.is_alive and (tasks := self._collector.tasks):
             _, left = await asyncio.wait(tasks, timeout=_ENDS_WITHIN_S)
             if left:
-                self._note_surprise(f"the run is over, and {len(left)} tasks of the collector go on")
+                self._record_surprise(f"the run is over, and {len(left)} tasks of the collector go on")
         self._collector.kill()
         await self._collector.ended()
 
@@ -255,7 +259,7 @@ class _Play:
                 how, error = "refused", f"{problem.failure.code}: {problem}"
             else:
                 how, error = "broken", repr(problem)
-                self._note_surprise(f"the run broke: {problem!r}")
+                self._record_surprise(f"the run broke: {problem!r}")
         rows = whole_lines(self._files.rows)
         failures = FailuresFile.look(self._files.failures).written_after(earlier)
         return Ended(
@@ -273,22 +277,22 @@ class _Play:
 
     # --- What befalls the collector -----------------------------------------------------------------------------
 
-    def _schedule_blows(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule_collector_faults(self, loop: asyncio.AbstractEventLoop) -> None:
         for fault in self._scenario.faults:
-            if isinstance(fault, CollectorFault) and fault.blow is Blow.KILLED:
-                self._blows.append(loop.call_later(fault.at, self._kill, "it was killed"))
-            elif isinstance(fault, CollectorFault) and fault.blow is Blow.INTERRUPTED:
+            if isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.KILLED:
+                self._collector_faults.append(loop.call_later(fault.at, self._kill, "it was killed"))
+            elif isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.INTERRUPTED:
                 for moment in (fault.at, fault.at + SECOND_INTERRUPT_WITHIN_S * fault.share):
-                    self._blows.append(loop.call_later(moment, self._interrupt))
+                    self._collector_faults.append(loop.call_later(moment, self._interrupt))
 
     def _kill(self, why: str) -> None:
         if self._collector.is_alive and self._collector.tasks:
-            self._witness.note(Kind.DIED, "collector", detail=why)
+            self._monitor.record(Kind.DIED, "collector", detail=why)
             self._collector.kill()
 
     def _interrupt(self) -> None:
         if self._stop is not None:
-            self._witness.note(Kind.INTERRUPTED, "collector")
+            self._monitor.record(Kind.INTERRUPTED, "collector")
             self._stop.interrupt()
 
     # --- What is seen -------------------------------------------------------------------------------------------
@@ -299,18 +303,18 @@ class _Play:
             (counters.finished_before + counters.scored, counters.failed) if counters is not None else (0, 0)
         )
 
-    def _note_surprise(self, what: str) -> None:
-        self._witness.note(Kind.SURPRISE, "gym", detail=self._without_folder(what))
+    def _record_surprise(self, what: str) -> None:
+        self._monitor.record(Kind.SURPRISE, "gym", detail=self._without_folder(what))
 
     def _without_folder(self, text: str) -> str:
-        """What a replay, which has a folder of its own, says in the same words."""
+        """Remove the run's folder, which differs between replays, from `text`."""
         return text.replace(f"{self._files.folder}/", "")
 
-    def _note_lost_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self._note_surprise(f"{context['message']}: {context.get('exception')!r}")
+    def _record_lost_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._record_surprise(f"{context['message']}: {context.get('exception')!r}")
 
     async def _come_to_rest(self) -> None:
-        """Wait until whatever sweeps has swept."""
+        """Wait until the sweepers have run, and record the remaining state."""
         await asyncio.sleep(self._scenario.rollout_timeout_s + CLOSING_TAKES_S + 2 * SWEEP_EVERY_S)
         rest = Rest(
             sessions_open=sum(len(server.middleware.access.sessions) for server in self._gym.environments),
@@ -318,4 +322,4 @@ class _Play:
             calls_in_flight=self._network.calls_in_flight,
             tasks_running=self._network.tasks_running,
         )
-        self._witness.note(Kind.OVER, "world", detail=rest)
+        self._monitor.record(Kind.OVER, "world", detail=rest)

@@ -1,4 +1,4 @@
-"""Operating-system processes of the simulation: what runs in one ends with it, in the middle of whatever it did."""
+"""Simulated operating-system processes. The tasks of a process end with it, at any await."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _attempt: ContextVar[AttemptId | None] = ContextVar("nemo_gym_simulated_attempt"
 
 
 class ProcessEnded(asyncio.CancelledError):
-    """Raised where a process dies, and wherever a dead one would act on the world. Nothing should catch it."""
+    """Raised when a process dies, and when a dead process tries an operation. No code should catch it."""
 
 
 class Process:
-    """One process. Every task that is made in it, by whomever, belongs to it."""
+    """One process. It owns every task that is created in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Process:
     def spawn(
         self, work: Coroutine[Any, Any, T], name: str, attempt: AttemptId | None = None
     ) -> asyncio.Task[T]:
-        """Run `work` in this process, for `attempt`; nothing else of the caller's context goes along."""
+        """Run `work` in this process for `attempt`, without the caller's context."""
         context = Context()
         context.run(_process.set, self)
         context.run(_attempt.set, attempt)
@@ -49,44 +49,44 @@ class Process:
 
     @property
     def tasks(self) -> list[asyncio.Task[Any]]:
-        """What runs in it now."""
+        """The running tasks."""
         return list(self._tasks)
 
     def kill(self) -> None:
-        """End it. Its tasks unwind, but whatever they still try is refused: for the world they are gone."""
+        """End the process. Its tasks unwind, and any operation that they try raises `ProcessEnded`."""
         self.is_alive = False
         for task in self.tasks:
             task.cancel()
 
     async def ended(self) -> None:
-        """Wait until everything in it has unwound, after `kill`. What clings to life is told again and again."""
+        """Wait until all tasks have ended after `kill`. Tasks that swallow cancellation are cancelled repeatedly."""
         while tasks := self.tasks:
-            _, clinging = await asyncio.wait(tasks, timeout=1.0)
-            for task in clinging:
+            _, remaining = await asyncio.wait(tasks, timeout=1.0)
+            for task in remaining:
                 task.cancel()
 
     def require_alive(self) -> None:
-        """Raises `ProcessEnded` where a dead process tries to act."""
+        """Raise `ProcessEnded` if the process is dead."""
         if not self.is_alive:
             raise ProcessEnded(f"{self.name} is dead")
 
 
 def require_alive() -> None:
-    """Raises `ProcessEnded` where the running code belongs to a process that is dead."""
+    """Raise `ProcessEnded` if the running code belongs to a dead process."""
     process = _process.get()
     if process is not None:
         process.require_alive()
 
 
 def attempt_at_work() -> AttemptId | None:
-    """The attempt that the running code works for, as far as it is known."""
+    """Return the attempt that the running code works for, if known."""
     return _attempt.get()
 
 
 def owned_task_factory(
     loop: asyncio.AbstractEventLoop, work: Any, *, context: Context | None = None
 ) -> asyncio.Task[Any]:
-    """Makes tasks that belong to the process they are made in."""
+    """Create a task that belongs to the process it is created in."""
     task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, context=context)
     process = _process.get() if context is None else context.get(_process)
     if process is not None:

@@ -1,4 +1,4 @@
-"""A simulated run as data: its size, its pace and its faults, all drawn from one seed."""
+"""A simulated run as data: its size, its timing and its faults, all drawn from one seed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from random import Random
 
 from simulation import faults
 from simulation.faults import (
-    HARMS_OF,
-    Blow,
+    FAULT_KINDS_OF,
     CallFault,
     CollectorFault,
+    CollectorFaultKind,
     Fault,
-    Harm,
+    FaultKind,
     Place,
 )
 
@@ -26,20 +26,20 @@ _CALLS_OF_A_ROLLOUT: dict[Place, float] = {
     faults.GENERATE: 2.5,
     faults.TOOL: 1.5,
 }
-"""How often a rollout calls each route, about."""
-_SECONDS: dict[Harm, tuple[float, ...]] = {
-    Harm.SLOW: (0.5, 3.0, 15.0, 90.0),
-    Harm.RESET_DURING: (0.001, 0.05, 0.5),
-    Harm.HTTP_429: (0.5, 2.0),
-    Harm.CRASH: (0.2, 1.0, 4.0, 15.0, 100.0),
+"""Approximate number of calls per rollout, by route."""
+_SECONDS: dict[FaultKind, tuple[float, ...]] = {
+    FaultKind.SLOW: (0.5, 3.0, 15.0, 90.0),
+    FaultKind.RESET_DURING: (0.001, 0.05, 0.5),
+    FaultKind.HTTP_429: (0.5, 2.0),
+    FaultKind.CRASH: (0.2, 1.0, 4.0, 15.0, 100.0),
 }
 _FILES = ("", "", "out.jsonl", "out_failures.jsonl", "out_run.json", "out_run.json")
-"""Where the collector's process dies; the manifest is written seldom, and must be hit all the same."""
+"""Files on which the collector dies. The manifest is written rarely, so it appears twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that a simulated run is made from."""
+    """The parameters of a simulated run."""
 
     seed: int
     tasks: int
@@ -48,11 +48,11 @@ class Scenario:
     max_attempts: int
     rollout_timeout_s: float
     replicas: int
-    """Of the environment."""
+    """Number of replicas of the environment."""
     engine_s: float
-    """What an answer of the engine takes, about."""
+    """Mean seconds of an engine answer."""
     ending: str
-    """Of the output's name: it says how its files are compressed, if at all."""
+    """The extension of the output file, which selects its compression."""
     faults: tuple[Fault, ...]
 
     def __str__(self) -> str:
@@ -64,20 +64,20 @@ class Scenario:
 
     @property
     def planned(self) -> int:
-        """Rollouts of the run."""
+        """The number of planned rollouts."""
         return self.tasks * self.repeats
 
     def rng(self, purpose: str) -> Random:
-        """A generator for one purpose, the same in every replay."""
+        """Return a generator for one purpose. It is the same in every replay."""
         return Random(f"{self.seed}/{purpose}")
 
     def keeping(self, numbers: Sequence[int]) -> Scenario:
-        """The same run with only the faults of these numbers, from 0."""
+        """Return the same run with only the faults at these indices."""
         return replace(self, faults=tuple(self.faults[number] for number in numbers))
 
 
 def draw(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """Draw the scenario of a seed."""
     rng = Random(f"{seed}/scenario")
     tasks, repeats = rng.randint(2, 5), rng.choice((1, 2, 2, 3))
     return Scenario(
@@ -102,16 +102,22 @@ def _draw_fault(rng: Random, rollouts: int) -> Fault:
     else:
         place = rng.choice(list(_CALLS_OF_A_ROLLOUT))
         nth = rng.randint(1, max(1, round(rollouts * _CALLS_OF_A_ROLLOUT[place])))
-    harm = rng.choice(HARMS_OF[place])
-    return CallFault(place, nth, harm, rng.choice(_SECONDS.get(harm, (0.0,))))
+    kind = rng.choice(FAULT_KINDS_OF[place])
+    return CallFault(place, nth, kind, rng.choice(_SECONDS.get(kind, (0.0,))))
 
 
 def _draw_collector_fault(rng: Random, rollouts: int) -> CollectorFault:
-    blow = rng.choice(
-        (Blow.DIES_WRITING, Blow.DIES_WRITING, Blow.DIES_WRITING, Blow.KILLED, Blow.INTERRUPTED)
+    kind = rng.choice(
+        (
+            CollectorFaultKind.DIES_WRITING,
+            CollectorFaultKind.DIES_WRITING,
+            CollectorFaultKind.DIES_WRITING,
+            CollectorFaultKind.KILLED,
+            CollectorFaultKind.INTERRUPTED,
+        )
     )
-    if blow is Blow.DIES_WRITING:
+    if kind is CollectorFaultKind.DIES_WRITING:
         file = rng.choice(_FILES)
         operations = 14 + 3 * rollouts if not file else 8
-        return CollectorFault(blow, rng.randint(1, operations), round(rng.random(), 2), file)
-    return CollectorFault(blow, round(rng.expovariate(0.1), 2), round(rng.random(), 2))
+        return CollectorFault(kind, rng.randint(1, operations), round(rng.random(), 2), file)
+    return CollectorFault(kind, round(rng.expovariate(0.1), 2), round(rng.random(), 2))

@@ -1,4 +1,4 @@
-"""Seeds, one after the other; where one breaks a law, the fewest faults that break it.
+"""Search over seeds. Each violation is reduced to a minimal set of faults.
 
 search = Search()
 for seed in range(1000):
@@ -13,64 +13,66 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from simulation.faults import Fault
+from simulation.monitor import Violation
 from simulation.play import play
 from simulation.scenario import Scenario, draw
 from simulation.shrinking import fewest
-from simulation.witness import Violation
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A law that a seed breaks, and the least that has to go wrong for that."""
+    """An invariant that a seed violates, with a minimal set of faults."""
 
     seed: int
     violation: Violation
-    """As it shows when only the fewest faults are played."""
+    """The violation under the minimal set of faults."""
     kept: tuple[int, ...]
-    """Which of the seed's faults these are, by their number from 0."""
+    """The indices of these faults among the seed's faults."""
     faults: tuple[Fault, ...]
-    """The fewest faults."""
+    """The minimal set of faults."""
     drawn: int
-    """How many faults the seed has."""
+    """The number of the seed's faults."""
     digest: str
-    """Of everything that happens when they are played."""
+    """The digest of the trace under the minimal set of faults."""
     is_exact: bool
-    """Whether a second play was the same, event by event."""
+    """Whether a second replay had the same trace."""
 
     @property
     def command(self) -> str:
-        """What plays the finding again and shows its events."""
+        """The command that replays the finding and prints its events."""
         return f"python -m simulation +seed={self.seed} '+keep=[{','.join(map(str, self.kept))}]'"
 
     def __str__(self) -> str:
         numbered = (f"    {number}. {fault}" for number, fault in zip(self.kept, self.faults, strict=True))
-        faults = [f"  the fewest faults that do it ({len(self.kept)} of {self.drawn}):", *numbered]
+        faults = [f"  minimal set of faults ({len(self.kept)} of {self.drawn}):", *numbered]
         nothing = [f"  no fault is needed (of {self.drawn})"]
-        exact = "twice, the same both times" if self.is_exact else "twice, AND NOT THE SAME: chance got in"
+        exact = (
+            "twice with the same trace" if self.is_exact else "twice with DIFFERENT traces: not deterministic"
+        )
         return "\n".join(
             [
                 f"seed {self.seed}  {self.violation}",
                 *(faults if self.kept else nothing),
-                f"  played {exact}: trace {self.digest}",
-                f"  again, with all events: {self.command}",
+                f"  replayed {exact}: trace {self.digest}",
+                f"  replay with all events: {self.command}",
             ]
         )
 
 
 @dataclass(slots=True)
 class Search:
-    """What the seeds that were examined came to."""
+    """The totals of the examined seeds."""
 
     seeds: int = 0
     rollouts: int = 0
-    """As planned."""
+    """Planned rollouts."""
     faults: int = 0
-    """That came to pass."""
+    """Faults that occurred."""
     virtual_s: float = 0.0
     findings: list[Finding] = field(default_factory=list)
 
     def examine(self, seed: int) -> Finding | None:
-        """Play a seed; what it breaks, made as small as it gets."""
+        """Play a seed. Return its finding, reduced to a minimal set of faults, if any."""
         result = play(draw(seed))
         self.seeds += 1
         self.rollouts += result.scenario.planned
@@ -84,11 +86,11 @@ class Search:
 
 
 def shrink(scenario: Scenario, violation: Violation) -> Finding:
-    """The finding of a scenario that is known to break the law of `violation`."""
+    """Reduce a scenario that has `violation` to a minimal set of faults."""
 
     def breaks_it(numbers: Sequence[int]) -> bool:
         found = play(scenario.keeping(numbers)).finding
-        return found is not None and found.law == violation.law
+        return found is not None and found.invariant == violation.invariant
 
     kept = fewest(len(scenario.faults), breaks_it)
     smallest = scenario.keeping(kept)

@@ -1,4 +1,4 @@
-"""The fewest things that still do it: delta debugging over a list."""
+"""Delta debugging: a minimal subset of a list for which a predicate still holds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 
 def fewest(count: int, does_it: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
-    """Numbers below `count`, as few as possible, for which `does_it` holds; all of them together are known to do it.
+    """Return a minimal set of numbers below `count` for which `does_it` holds. It must hold for all of them together.
 
-    If none are needed, or only one, that is found for certain; beyond that none of those returned can be left out
-    (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002, with pieces of single elements
-    in the end).
+    A solution of no or one element is always found. A larger result is locally minimal: no single element can be left
+    out (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002).
     """
     if does_it(()):
         return ()

@@ -1,7 +1,7 @@
-"""An event loop in which time passes only when there is nothing left to do, and then at once.
+"""An event loop with virtual time: when no task is ready, the clock jumps to the next timer.
 
-A run that waits for hours is over in a moment, and is the same run whenever it is repeated: the loop never asks the
-system for the time, waits for no descriptor, and computes in its own thread what was meant for another.
+Hours of waiting take milliseconds, and every repetition is the same: the loop never reads the system's clock, waits
+for no descriptor, and runs executor jobs in its own thread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class _JumpingSelector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             raise RuntimeError(
-                "nothing is left to do, and nothing to wait for: this would have hung for ever"
+                "no task is ready and no timer is set: outside the simulation the program would hang forever"
             )
         self.now += max(0.0, timeout)
         return []
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """For code that waits for timers and for itself; sockets, pipes and signals are never looked at."""
+    """An event loop for code that waits only for timers and tasks. Sockets, pipes and signals are ignored."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -41,7 +41,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> Any:
-        """Compute at once: threads would finish in an order of their own."""
+        """Run `func` at once, because threads would finish in a random order."""
         future = self.create_future()
         try:
             future.set_result(func(*args))

@@ -14,7 +14,7 @@ SEEDS = 1000
 WITHIN_SEEDS = 200
 
 
-def test_a_thousand_seeds_break_no_law() -> None:
+def test_a_thousand_seeds_violate_no_invariant() -> None:
     search = Search()
     began = time.process_time()
     for seed in range(SEEDS):
@@ -40,11 +40,11 @@ def test_a_planted_bug_is_found_made_small_and_replayed(name: str) -> None:
     tell(
         f"planted: {name}",
         seeds=finding.seed + 1,
-        law=finding.violation.law,
+        invariant=finding.violation.invariant,
         faults=f"{len(finding.kept)} of {finding.drawn}",
         replays_exactly=finding.is_exact,
     )
-    assert finding.violation.law in planted.laws
+    assert finding.violation.invariant in planted.invariants
     assert finding.is_exact
 
 

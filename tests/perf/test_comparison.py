@@ -54,7 +54,7 @@ def test_another_name_for_this_code_is_not_taken_for_another_checkout(tmp_path: 
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no checkout"):
+    with pytest.raises(ConfigError, match="is not a checkout"):
         compare("calls", {}, tmp_path, 1)
 
 

@@ -1,4 +1,4 @@
-"""Bugs to be found: each breaks one thing in the real code while a block runs, as somebody might by mistake."""
+"""Planted bugs: each patches one plausible bug into the real code while a block runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Bug = Callable[[], AbstractContextManager[Any]]
 
 
 def retry_of_a_call_dropped() -> AbstractContextManager[Any]:
-    """What an endpoint refuses is not asked for again."""
+    """A refused call is not retried."""
     return patch.object(caller, "_may_be_sent_again", lambda last, repeatable: False)
 
 
@@ -79,22 +79,22 @@ def append_without_flush() -> AbstractContextManager[Any]:
 
 
 def failure_row_dropped() -> AbstractContextManager[Any]:
-    """Attempts that fail leave no trace in the failures file."""
+    """Failed attempts are not written to the failures file."""
     return patch.object(Journal, "add_failure", lambda self, line: None)
 
 
 def torn_tail_kept() -> AbstractContextManager[Any]:
-    """The next row is written behind half of another."""
+    """The next row is written after a partial row."""
     return patch.object(AppendFile, "recover", lambda self, *args: 0)
 
 
 def finished_rollouts_forgotten() -> AbstractContextManager[Any]:
-    """A resumed run does again what is done."""
+    """A resumed run repeats finished rollouts."""
     return patch.object(journal, "read_finished", lambda path: FinishedRollouts())
 
 
 def manifest_written_in_place() -> AbstractContextManager[Any]:
-    """A process that dies while it writes the manifest leaves half of one."""
+    """A process that dies while writing the manifest leaves a partial one."""
 
     def write(path: Path, content: bytes) -> None:
         descriptor = disk.disk().open_to_replace(path)
@@ -118,12 +118,12 @@ def session_not_closed() -> AbstractContextManager[Any]:
 
 
 def abandoned_sessions_kept() -> AbstractContextManager[Any]:
-    """Nobody sweeps up after an agent that died."""
+    """Sessions of dead agents are not swept."""
     return patch.object(SessionRegistry, "abandoned", lambda self: [])
 
 
 def failure_scored_zero() -> AbstractContextManager[Any]:
-    """An attempt whose verifier fails counts as a wrong answer."""
+    """A verifier failure is scored 0."""
     verify = episode._verify
 
     async def verify_or_zero(*args: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def tool_call_replayed() -> AbstractContextManager[Any]:
 
 
 def deadline_dropped() -> AbstractContextManager[Any]:
-    """Calls wait for as long as it takes, and tell nobody when the attempt is over."""
+    """Calls have no deadline and propagate none."""
     call = Caller.call
 
     async def call_without(self: Caller, *args: Any, **options: Any) -> Any:
@@ -151,12 +151,12 @@ def deadline_dropped() -> AbstractContextManager[Any]:
 
 
 def window_too_wide() -> AbstractContextManager[Any]:
-    """A worker too many draws from the plan."""
+    """One rollout more than allowed is in flight."""
     return patch.object(collect, "window_of", lambda wanted, planned: window_of(wanted + 1, planned))
 
 
 def drain_without_end() -> AbstractContextManager[Any]:
-    """A run that is told to end waits for what is in flight, however long that takes."""
+    """An interrupted run waits for rollouts in flight without a limit."""
 
     async def first_of(work: Any, event: asyncio.Event, timeout: float | None = None) -> None:
         await stopping.first_of(work, event)
@@ -165,7 +165,7 @@ def drain_without_end() -> AbstractContextManager[Any]:
 
 
 def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
-    """A handler works on after its caller has left."""
+    """A handler continues after its caller has disconnected."""
 
     async def run(self: Any, handling: Any) -> None:
         await handling
@@ -174,12 +174,12 @@ def cancellation_stops_at_the_model() -> AbstractContextManager[Any]:
 
 
 def caller_missed_late() -> AbstractContextManager[Any]:
-    """A handler looks for the first time after five seconds whether its caller is still there."""
+    """A handler checks for a disconnected caller only after five seconds."""
     return patch.object(disconnects, "WATCHED_AFTER_S", 5.0)
 
 
 def restart_unnoticed() -> AbstractContextManager[Any]:
-    """An attempt plays on with a server that was restarted and has lost its session."""
+    """An attempt continues with a server that was restarted and has lost its session."""
     original = SessionAccess.admit
 
     def admit(self: SessionAccess, path: str, headers: Any) -> Any:
@@ -190,29 +190,29 @@ def restart_unnoticed() -> AbstractContextManager[Any]:
 
 
 def session_closed_under_a_tool() -> AbstractContextManager[Any]:
-    """What a session holds is freed while one of its tools still works with it."""
+    """A session's state is freed while one of its tools is running."""
 
     return patch.object(SessionLocks, "shared", lambda *_: nullcontext())
 
 
 class Planted(NamedTuple):
-    """A bug, and how it comes to light."""
+    """A bug and its detection."""
 
     plant: Bug
-    """While the context that it gives is entered, the bug is there."""
-    laws: frozenset[str]
-    """Those by which it may show first."""
+    """Returns a context in which the bug exists."""
+    invariants: frozenset[str]
+    """The invariants that may detect it first."""
     shows_at: int
-    """A seed at which it did when this was written: where to look first."""
+    """A seed that detects it."""
 
 
 _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (retry_of_a_call_dropped, {"failures have causes"}, 0),
     (attempt_dropped, {"attempts are made"}, 6),
     (attempts_without_end, {"attempts are made"}, 4),
-    (append_without_flush, {"what is counted is written"}, 0),
-    (failure_row_dropped, {"what is counted is written"}, 4),
-    (torn_tail_kept, {"files recover", "what is counted is written"}, 2),
+    (append_without_flush, {"counted rows are written"}, 0),
+    (failure_row_dropped, {"counted rows are written"}, 4),
+    (torn_tail_kept, {"files recover", "counted rows are written"}, 2),
     (finished_rollouts_forgotten, {"nothing twice"}, 0),
     (manifest_written_in_place, {"files recover"}, 53),
     (session_not_closed, {"sessions are closed"}, 0),
@@ -221,10 +221,10 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (tool_call_replayed, {"nothing twice"}, 18),
     (deadline_dropped, {"deadlines are kept"}, 0),
     (window_too_wide, {"queues are bounded"}, 0),
-    (drain_without_end, {"runs end when told"}, 33),
-    (cancellation_stops_at_the_model, {"nobody works in vain"}, 0),
-    (caller_missed_late, {"nobody works in vain"}, 6),
+    (drain_without_end, {"interrupted runs end"}, 33),
+    (cancellation_stops_at_the_model, {"no orphaned work"}, 0),
+    (caller_missed_late, {"no orphaned work"}, 6),
     (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
 )
-PLANTED = {bug.__name__: Planted(bug, frozenset(laws), seed) for bug, laws, seed in _TABLE}
+PLANTED = {bug.__name__: Planted(bug, frozenset(invariants), seed) for bug, invariants, seed in _TABLE}

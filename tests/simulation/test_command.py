@@ -20,23 +20,23 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return raised.value.code, captured.out, captured.err
 
 
-def test_seeds_that_break_no_law_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_seeds_that_violate_no_invariant_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     code, printed, _ = run(capsys, "+seeds=3", "+first_seed=2")
     assert code == 0
     rollouts = sum(draw(seed).planned for seed in (2, 3, 4))
-    assert printed.startswith(f"3 seeds: no law was broken. {rollouts} rollouts met ")
+    assert printed.startswith(f"3 seeds: no invariant was violated. {rollouts} rollouts met ")
 
 
-def test_a_law_that_is_broken_is_printed_with_the_fewest_faults_and_the_command_that_shows_it(
+def test_a_violated_invariant_is_printed_with_the_fewest_faults_and_the_command_that_shows_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with failure_scored_zero():
         code, printed, _ = run(capsys, *_UNTIL_FOUND)
     assert code == 1
     assert "  rewards are true: " in printed
-    assert "the fewest faults that do it (1 of " in printed
-    assert "played twice, the same both times" in printed
-    assert " seeds: 1 breaks a law. " in printed.splitlines()[-1]
+    assert "minimal set of faults (1 of " in printed
+    assert "replayed twice with the same trace" in printed
+    assert " seeds: 1 violates an invariant. " in printed.splitlines()[-1]
 
 
 def test_what_a_finding_prints_as_its_command_shows_the_finding_again(
@@ -71,7 +71,7 @@ def test_one_seed_is_shown_with_everything_that_happens(capsys: pytest.CaptureFi
     faults = draw(SEED).faults
     assert lines[0].startswith(f"seed {SEED}: {draw(SEED).planned} rollouts")
     assert lines[1 : 1 + len(faults)] == [f"  {number}. {fault}" for number, fault in enumerate(faults)]
-    assert lines[-1] == "no law was broken"
+    assert lines[-1] == "no invariant was violated"
     assert "sent        agent /run #" in printed
 
 
@@ -82,7 +82,7 @@ def test_only_the_faults_that_are_kept_are_played(capsys: pytest.CaptureFixture[
     _, printed, _ = run(capsys, f"+seed={SEED}", "+keep=[]", "--json")
     shown = json.loads(printed)
     assert shown["faults"] == []
-    assert not any(" harmed " in event or " died " in event for event in shown["events"])
+    assert not any(" fault " in event or " died " in event for event in shown["events"])
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_only_the_faults_that_are_kept_are_played(capsys: pytest.CaptureFixture[
         (["+seeds=0"], "seeds must be greater than or equal to 1"),
         (["+seeds=many"], "seeds"),
         (["+sedes=3"], "Did you mean 'seeds'?"),
-        (["+keep=[0]"], "there is no +seed"),
-        ([f"+seed={SEED}", "+keep=[99]"], "there is no number 99"),
-        ([f"+seed={SEED}", "+keep=[-1]"], "there is no number -1"),
-        ([f"+seed={SEED}", "+seeds=5"], "+seed plays one seed alone"),
+        (["+keep=[0]"], "+seed is missing"),
+        ([f"+seed={SEED}", "+keep=[99]"], "fault 99 does not exist"),
+        ([f"+seed={SEED}", "+keep=[-1]"], "fault -1 does not exist"),
+        ([f"+seed={SEED}", "+seeds=5"], "+seed plays a single seed"),
     ],
 )
 def test_wrong_input_is_named(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

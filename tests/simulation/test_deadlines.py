@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from simulation import draw
-from simulation.deadlines import DeadlinesAreKept, NobodyWorksInVain, RunsEndWhenTold
+from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.events import AttemptId, Event, Kind, Sent
 from simulation.faults import AGENT, ASK, ENGINE, GENERATE, MODEL, RUN, Place
-from simulation.witness import Law
+from simulation.monitor import Invariant
 
 SCENARIO = draw(0)
 LIMIT_S = SCENARIO.rollout_timeout_s
@@ -16,13 +16,13 @@ def event(at: float, kind: Kind, place: Place, call: int, deadline_s: float | No
     return Event(at, kind, " ".join(place), ATTEMPT, call, detail)
 
 
-def problems(law: Law, *events: Event) -> list[str]:
-    return [problem for problem in map(law.see, events) if problem is not None]
+def problems(invariant: Invariant, *events: Event) -> list[str]:
+    return [problem for problem in map(invariant.observe, events) if problem is not None]
 
 
-def begun(told_s: float = LIMIT_S - 2.0) -> tuple[Event, Event]:
+def begun(propagated_s: float = LIMIT_S - 2.0) -> tuple[Event, Event]:
     """An attempt that the agent has, since second 1."""
-    return event(0.0, Kind.SENT, RUN, 1, told_s), event(1.0, Kind.BEGUN, RUN, 1)
+    return event(0.0, Kind.SENT, RUN, 1, propagated_s), event(1.0, Kind.BEGUN, RUN, 1)
 
 
 def test_an_attempt_that_ends_in_time_keeps_its_deadline() -> None:
@@ -59,21 +59,21 @@ def test_nobody_is_called_after_the_deadline() -> None:
 
 def test_work_goes_on_while_its_caller_waits() -> None:
     working = event(0.0, Kind.BEGUN, ASK, 2), event(1.0, Kind.BEGUN, GENERATE, 3)
-    assert not problems(NobodyWorksInVain(), *working, event(900.0, Kind.ANSWERED, GENERATE, 3))
+    assert not problems(NoOrphanedWork(), *working, event(900.0, Kind.ANSWERED, GENERATE, 3))
 
 
 def test_a_handler_has_a_second_to_end_after_its_caller_has_gone() -> None:
     working = event(0.0, Kind.BEGUN, ASK, 2), event(5.0, Kind.LEFT, ASK, 2)
     ended = event(5.9, Kind.DONE, ASK, 2), event(60.0, Kind.SENT, RUN, 9)
-    assert not problems(NobodyWorksInVain(), *working, *ended)
-    (problem,) = problems(NobodyWorksInVain(), *working, event(6.2, Kind.SENT, RUN, 9))
+    assert not problems(NoOrphanedWork(), *working, *ended)
+    (problem,) = problems(NoOrphanedWork(), *working, event(6.2, Kind.SENT, RUN, 9))
     assert problem.startswith(f"{MODEL} /v1/responses (call 2) still works 1.2 s")
 
 
 def test_a_request_that_outlives_its_sender_on_the_way_is_given_its_second_too() -> None:
     left = event(1.0, Kind.LEFT, GENERATE, 3), event(50.0, Kind.BEGUN, GENERATE, 3)
-    assert not problems(NobodyWorksInVain(), *left, event(50.9, Kind.DONE, GENERATE, 3))
-    assert problems(NobodyWorksInVain(), *left, event(51.2, Kind.DONE, ASK, 99))
+    assert not problems(NoOrphanedWork(), *left, event(50.9, Kind.DONE, GENERATE, 3))
+    assert problems(NoOrphanedWork(), *left, event(51.2, Kind.DONE, ASK, 99))
 
 
 def test_the_end_of_an_attempt_ends_all_work_for_it() -> None:
@@ -83,7 +83,7 @@ def test_the_end_of_an_attempt_ends_all_work_for_it() -> None:
         event(2.0, Kind.LEFT, RUN, 1),
     )
     engine, agent = problems(
-        NobodyWorksInVain(), *working, event(3.2, Kind.UP, RUN, 0), event(4.0, Kind.DONE, GENERATE, 3),
+        NoOrphanedWork(), *working, event(3.2, Kind.UP, RUN, 0), event(4.0, Kind.DONE, GENERATE, 3),
         event(9.0, Kind.UP, RUN, 0),
     )  # fmt: skip
     assert engine.startswith(ENGINE)
@@ -100,16 +100,16 @@ def over(at: float) -> Event:
 
 def test_an_interrupted_run_has_its_few_seconds() -> None:
     under_way = begun()[0]
-    assert not problems(RunsEndWhenTold(), under_way, interrupted(10.0), over(15.9), over(60.0))
-    assert problems(RunsEndWhenTold(), under_way, interrupted(10.0), over(16.2))
+    assert not problems(InterruptedRunsEnd(), under_way, interrupted(10.0), over(15.9), over(60.0))
+    assert problems(InterruptedRunsEnd(), under_way, interrupted(10.0), over(16.2))
 
 
 def test_a_run_that_is_interrupted_twice_ends_at_once() -> None:
     under_way = begun()[0]
-    assert not problems(RunsEndWhenTold(), under_way, interrupted(10.0), interrupted(11.0), over(11.9))
-    assert problems(RunsEndWhenTold(), under_way, interrupted(10.0), interrupted(11.0), over(12.2))
+    assert not problems(InterruptedRunsEnd(), under_way, interrupted(10.0), interrupted(11.0), over(11.9))
+    assert problems(InterruptedRunsEnd(), under_way, interrupted(10.0), interrupted(11.0), over(12.2))
 
 
 def test_a_run_that_still_looks_whether_the_servers_are_there_may_finish_looking() -> None:
-    assert not problems(RunsEndWhenTold(), interrupted(0.0), interrupted(0.0), over(6.9))
-    assert problems(RunsEndWhenTold(), interrupted(0.0), interrupted(0.0), over(20.0))
+    assert not problems(InterruptedRunsEnd(), interrupted(0.0), interrupted(0.0), over(6.9))
+    assert problems(InterruptedRunsEnd(), interrupted(0.0), interrupted(0.0), over(20.0))

@@ -21,11 +21,11 @@ def first_finding(planted: Planted) -> tuple[Scenario, Violation]:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_is_found_by_a_law_that_it_breaks(name: str) -> None:
+def test_a_planted_bug_is_found_by_an_invariant_that_it_violates(name: str) -> None:
     planted = PLANTED[name]
     with planted.plant():
         scenario, violation = first_finding(planted)
-    assert violation.law in planted.laws
+    assert violation.invariant in planted.invariants
     assert play(scenario).finding is None, "it is the bug that was found"
 
 
@@ -37,7 +37,7 @@ def test_a_finding_is_made_small_and_replays_exactly(name: str) -> None:
         finding = shrink(scenario, violation)
         again = play(scenario.keeping(finding.kept))
     assert finding.is_exact
-    assert finding.violation.law == violation.law
+    assert finding.violation.invariant == violation.invariant
     assert (again.digest, again.finding) == (finding.digest, finding.violation)
     assert len(finding.kept) < finding.drawn or finding.drawn <= 1
     assert all(str(fault) in str(finding) for fault in finding.faults)

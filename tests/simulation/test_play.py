@@ -10,7 +10,16 @@ import pytest
 from nemo_gym import PARENT_DIR
 from simulation import Result, Scenario, draw, play
 from simulation.events import Event, Kind
-from simulation.faults import ASK, GENERATE, MEASURE, Blow, CallFault, CollectorFault, Fault, Harm
+from simulation.faults import (
+    ASK,
+    GENERATE,
+    MEASURE,
+    CallFault,
+    CollectorFault,
+    CollectorFaultKind,
+    Fault,
+    FaultKind,
+)
 
 SEEDS = range(30)
 REPLAYED = (4, 7, 11)
@@ -36,7 +45,7 @@ def events_of(result: Result, *kinds: Kind) -> list[Event]:
     return [event for event in result.events if event.kind in kinds]
 
 
-def test_no_law_is_broken() -> None:
+def test_no_invariant_is_violated() -> None:
     findings = {seed: play(draw(seed)).violations for seed in SEEDS}
     assert {seed: violations for seed, violations in findings.items() if violations} == {}
 
@@ -85,7 +94,7 @@ def test_a_run_recovers_from_a_death_at_every_single_operation_on_its_files(
     while died:
         operation += 1
         for share in shares:
-            fault = CollectorFault(Blow.DIES_WRITING, operation, share)
+            fault = CollectorFault(CollectorFaultKind.DIES_WRITING, operation, share)
             result = play(replace(small(fault), ending=ending))
             assert not result.violations, (operation, share)
             died = bool(events_of(result, Kind.DIED))
@@ -94,7 +103,7 @@ def test_a_run_recovers_from_a_death_at_every_single_operation_on_its_files(
 
 def test_a_caller_that_leaves_before_anybody_looks_is_missed_all_the_same() -> None:
     """A handler looks for its caller after 20 ms: one that left after 1 ms is missed then, and so on to the engine."""
-    result = play(small(CallFault(ASK, 1, Harm.RESET_DURING, 0.001)))
+    result = play(small(CallFault(ASK, 1, FaultKind.RESET_DURING, 0.001)))
     assert not result.violations
     harmed = next(event for event in events_of(result, Kind.BROKEN) if event.place == " ".join(ASK))
     begun = next(event for event in events_of(result, Kind.BEGUN) if event.call == harmed.call)
@@ -107,7 +116,7 @@ def test_a_caller_that_leaves_before_anybody_looks_is_missed_all_the_same() -> N
 
 def test_a_run_that_is_told_twice_to_end_leaves_nobody_at_work() -> None:
     """The window is cut in the middle of model calls: engine, model and agent notice by their watch."""
-    result = play(small(CollectorFault(Blow.INTERRUPTED, 0.2, 0.00125)))
+    result = play(small(CollectorFault(CollectorFaultKind.INTERRUPTED, 0.2, 0.00125)))
     assert not result.violations
     interrupted = events_of(result, Kind.INTERRUPTED)[-1].at
     ended = next(event for event in events_of(result, Kind.ENDED))
@@ -120,7 +129,10 @@ def test_a_run_that_is_told_twice_to_end_leaves_nobody_at_work() -> None:
 def test_a_run_that_is_told_to_end_does_not_wait_for_an_environment_that_is_silent_about_its_metrics() -> (
     None
 ):
-    silent, interrupted = CallFault(MEASURE, 1, Harm.SILENT_BEFORE), CollectorFault(Blow.INTERRUPTED, 30.0)
+    silent, interrupted = (
+        CallFault(MEASURE, 1, FaultKind.SILENT_BEFORE),
+        CollectorFault(CollectorFaultKind.INTERRUPTED, 30.0),
+    )
     result = play(small(silent, interrupted))
     assert not result.violations
     ended = next(event for event in events_of(result, Kind.ENDED))
@@ -129,7 +141,7 @@ def test_a_run_that_is_told_to_end_does_not_wait_for_an_environment_that_is_sile
 
 
 def test_hours_are_played_in_no_time() -> None:
-    slow = [CallFault(ASK, number, Harm.SLOW, 80.0) for number in range(1, 20)]
+    slow = [CallFault(ASK, number, FaultKind.SLOW, 80.0) for number in range(1, 20)]
     result = play(small(*slow))
     assert not result.violations
     assert result.seconds > 200.0

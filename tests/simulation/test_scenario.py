@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from simulation import draw
-from simulation.faults import HARMS_OF, Blow, CallFault, CollectorFault, Fault
+from simulation.faults import FAULT_KINDS_OF, CallFault, CollectorFault, CollectorFaultKind, Fault
 
 
 def faults_of(seeds: range) -> list[Fault]:
@@ -15,9 +15,9 @@ def test_a_seed_is_the_same_scenario_whenever_it_is_drawn() -> None:
 
 def test_every_harm_of_every_route_and_every_blow_is_drawn_within_a_thousand_seeds() -> None:
     faults = faults_of(range(1000))
-    drawn = {(fault.place, fault.harm) for fault in faults if isinstance(fault, CallFault)}
-    assert drawn == {(place, harm) for place, harms in HARMS_OF.items() for harm in harms}
-    assert {fault.blow for fault in faults if isinstance(fault, CollectorFault)} == set(Blow)
+    drawn = {(fault.place, fault.kind) for fault in faults if isinstance(fault, CallFault)}
+    assert drawn == {(place, kind) for place, harms in FAULT_KINDS_OF.items() for kind in harms}
+    assert {fault.kind for fault in faults if isinstance(fault, CollectorFault)} == set(CollectorFaultKind)
 
 
 def test_some_runs_meet_no_fault_and_some_many() -> None:

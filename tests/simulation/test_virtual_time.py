@@ -21,11 +21,11 @@ def test_timers_fire_in_their_order_and_each_at_its_time() -> None:
     async def note_moments() -> list[tuple[str, float]]:
         loop, moments = asyncio.get_running_loop(), []
 
-        async def note(name: str, after_s: float) -> None:
+        async def record(name: str, after_s: float) -> None:
             await asyncio.sleep(after_s)
             moments.append((name, loop.time()))
 
-        await asyncio.gather(note("late", 3_600.0), note("early", 0.5), note("between", 60.0))
+        await asyncio.gather(record("late", 3_600.0), record("early", 0.5), record("between", 60.0))
         return moments
 
     names, moments = zip(*run_virtually(note_moments()), strict=True)
@@ -48,5 +48,5 @@ def test_a_program_that_would_hang_is_told_so() -> None:
     async def hang() -> None:
         await asyncio.get_running_loop().create_future()
 
-    with pytest.raises(RuntimeError, match="would have hung for ever"):
+    with pytest.raises(RuntimeError, match="would hang forever"):
         run_virtually(hang())

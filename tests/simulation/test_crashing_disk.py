@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.rollouts.output import disk as disks
-from simulation.faults import Blow, CollectorFault
-from simulation.mortal_disk import MortalDisk
+from simulation.crashing_disk import CrashingDisk
+from simulation.faults import CollectorFault, CollectorFaultKind
+from simulation.monitor import Monitor
 from simulation.processes import Process, ProcessEnded
-from simulation.witness import Witness
 
 ROW = b'{"a":1}\n'
 
@@ -30,7 +30,7 @@ class Victim:
     def __init__(self, *faults: CollectorFault) -> None:
         self.died_at: list[str] = []
         self.process = Process("collector")
-        self.disk = MortalDisk(Witness(lambda: 0.0), faults, self._die)
+        self.disk = CrashingDisk(Monitor(lambda: 0.0), faults, self._die)
         self.disk.serve(self.process)
 
     def _die(self, what: str) -> None:
@@ -49,7 +49,7 @@ class Victim:
 
 def test_half_of_a_write_is_done_by_a_process_that_dies_of_it(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
-    victim = Victim(CollectorFault(Blow.DIES_WRITING, 2, 0.5))
+    victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 2, 0.5))
     assert not victim.does(lambda: write_file(path, ROW))
     assert path.read_bytes() == ROW[:4]
     assert victim.died_at == ["writing out.jsonl, 50 % of it done"]
@@ -57,7 +57,7 @@ def test_half_of_a_write_is_done_by_a_process_that_dies_of_it(tmp_path: Path) ->
 
 def test_a_dead_process_changes_nothing_any_more(tmp_path: Path) -> None:
     path, other = tmp_path / "out.jsonl", tmp_path / "other"
-    victim = Victim(CollectorFault(Blow.DIES_WRITING, 2, 0.0))
+    victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 2, 0.0))
     assert not victim.does(lambda: write_file(path, ROW))
     assert not victim.does(lambda: write_file(other, ROW))
     assert not victim.does(lambda: disks.disk().rename(path, other))
@@ -67,7 +67,7 @@ def test_a_dead_process_changes_nothing_any_more(tmp_path: Path) -> None:
 
 def test_operations_are_counted_over_all_processes_and_by_the_file_that_is_named(tmp_path: Path) -> None:
     rows, manifest = tmp_path / "out.jsonl", tmp_path / ".out_run.json.draft"
-    victim = Victim(CollectorFault(Blow.DIES_WRITING, 5, 1.0, "out_run.json"))
+    victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 5, 1.0, "out_run.json"))
     for _ in range(3):
         assert victim.does(lambda: write_file(rows, ROW))
     assert victim.does(lambda: write_file(manifest, ROW))  # emptied, written, synced
@@ -78,8 +78,8 @@ def test_operations_are_counted_over_all_processes_and_by_the_file_that_is_named
 
 
 def test_nobody_dies_on_a_disk_that_is_healed(tmp_path: Path) -> None:
-    victim = Victim(CollectorFault(Blow.DIES_WRITING, 1, 0.5))
-    victim.disk.heal()
+    victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 1, 0.5))
+    victim.disk.disarm()
     assert victim.does(lambda: write_file(tmp_path / "out.jsonl", ROW))
     assert (tmp_path / "out.jsonl").read_bytes() == ROW
     assert victim.disk.operations == 3
@@ -87,7 +87,7 @@ def test_nobody_dies_on_a_disk_that_is_healed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.99])
 def test_what_a_dead_process_had_open_is_closed(tmp_path: Path, share: float) -> None:
-    victim = Victim(CollectorFault(Blow.DIES_WRITING, 2, share))
+    victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 2, share))
     opened: list[int] = []
 
     def append() -> None:

@@ -1,4 +1,4 @@
-"""What the laws make of runs that are made up; that they see through real bugs is in `test_planted_bugs.py`."""
+"""What the invariants make of runs that are made up; that they see through real bugs is in `test_planted_bugs.py`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from simulation import draw
 from simulation.environment import draw_task, right_reward
 from simulation.events import AttemptId, Ended, Event, Kind, Verdict
-from simulation.faults import AGENT, ENVIRONMENT, GENERATE, VERIFY, CallFault, Harm
-from simulation.laws import (
+from simulation.faults import AGENT, ENVIRONMENT, GENERATE, VERIFY, CallFault, FaultKind
+from simulation.invariants import (
     RUN_PLACE,
     CountsAgree,
     FailuresHaveCauses,
@@ -22,7 +22,7 @@ from simulation.laws import (
     NothingTwice,
     RewardsAreTrue,
 )
-from simulation.witness import Law
+from simulation.monitor import Invariant
 
 TASKS = [draw_task(Random(number), number) for number in range(2)]
 SCENARIO = replace(draw(0), tasks=2, repeats=1, rollout_timeout_s=45.0)
@@ -64,20 +64,20 @@ def scored(task: int) -> Event:
     return Event(1.0, Kind.SCORED, ENVIRONMENT, AttemptId(0, task, 0, 0), detail=verdict)
 
 
-def harmed(task: int, harm: Harm, seconds: float = 0.0) -> Event:
-    place = GENERATE if harm is not Harm.NO_REWARD else VERIFY
+def harmed(task: int, kind: FaultKind, seconds: float = 0.0) -> Event:
+    place = GENERATE if kind is not FaultKind.NO_REWARD else VERIFY
     return Event(
-        1.0, Kind.HARMED, " ".join(place), AttemptId(0, task, 0, 0), 1, CallFault(place, 1, harm, seconds)
+        1.0, Kind.FAULT, " ".join(place), AttemptId(0, task, 0, 0), 1, CallFault(place, 1, kind, seconds)
     )
 
 
-def problems(law: Law, *events: Event) -> list[str]:
-    return [problem for problem in map(law.see, events) if problem is not None]
+def problems(invariant: Invariant, *events: Event) -> list[str]:
+    return [problem for problem in map(invariant.observe, events) if problem is not None]
 
 
 def test_a_whole_run_is_no_problem_to_anybody() -> None:
     whole = scored(0), scored(1), ended([row(0), row(1)], mean_reward=sum(REWARDS) / 2)
-    laws = (
+    invariants = (
         NothingTwice(),
         NothingLost(SCENARIO),
         CountsAgree(SCENARIO),
@@ -85,7 +85,7 @@ def test_a_whole_run_is_no_problem_to_anybody() -> None:
         RewardsAreTrue(TASKS),
         FilesRecover(),
     )
-    assert [problems(law, *whole) for law in laws] == [[]] * len(laws)
+    assert [problems(invariant, *whole) for invariant in invariants] == [[]] * len(invariants)
 
 
 def test_a_rollout_with_two_rows_is_found() -> None:
@@ -94,7 +94,7 @@ def test_a_rollout_with_two_rows_is_found() -> None:
 
 def test_a_rollout_with_neither_row_nor_failure_is_lost() -> None:
     (problem,) = problems(NothingLost(SCENARIO), ended([row(0)]))
-    assert problem.endswith("nothing tells what became of task 1, repeat 0")
+    assert problem.endswith("task 1, repeat 0 has neither a row nor a failure")
     assert problems(NothingLost(SCENARIO), ended([row(0)], (failure(1, terminal=False),)))
     assert not problems(NothingLost(SCENARIO), ended([row(0)], (failure(1),)))
 
@@ -138,15 +138,15 @@ def test_a_failure_with_a_reward_is_found(reward: float | None) -> None:
 def test_a_failure_needs_a_fault_that_the_gym_need_not_get_over() -> None:
     failed = ended([], (failure(0),))
     assert problems(FailuresHaveCauses(SCENARIO), failed)
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, Harm.HTTP_503), failed)
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(1, Harm.HTTP_500), failed)
-    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, Harm.HTTP_500), failed)
+    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_503), failed)
+    assert problems(FailuresHaveCauses(SCENARIO), harmed(1, FaultKind.HTTP_500), failed)
+    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_500), failed)
 
 
 def test_an_attempt_runs_out_of_time_only_where_a_fault_takes_it() -> None:
     late = ended([], (failure(0, kind="deadline"),))
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, Harm.HTTP_503), late)
-    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, Harm.SLOW, 90.0), late)
+    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_503), late)
+    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.SLOW, 90.0), late)
 
 
 def test_a_server_that_is_away_when_an_attempt_begins_is_a_cause() -> None:

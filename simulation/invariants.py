@@ -1,5 +1,7 @@
-"""What is true of every run, whatever goes wrong: each law looks at one event after the other and says when it is
-broken. Nothing here knows how the gym does it; the truth comes from the environment, the wire and the files."""
+"""Invariants of every run, under all faults. Each observes the stream of events and reports violations.
+
+They do not depend on the gym's implementation: the ground truth comes from the environment, the network and the files.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ from simulation.faults import (
     SHORT_OUTAGE_S,
     TOOL,
     CallFault,
-    Harm,
-    is_got_over,
+    FaultKind,
+    is_tolerated,
     seconds_lost_by,
 )
 from simulation.scenario import Scenario
 
 RUN_PLACE = f"{AGENT} /run"
-_WITHOUT_EFFECT_ON_TOOLS = frozenset({Harm.SLOW, Harm.REFUSED})
-_FEW_HARMS = 3
-"""As many does a call get over within its budget of attempts."""
+_WITHOUT_EFFECT_ON_TOOLS = frozenset({FaultKind.SLOW, FaultKind.REFUSED})
+_TOLERATED_FAULTS = 3
+"""The number of faults that a call tolerates within its budget of attempts."""
 _TAKES_S = 25.0
-"""What an attempt takes at most that meets no fault."""
+"""Maximum seconds of an attempt without faults."""
 _NOTICED_AGAIN_WITHIN_S = 10.0
-"""How long after a server is up again its callers may be about to find out."""
+"""Seconds after a restart within which callers notice the server again."""
 _JOURNAL_CODES = frozenset(
     {
         "output_exists",
@@ -57,7 +59,7 @@ def identity_of_line(line: bytes) -> RolloutId:
 
 
 class NothingTwice:
-    """A rollout has one row, an attempt is executed once, and so is a tool call."""
+    """A rollout has one row. An attempt and a tool call are executed once."""
 
     name = "nothing twice"
 
@@ -65,7 +67,7 @@ class NothingTwice:
         self._tools: set[tuple[str, int]] = set()
         self._attempts: set[AttemptId] = set()
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         match event.kind, event.detail:
             case Kind.TOOL, ToolRun(session, step, _):
                 if (session, step) in self._tools:
@@ -84,7 +86,7 @@ class NothingTwice:
 
 
 class NothingLost:
-    """What was written stays, and a run that ends by itself has a row or a failure for every planned rollout."""
+    """Written rows stay, and a run that ends by itself has a row or a failure for every planned rollout."""
 
     name = "nothing lost"
 
@@ -94,7 +96,7 @@ class NothingLost:
         }
         self._kept: tuple[bytes, ...] = ()
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is not Kind.ENDED:
             return None
         ended: Ended = event.detail
@@ -107,25 +109,25 @@ class NothingLost:
             }
             lost = self._planned - failed - set(map(identity_of_line, ended.rows))
             if lost:
-                return f"the run ended as {ended.how}, and nothing tells what became of {min(lost)}"
+                return f"the run ended as {ended.how}, and {min(lost)} has neither a row nor a failure"
         if ended.is_last and (ended.how != "complete" or len(ended.rows) != len(self._planned)):
-            return f"nothing was wrong any more, and the run ended as {ended.how} {ended.error}".rstrip()
+            return f"all faults were repaired, but the run ended as {ended.how} {ended.error}".rstrip()
         return None
 
 
-class CountedIsWritten:
-    """What the run counts as done is in its file at that moment: it would outlive the process."""
+class CountedRowsAreWritten:
+    """Every row and failure that the run counts is in its file at that moment, so it survives a crash."""
 
-    name = "what is counted is written"
+    name = "counted rows are written"
 
     def __init__(
         self, counted: Callable[[], tuple[int, int]], written: Callable[[], tuple[int, int]]
     ) -> None:
-        """Both give rows, and rollouts that failed for good."""
+        """Both return the numbers of rows and of finally failed rollouts."""
         self._counted = counted
         self._written = written
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         (rows, failures), (rows_there, failures_there) = self._counted(), self._written()
         if rows > rows_there:
             return f"the run counts {rows} rows, and {rows_there} are in the file"
@@ -135,14 +137,14 @@ class CountedIsWritten:
 
 
 class CountsAgree:
-    """The summary and the exit code say what is in the files."""
+    """The summary and the exit code agree with the files."""
 
     name = "counts agree"
 
     def __init__(self, scenario: Scenario) -> None:
         self._planned = scenario.planned
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is not Kind.ENDED or not event.detail.counts:
             return None
         ended: Ended = event.detail
@@ -168,14 +170,14 @@ class CountsAgree:
 
 
 class AttemptsAreMade:
-    """A rollout is attempted again as long as that is of use and allowed, and no longer."""
+    """A failed rollout is retried if a retry is useful and allowed, and only then."""
 
     name = "attempts are made"
 
     def __init__(self, scenario: Scenario) -> None:
         self._most = scenario.max_attempts
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is Kind.SENT and event.place == RUN_PLACE and event.attempt is not None:
             if event.attempt.attempt >= self._most:
                 return f"{event.attempt} is more than the {self._most} allowed"
@@ -192,37 +194,37 @@ class AttemptsAreMade:
 
 
 class FailuresHaveCauses:
-    """An attempt fails only of a fault that it met, and never of one that the gym should get over."""
+    """An attempt fails only because of a fault that it met and that the gym need not tolerate."""
 
     name = "failures have causes"
 
     def __init__(self, scenario: Scenario) -> None:
         self._limit_s = scenario.rollout_timeout_s
-        self._harms: dict[AttemptId, list[str]] = {}
+        self._faults_met: dict[AttemptId, list[str]] = {}
         self._lost_s: dict[AttemptId, float] = {}
         self._severe: set[AttemptId] = set()
         self._in_flight: set[AttemptId] = set()
         self._crashes: list[tuple[str, float]] = []
-        """Servers, and when they are back for all who call them."""
+        """Servers, and the times at which all callers can reach them again."""
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         match event.kind:
             case Kind.SENT if event.place == RUN_PLACE and event.attempt is not None:
                 self._in_flight.add(event.attempt)
                 for server, back_at in self._crashes:
-                    self._note_absence(event.attempt, server, back_at - event.at)
+                    self._record_absence(event.attempt, server, back_at - event.at)
             case Kind.DONE if event.place == RUN_PLACE and event.attempt is not None:
                 self._in_flight.discard(event.attempt)
-            case Kind.HARMED if event.attempt is not None:
+            case Kind.FAULT if event.attempt is not None:
                 fault: CallFault = event.detail
-                self._note(event.attempt, str(fault), seconds_lost_by(fault))
-                if not is_got_over(fault):
+                self._record(event.attempt, str(fault), seconds_lost_by(fault))
+                if not is_tolerated(fault):
                     self._severe.add(event.attempt)
             case Kind.CRASHED:
                 away_s = event.detail + _NOTICED_AGAIN_WITHIN_S
                 self._crashes.append((event.place, event.at + away_s))
                 for attempt in self._in_flight:
-                    self._note_absence(attempt, event.place, away_s)
+                    self._record_absence(attempt, event.place, away_s)
             case Kind.ENDED:
                 for line in event.detail.failures:
                     message = self._without_cause(orjson.loads(line), event.detail)
@@ -230,30 +232,30 @@ class FailuresHaveCauses:
                         return message
         return None
 
-    def _note(self, attempt: AttemptId, harm: str, lost_s: float) -> None:
-        self._harms.setdefault(attempt, []).append(harm)
+    def _record(self, attempt: AttemptId, kind: str, lost_s: float) -> None:
+        self._faults_met.setdefault(attempt, []).append(kind)
         self._lost_s[attempt] = self._lost_s.get(attempt, 0.0) + lost_s
 
-    def _note_absence(self, attempt: AttemptId, server: str, away_s: float) -> None:
+    def _record_absence(self, attempt: AttemptId, server: str, away_s: float) -> None:
         if away_s > 0:
-            self._note(attempt, f"{server} crashed", away_s)
+            self._record(attempt, f"{server} crashed", away_s)
             if server in (AGENT, ENVIRONMENT) or away_s > SHORT_OUTAGE_S + _NOTICED_AGAIN_WITHIN_S:
                 self._severe.add(attempt)
 
     def _without_cause(self, row: Mapping[str, Any], ended: Ended) -> str | None:
         attempt = attempt_of(row, ended.start)
-        harms = self._harms.get(attempt, [])
+        harms = self._faults_met.get(attempt, [])
         failure = row[FAILURE_KEY]
         may_be_late = _TAKES_S + self._lost_s.get(attempt, 0.0) > self._limit_s
         is_late = failure["type"] == "deadline"
-        if attempt in self._severe or (may_be_late if is_late else len(harms) > _FEW_HARMS):
+        if attempt in self._severe or (may_be_late if is_late else len(harms) > _TOLERATED_FAULTS):
             return None
         met = f"met only: {'; '.join(harms)}" if harms else "met no fault"
         return f"{attempt} failed ({failure['type']}:{failure['code']}: {failure['message']}), and {met}"
 
 
 class RewardsAreTrue:
-    """A row is its task's, its reward is what the verifier gave to this very attempt, and a failure has none."""
+    """A row belongs to its task, its reward is the verifier's for this attempt, and a failure has no reward."""
 
     name = "rewards are true"
 
@@ -264,10 +266,10 @@ class RewardsAreTrue:
         self._disturbed: set[AttemptId] = set()
         self._seen = 0
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is Kind.SCORED and event.attempt is not None:
             self._verdicts.setdefault(event.attempt, set()).add(event.detail)
-        elif event.kind is Kind.HARMED and event.attempt is not None:
+        elif event.kind is Kind.FAULT and event.attempt is not None:
             if _may_change_the_reward(event.detail):
                 self._disturbed.add(event.attempt)
         elif event.kind is Kind.ENDED:
@@ -299,13 +301,13 @@ class RewardsAreTrue:
 
 
 def _may_change_the_reward(fault: CallFault) -> bool:
-    """Whether a fault may keep the policy from doing what it was asked without failing the attempt."""
-    is_tool = fault.place == TOOL and fault.harm not in _WITHOUT_EFFECT_ON_TOOLS
-    return is_tool or fault.harm is Harm.OVERFLOW
+    """Return whether a fault may change the reward without failing the attempt."""
+    is_tool = fault.place == TOOL and fault.kind not in _WITHOUT_EFFECT_ON_TOOLS
+    return is_tool or fault.kind is FaultKind.OVERFLOW
 
 
 class SessionsAreClosed:
-    """The agent closes each session that it may have opened before its attempt is over, and none is left in the end."""
+    """The agent closes every session before its attempt is over, and no session is left at the end."""
 
     name = "sessions are closed"
 
@@ -313,7 +315,7 @@ class SessionsAreClosed:
         self._opened: set[AttemptId] = set()
         self._closing: set[AttemptId] = set()
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         attempt = event.attempt
         match event.kind, event.place:
             case Kind.OPENED, _ if attempt is not None:
@@ -334,7 +336,7 @@ class SessionsAreClosed:
 
 
 class QueuesAreBounded:
-    """No more rollouts are in flight than allowed, and nothing goes on when all is over."""
+    """The number of rollouts in flight stays within its limit, and no call or handler is left at the end."""
 
     name = "queues are bounded"
 
@@ -342,7 +344,7 @@ class QueuesAreBounded:
         self._most = scenario.in_parallel
         self._in_flight: set[int] = set()
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.place == RUN_PLACE:
             if event.kind is Kind.SENT:
                 self._in_flight.add(event.call)
@@ -358,11 +360,11 @@ class QueuesAreBounded:
 
 
 class FilesRecover:
-    """A run that died can be resumed, whatever it was doing, and its files hold nothing but whole rows."""
+    """A run that died at any point can be resumed, and its files hold only whole rows."""
 
     name = "files recover"
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is not Kind.ENDED:
             return None
         ended: Ended = event.detail
@@ -373,11 +375,11 @@ class FilesRecover:
 
 
 class NoSurprises:
-    """Whatever goes wrong was foreseen: no handler breaks, nothing is logged as an error."""
+    """No handler raises an unexpected exception, and nothing is logged as an error."""
 
     name = "no surprises"
 
-    def see(self, event: Event) -> str | None:
+    def observe(self, event: Event) -> str | None:
         if event.kind is Kind.SURPRISE:
             return str(event.detail)
         if event.kind is Kind.ENDED:
@@ -386,7 +388,7 @@ class NoSurprises:
                 if failure["code"] == "unhandled_exception" or failure["code"].endswith(
                     ("Error", "Exception")
                 ):
-                    return f"{identity_of_line(line)} failed of a bug: {failure['message']}"
+                    return f"{identity_of_line(line)} failed because of a bug: {failure['message']}"
         return None
 
 

@@ -1,4 +1,4 @@
-"""The disk of a process that may die at any operation: real files, in which the last write is perhaps half done."""
+"""A disk on which the process may crash at any operation: real files, with a possibly partial last write."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from pathlib import Path
 
 from nemo_gym.rollouts.output.disk import Disk
 from simulation.events import Kind
-from simulation.faults import Blow, CollectorFault, Fault
+from simulation.faults import CollectorFault, CollectorFaultKind, Fault
+from simulation.monitor import Monitor
 from simulation.processes import Process, ProcessEnded
-from simulation.witness import Witness
 
 
-class MortalDisk(Disk):
-    """Counts operations over all starts of a run, and kills the process at those that the plan names.
+class CrashingDisk(Disk):
+    """Counts operations over all starts of a run, and kills the process at the operations in the plan.
 
-    A dead process changes nothing any more; what it had open is closed, as the operating system would.
+    A dead process can change nothing. Its open files are closed, as an operating system would do.
     """
 
-    def __init__(self, witness: Witness, faults: Iterable[Fault], die: Callable[[str], None]) -> None:
-        """`die` ends the process that is at work; it is told at what."""
-        self._witness = witness
+    def __init__(self, monitor: Monitor, faults: Iterable[Fault], die: Callable[[str], None]) -> None:
+        """`die` ends the current process. Its argument describes the operation."""
+        self._monitor = monitor
         self._die = die
         self._deaths = {
             (fault.file, int(fault.at)): fault.share
             for fault in faults
-            if isinstance(fault, CollectorFault) and fault.blow is Blow.DIES_WRITING
+            if isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.DIES_WRITING
         }
         self._files = ("", *{file: None for file, _ in self._deaths if file})
-        """What operations are counted for: everything, and the files that a fault names."""
+        """File names with a counter. The empty name counts all operations."""
         self._counts: Counter[str] = Counter()
         self._open: dict[int, Path] = {}
-        self._process = Process("nobody")
+        self._process = Process("none")
 
     @property
     def operations(self) -> int:
-        """How many there have been."""
+        """The number of operations so far."""
         return self._counts[""]
 
     def serve(self, process: Process) -> None:
-        """From now on operations are those of `process`."""
+        """Attribute all further operations to `process`."""
         self._process = process
 
-    def heal(self) -> None:
-        """From now on nobody dies of an operation."""
+    def disarm(self) -> None:
+        """Cancel all remaining crashes."""
         self._deaths.clear()
 
     def close_all(self) -> None:
-        """What the operating system does for a dead process."""
+        """Close the files of a dead process."""
         for descriptor in list(self._open):
             super().close(descriptor)
         self._open.clear()
@@ -99,7 +99,7 @@ class MortalDisk(Disk):
             raise self._death(f"{what} {path.name}")
 
     def _next_death(self, path: Path) -> float | None:
-        """Count an operation on `path`; what share of it is done when the process dies of it, None when it lives."""
+        """Count an operation on `path`. Return the completed share if the process crashes at it, otherwise None."""
         share = None
         for file in self._files:
             if file in path.name:
@@ -116,5 +116,5 @@ class MortalDisk(Disk):
         return descriptor
 
     def _written(self, count: int, path: Path) -> int:
-        self._witness.note(Kind.WROTE, path.name)
+        self._monitor.record(Kind.WROTE, path.name)
         return count

@@ -1,4 +1,4 @@
-"""The answers that faults put in place of a server's own."""
+"""Replies that faults produce in place of a server's own."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from multidict import CIMultiDict
 from nemo_gym.failures import VerifierError
 from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, ErrorAnswer
 from nemo_gym.transport import Reply
-from simulation.faults import CallFault, Harm
+from simulation.faults import CallFault, FaultKind
 
 _PROXY_PAGE = b"<html><head><title>%d %b</title></head><body><center><h1>%d %b</h1></center></body></html>"
 
 
 def answer_instead(fault: CallFault) -> Reply | None:
-    """What the caller gets without the call being executed; None where it is executed."""
-    make = _INSTEAD.get(fault.harm)
+    """Return the reply of a fault that prevents execution, or None if the call is executed."""
+    make = _INSTEAD.get(fault.kind)
     return make(fault) if make is not None else None
 
 
 def spoil(reply: Reply, fault: CallFault) -> Reply:
-    """What arrives of an answer."""
-    make = _SPOILED.get(fault.harm)
+    """Return the reply as it arrives under `fault`."""
+    make = _SPOILED.get(fault.kind)
     return make(reply) if make is not None else reply
 
 
@@ -65,19 +65,19 @@ def _without_reward(reply: Reply) -> Reply:
     return Reply(reply.status, reply.headers, orjson.dumps({**orjson.loads(reply.body), "reward": None}))
 
 
-_INSTEAD: Mapping[Harm, Callable[[CallFault], Reply]] = {
-    Harm.HTTP_429: _too_many,
-    Harm.HTTP_500: lambda _: _reply(500, "text/plain", b"Internal Server Error"),
-    Harm.HTTP_502: lambda _: _proxy_page(502, b"Bad Gateway"),
-    Harm.HTTP_503: lambda _: _reply(503, "text/plain", b"no server is available to handle this request"),
-    Harm.HTTP_504: lambda _: _proxy_page(504, b"Gateway Time-out"),
-    Harm.FAILS: _fails,
-    Harm.OVERFLOW: _overflow,
+_INSTEAD: Mapping[FaultKind, Callable[[CallFault], Reply]] = {
+    FaultKind.HTTP_429: _too_many,
+    FaultKind.HTTP_500: lambda _: _reply(500, "text/plain", b"Internal Server Error"),
+    FaultKind.HTTP_502: lambda _: _proxy_page(502, b"Bad Gateway"),
+    FaultKind.HTTP_503: lambda _: _reply(503, "text/plain", b"no server is available to handle this request"),
+    FaultKind.HTTP_504: lambda _: _proxy_page(504, b"Gateway Time-out"),
+    FaultKind.FAILS: _fails,
+    FaultKind.OVERFLOW: _overflow,
 }
 
-_SPOILED: Mapping[Harm, Callable[[Reply], Reply]] = {
-    Harm.LATE_504: lambda _: _proxy_page(504, b"Gateway Time-out"),
-    Harm.CUT_JSON: _half,
-    Harm.NONSENSE: lambda reply: Reply(200, reply.headers, b"[]"),
-    Harm.NO_REWARD: _without_reward,
+_SPOILED: Mapping[FaultKind, Callable[[Reply], Reply]] = {
+    FaultKind.LATE_504: lambda _: _proxy_page(504, b"Gateway Time-out"),
+    FaultKind.CUT_JSON: _half,
+    FaultKind.NONSENSE: lambda reply: Reply(200, reply.headers, b"[]"),
+    FaultKind.NO_REWARD: _without_reward,
 }
