@@ -1,4 +1,4 @@
-"""What the tests of all rooms share."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def _what_tests_leave_is_set_apart() -> Iterator[None]:
 
 
 def _set_apart() -> None:
-    """Spare the garbage collector what a thousand tests have left, or it halts one of the next for a second."""
+    """Exclude the garbage of earlier tests from collection, which would otherwise halt a test for a second."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""A Python interpreter that the programs of other users may execute: untrusted code never runs as root."""
+"""A Python interpreter that other users may execute, because untrusted code never runs as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def python_for_other_users() -> str:
-    """An interpreter that every user of this machine can execute; skips the test module where there is none."""
+    """Return an interpreter that every user can execute. Skip the test module if there is none."""
     candidates = (getattr(sys, "_base_executable", sys.executable), shutil.which("python3", path="/usr/bin"))
     for candidate in candidates:
         if candidate and (os.geteuid() != 0 or _is_open_to_others(Path(candidate).resolve())):

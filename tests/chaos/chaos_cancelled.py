@@ -1,4 +1,4 @@
-"""A command or a trainer that goes with a hundred rollouts in flight: the engine is let go of within a second."""
+"""A command or a trainer ends with a hundred rollouts in flight: the engine's requests end within a second."""
 
 from __future__ import annotations
 

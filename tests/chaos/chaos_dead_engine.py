@@ -1,4 +1,4 @@
-"""An engine that dies in the middle of a run, and one that takes half a minute to say what it has to say."""
+"""An engine that dies in the middle of a run, and an engine that takes half a minute for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of many small tasks: memory stays flat, and a run that has its rows starts again in no time."""
+"""Runs of many small tasks: memory stays flat, and a run with many rows resumes quickly."""
 
 from __future__ import annotations
 

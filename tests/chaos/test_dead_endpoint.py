@@ -1,4 +1,4 @@
-"""A run whose agent dies under it: named at once, over when the budget is, for a thousand rollouts as for one."""
+"""A run whose agent dies: it is named at once, and the run ends within its budget, for any number of rollouts."""
 
 from __future__ import annotations
 

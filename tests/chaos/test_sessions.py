@@ -1,4 +1,4 @@
-"""Faults at every stage of many rollouts: in the end no session is open, and every effect is accounted for.
+"""Faults at every stage of many rollouts: at the end no session is open, and every effect is accounted for.
 
 `NEMO_GYM_TEST_ROLLOUTS` sets how many rollouts are made.
 """

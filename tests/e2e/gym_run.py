@@ -1,4 +1,4 @@
-"""`ng_e2e_collect_rollouts` as a user starts it, in a folder of its own, to look at, to signal and to kill from."""
+"""`ng_e2e_collect_rollouts` in its own folder, started as a user does, with access to its state and processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class Rollout(NamedTuple):
-    """Which rollout a row belongs to."""
+    """Return the rollout of a row."""
 
     task: int
     repeat: int
@@ -64,7 +64,7 @@ class GymRun:
 
     @property
     def errors(self) -> str:
-        """What the command has written to stderr so far."""
+        """Return the command's stderr so far."""
         return (self.folder / "stderr.txt").read_text()
 
     def finish(self, within_s: float) -> tuple[int, dict[str, Any]]:

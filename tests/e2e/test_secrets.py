@@ -105,7 +105,7 @@ def write_run(folder: Path, url: str) -> GymRun:
 
 
 def answers_of(run: GymRun) -> Iterator[tuple[str, str]]:
-    """What the servers of the run answer to somebody without the token, and where."""
+    """Return the servers' answers without the token, by URL."""
     body = json.dumps({"input": "tell on me"}).encode()
     for name, server in run.servers().items():
         requests = [urllib.request.Request(server["url"] + route) for route in ROUTES]

@@ -1,4 +1,4 @@
-"""The unmodified `openai` client against a running engine: what its types accept is what the engine says it speaks."""
+"""The unmodified `openai` client against a running engine: its types accept the engine's answers."""
 
 import asyncio
 import json

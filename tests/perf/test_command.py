@@ -1,4 +1,4 @@
-"""`python -m perf`: which benchmarks there are, what each can be told, and what is refused."""
+"""`python -m perf`: its benchmarks, their keys, and refused input."""
 
 from __future__ import annotations
 

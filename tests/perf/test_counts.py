@@ -26,7 +26,7 @@ only_where_committed = pytest.mark.skipif(
 
 
 def fault_in(work: Work, committed: Counts) -> str | None:
-    """Why the work is not what it used to be; None where it is."""
+    """Return the change of the work as text, or None without a change."""
     counted = Counts(work.calls_per_rollout, work.instructions_per_rollout)
     for name, now, before in zip(Counts._fields, counted, committed, strict=True):
         if now > before * (1 + ALLOWED):

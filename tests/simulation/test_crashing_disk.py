@@ -77,7 +77,7 @@ def test_operations_are_counted_over_all_processes_and_by_the_file_that_is_named
     assert victim.died_at == ["writing .out_run.json.draft, 100 % of it done"]
 
 
-def test_nobody_dies_on_a_disk_that_is_healed(tmp_path: Path) -> None:
+def test_a_disarmed_disk_crashes_no_process(tmp_path: Path) -> None:
     victim = Victim(CollectorFault(CollectorFaultKind.DIES_WRITING, 1, 0.5))
     victim.disk.disarm()
     assert victim.does(lambda: write_file(tmp_path / "out.jsonl", ROW))

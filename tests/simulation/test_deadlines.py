@@ -35,14 +35,14 @@ def test_an_attempt_that_takes_too_long_does_not() -> None:
     assert "are allowed" in problem
 
 
-def test_the_agent_has_to_be_told_and_no_more_than_is_left_when_it_is_asked_again() -> None:
+def test_a_repeated_run_call_propagates_no_more_than_the_remaining_time() -> None:
     refused = event(0.0, Kind.SENT, RUN, 1, LIMIT_S), event(10.0, Kind.BROKEN, RUN, 1)
     assert problems(DeadlinesAreKept(SCENARIO), event(0.0, Kind.SENT, RUN, 1))
     assert problems(DeadlinesAreKept(SCENARIO), *refused, event(10.0, Kind.SENT, RUN, 2, LIMIT_S))
     assert not problems(DeadlinesAreKept(SCENARIO), *refused, event(10.0, Kind.SENT, RUN, 2, LIMIT_S - 10.0))
 
 
-def test_every_server_of_the_gym_has_to_be_told_what_is_left() -> None:
+def test_every_call_propagates_the_remaining_time() -> None:
     def of_call(deadline_s: float | None) -> list[str]:
         return problems(DeadlinesAreKept(SCENARIO), *begun(), event(11.0, Kind.SENT, ASK, 2, deadline_s))
 
@@ -51,7 +51,7 @@ def test_every_server_of_the_gym_has_to_be_told_what_is_left() -> None:
     assert "were left" in of_call(LIMIT_S - 2.0)[0]
 
 
-def test_nobody_is_called_after_the_deadline() -> None:
+def test_no_call_starts_after_the_deadline() -> None:
     late = event(LIMIT_S - 0.5, Kind.SENT, GENERATE, 2)
     (problem,) = problems(DeadlinesAreKept(SCENARIO), *begun(), late)
     assert "after the deadline" in problem

@@ -1,4 +1,4 @@
-"""What the invariants make of runs that are made up; that they see through real bugs is in `test_planted_bugs.py`."""
+"""Invariants on invented runs. `test_planted_bugs.py` checks them on real bugs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def scored(task: int) -> Event:
     return Event(1.0, Kind.SCORED, ENVIRONMENT, AttemptId(0, task, 0, 0), detail=verdict)
 
 
-def harmed(task: int, kind: FaultKind, seconds: float = 0.0) -> Event:
+def with_fault(task: int, kind: FaultKind, seconds: float = 0.0) -> Event:
     place = GENERATE if kind is not FaultKind.NO_REWARD else VERIFY
     return Event(
         1.0, Kind.FAULT, " ".join(place), AttemptId(0, task, 0, 0), 1, CallFault(place, 1, kind, seconds)
@@ -75,7 +75,7 @@ def problems(invariant: Invariant, *events: Event) -> list[str]:
     return [problem for problem in map(invariant.observe, events) if problem is not None]
 
 
-def test_a_whole_run_is_no_problem_to_anybody() -> None:
+def test_a_whole_run_violates_no_invariant() -> None:
     whole = scored(0), scored(1), ended([row(0), row(1)], mean_reward=sum(REWARDS) / 2)
     invariants = (
         NothingTwice(),
@@ -138,15 +138,15 @@ def test_a_failure_with_a_reward_is_found(reward: float | None) -> None:
 def test_a_failure_needs_a_fault_that_the_gym_need_not_get_over() -> None:
     failed = ended([], (failure(0),))
     assert problems(FailuresHaveCauses(SCENARIO), failed)
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_503), failed)
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(1, FaultKind.HTTP_500), failed)
-    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_500), failed)
+    assert problems(FailuresHaveCauses(SCENARIO), with_fault(0, FaultKind.HTTP_503), failed)
+    assert problems(FailuresHaveCauses(SCENARIO), with_fault(1, FaultKind.HTTP_500), failed)
+    assert not problems(FailuresHaveCauses(SCENARIO), with_fault(0, FaultKind.HTTP_500), failed)
 
 
 def test_an_attempt_runs_out_of_time_only_where_a_fault_takes_it() -> None:
     late = ended([], (failure(0, kind="deadline"),))
-    assert problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.HTTP_503), late)
-    assert not problems(FailuresHaveCauses(SCENARIO), harmed(0, FaultKind.SLOW, 90.0), late)
+    assert problems(FailuresHaveCauses(SCENARIO), with_fault(0, FaultKind.HTTP_503), late)
+    assert not problems(FailuresHaveCauses(SCENARIO), with_fault(0, FaultKind.SLOW, 90.0), late)
 
 
 def test_a_server_that_is_away_when_an_attempt_begins_is_a_cause() -> None:

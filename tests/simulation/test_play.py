@@ -27,7 +27,7 @@ _DIGESTS = "from simulation import draw, play\nfor seed in {}: print(play(draw(s
 
 
 def small(*faults: Fault) -> Scenario:
-    """Two rollouts, one after the other, and what befalls them."""
+    """A scenario of two sequential rollouts with `faults`."""
     return replace(
         draw(0),
         tasks=2,
@@ -51,7 +51,7 @@ def test_no_invariant_is_violated() -> None:
 
 
 def test_the_whole_gym_takes_part() -> None:
-    """What would make every law hold is a run in which nothing happens."""
+    """Every invariant would hold in a run without events, so this run must have them."""
     result = play(small())
     places = {event.place for event in events_of(result, Kind.BEGUN)}
     routes = ("agent /run", "policy_model /v1/responses", "engine /v1/chat/completions")
@@ -101,20 +101,20 @@ def test_a_run_recovers_from_a_death_at_every_single_operation_on_its_files(
     assert operation > 15
 
 
-def test_a_caller_that_leaves_before_anybody_looks_is_missed_all_the_same() -> None:
+def test_a_caller_that_leaves_before_the_first_check_is_detected() -> None:
     """A handler looks for its caller after 20 ms: one that left after 1 ms is missed then, and so on to the engine."""
     result = play(small(CallFault(ASK, 1, FaultKind.RESET_DURING, 0.001)))
     assert not result.violations
-    harmed = next(event for event in events_of(result, Kind.BROKEN) if event.place == " ".join(ASK))
-    begun = next(event for event in events_of(result, Kind.BEGUN) if event.call == harmed.call)
-    done = next(event for event in events_of(result, Kind.DONE) if event.call == harmed.call)
-    assert harmed.at - begun.at < 0.02
+    with_fault = next(event for event in events_of(result, Kind.BROKEN) if event.place == " ".join(ASK))
+    begun = next(event for event in events_of(result, Kind.BEGUN) if event.call == with_fault.call)
+    done = next(event for event in events_of(result, Kind.DONE) if event.call == with_fault.call)
+    assert with_fault.at - begun.at < 0.02
     assert 0.02 <= done.at - begun.at < 0.03
     left = next(event for event in events_of(result, Kind.LEFT) if event.place == " ".join(GENERATE))
     assert left.at == done.at
 
 
-def test_a_run_that_is_told_twice_to_end_leaves_nobody_at_work() -> None:
+def test_a_run_interrupted_twice_leaves_no_handler_running() -> None:
     """The window is cut in the middle of model calls: engine, model and agent notice by their watch."""
     result = play(small(CollectorFault(CollectorFaultKind.INTERRUPTED, 0.2, 0.00125)))
     assert not result.violations
@@ -126,9 +126,7 @@ def test_a_run_that_is_told_twice_to_end_leaves_nobody_at_work() -> None:
     assert {"agent /run", "policy_model /v1/responses", "engine /v1/chat/completions"} <= left
 
 
-def test_a_run_that_is_told_to_end_does_not_wait_for_an_environment_that_is_silent_about_its_metrics() -> (
-    None
-):
+def test_an_interrupted_run_does_not_wait_for_an_environment_that_is_silent_about_its_metrics() -> None:
     silent, interrupted = (
         CallFault(MEASURE, 1, FaultKind.SILENT_BEFORE),
         CollectorFault(CollectorFaultKind.INTERRUPTED, 30.0),

@@ -67,7 +67,7 @@ def test_a_dead_process_can_not_act_while_it_unwinds() -> None:
     assert run_virtually(live_and_die()) == ["agent is dead"]
 
 
-def test_what_clings_to_life_ends_too() -> None:
+def test_tasks_that_swallow_cancellation_end_too() -> None:
     async def live_and_die() -> float:
         loop = asyncio.get_running_loop()
         loop.set_task_factory(owned_task_factory)

@@ -13,10 +13,10 @@ def test_a_seed_is_the_same_scenario_whenever_it_is_drawn() -> None:
     assert len({draw(seed).faults for seed in range(50)}) > 30
 
 
-def test_every_harm_of_every_route_and_every_blow_is_drawn_within_a_thousand_seeds() -> None:
+def test_every_kind_of_fault_is_drawn_within_a_thousand_seeds() -> None:
     faults = faults_of(range(1000))
     drawn = {(fault.place, fault.kind) for fault in faults if isinstance(fault, CallFault)}
-    assert drawn == {(place, kind) for place, harms in FAULT_KINDS_OF.items() for kind in harms}
+    assert drawn == {(place, kind) for place, kinds in FAULT_KINDS_OF.items() for kind in kinds}
     assert {fault.kind for fault in faults if isinstance(fault, CollectorFault)} == set(CollectorFaultKind)
 
 

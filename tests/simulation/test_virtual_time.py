@@ -44,7 +44,7 @@ def test_computing_takes_no_time_and_threads_are_not_used() -> None:
     assert run_virtually(compute()) == 0.0
 
 
-def test_a_program_that_would_hang_is_told_so() -> None:
+def test_a_program_that_would_hang_raises() -> None:
     async def hang() -> None:
         await asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""The faulty resources server does what its plan says, and knows what it did."""
+"""The faulty resources server follows its plan and counts its effects."""
 
 from __future__ import annotations
 
