@@ -42,7 +42,7 @@ def test_every_block_and_the_head_get_the_address_that_is_held() -> None:
 
 
 def test_a_fixed_port_is_kept_and_further_workers_get_free_ones() -> None:
-    spare = hold("127.0.0.1", 0, holder_of="nobody")
+    spare = hold("127.0.0.1", 0, holder_of="other")
     spare.close()
     config = config_of(a_server("wide", num_workers=3))
     block_of(config, "wide")["port"] = spare.port
@@ -54,9 +54,9 @@ def test_a_fixed_port_is_kept_and_further_workers_get_free_ones() -> None:
     addresses.close()
 
 
-def test_every_port_that_is_taken_is_reported_at_once_and_nothing_stays_bound() -> None:
-    taken = [hold("127.0.0.1", 0, holder_of="somebody") for _ in range(2)]
-    spare = hold("127.0.0.1", 0, holder_of="nobody")
+def test_all_taken_ports_are_reported_together_and_all_sockets_released() -> None:
+    taken = [hold("127.0.0.1", 0, holder_of="other") for _ in range(2)]
+    spare = hold("127.0.0.1", 0, holder_of="other")
     spare.close()
     config = config_of(a_server("first"), a_server("second"), a_server("third"))
     for name, socket in zip(("first", "second", "third"), [*taken, spare], strict=True):
@@ -72,8 +72,8 @@ def test_every_port_that_is_taken_is_reported_at_once_and_nothing_stays_bound() 
         socket.close()
 
 
-def test_a_taken_default_head_port_gives_way_and_that_is_said() -> None:
-    taken = hold("127.0.0.1", 0, holder_of="somebody")
+def test_a_taken_default_head_port_is_replaced_and_announced() -> None:
+    taken = hold("127.0.0.1", 0, holder_of="other")
     config = config_of(head_server={"host": "127.0.0.1", "port": taken.port})
     lines: list[str] = []
     addresses = held(config, lines)
@@ -86,8 +86,8 @@ def test_a_taken_default_head_port_gives_way_and_that_is_said() -> None:
     taken.close()
 
 
-def test_a_taken_head_port_that_was_asked_for_is_an_error() -> None:
-    taken = hold("127.0.0.1", 0, holder_of="somebody")
+def test_a_taken_fixed_head_port_is_an_error() -> None:
+    taken = hold("127.0.0.1", 0, holder_of="other")
     config = config_of(head_server={"host": "127.0.0.1", "port": taken.port})
     with pytest.raises(ConfigErrors, match="`head_server` is taken"):
         held(config, head_port_is_fixed=True)

@@ -1,4 +1,4 @@
-"""Environments with an installer that makes folders instead of installing."""
+"""Environments, with an installer that only creates folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nemo_gym.launch.errors import LaunchError
 
 
 class FolderInstaller:
-    """Stands in for uv and pip: `venv` makes the folder with the running interpreter in it."""
+    """Replaces uv and pip: `venv` creates the folder with a link to the running interpreter."""
 
     def __init__(self, failing: str = "", delay_s: float = 0) -> None:
         self.commands: list[list[str]] = []
@@ -43,11 +43,11 @@ def environments(folder: Path, installer: FolderInstaller, lines: list[str] | No
 def special(tmp_path: Path) -> Path:
     path = tmp_path / "server" / "requirements.txt"
     path.parent.mkdir()
-    path.write_text("a-package-nobody-wrote==1\n")
+    path.write_text("a-package-that-does-not-exist==1\n")
     return path
 
 
-async def test_a_server_whose_requirements_are_met_runs_in_our_own_interpreter(tmp_path: Path) -> None:
+async def test_a_server_with_met_requirements_runs_in_this_interpreter(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text("orjson\n-e nemo-gym[dev] @ ../../\n")
     installer = FolderInstaller()
@@ -55,7 +55,7 @@ async def test_a_server_whose_requirements_are_met_runs_in_our_own_interpreter(t
     assert installer.commands == []
 
 
-async def test_an_environment_is_built_with_our_packages_linked_and_probed(
+async def test_an_environment_links_this_projects_packages_and_is_probed(
     tmp_path: Path, special: Path
 ) -> None:
     installer, lines = FolderInstaller(), list[str]()
@@ -66,9 +66,11 @@ async def test_an_environment_is_built_with_our_packages_linked_and_probed(
     assert (linked / "failures.py").is_file()
     assert installer.commands[-1] == [python, "-c", "import nemo_gym.serving.base"]
     listing = environment.with_suffix(".txt").read_text().splitlines()
-    assert "a-package-nobody-wrote==1" in listing
+    assert "a-package-that-does-not-exist==1" in listing
     assert any(line.startswith("fastapi") for line in listing)
-    assert lines == [f"building an environment for {special}: a-package-nobody-wrote==1 (not installed)"]
+    assert lines == [
+        f"building an environment for {special}: a-package-that-does-not-exist==1 (not installed)"
+    ]
 
 
 async def test_an_environment_is_reused(tmp_path: Path, special: Path) -> None:
@@ -79,14 +81,14 @@ async def test_an_environment_is_reused(tmp_path: Path, special: Path) -> None:
     assert len(installer.commands) == built_by
 
 
-def test_other_requirements_are_another_environment(tmp_path: Path, special: Path) -> None:
+def test_other_requirements_get_another_environment(tmp_path: Path, special: Path) -> None:
     installer = FolderInstaller()
     first = environments(tmp_path, installer).choose_now(special)
-    special.write_text("a-package-nobody-wrote==2\n")
+    special.write_text("a-package-that-does-not-exist==2\n")
     assert environments(tmp_path, installer).choose_now(special) != first
 
 
-async def test_a_torn_environment_is_built_anew(tmp_path: Path, special: Path) -> None:
+async def test_an_incomplete_environment_is_rebuilt(tmp_path: Path, special: Path) -> None:
     with pytest.raises(LaunchError):
         await environments(tmp_path, FolderInstaller(failing="-r")).choose(special)
     (torn,) = (path for path in (tmp_path / "venvs").iterdir() if path.is_dir())
@@ -97,7 +99,7 @@ async def test_a_torn_environment_is_built_anew(tmp_path: Path, special: Path) -
     assert not (torn / "rubble").exists()
 
 
-def test_of_two_who_need_the_same_environment_one_builds_it(tmp_path: Path, special: Path) -> None:
+def test_concurrent_users_of_an_environment_build_it_once(tmp_path: Path, special: Path) -> None:
     installer = FolderInstaller(delay_s=0.02)
     both = [
         threading.Thread(target=environments(tmp_path, installer).choose_now, args=(special,))
@@ -115,7 +117,7 @@ def test_the_fingerprint_depends_on_every_line() -> None:
     assert fingerprint(["a", "b"]) != fingerprint(["a"]) != fingerprint(["ab"])
 
 
-def test_the_last_words_of_a_failing_command_are_in_the_error(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_command_has_its_last_lines(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('ERROR: no matching distribution'); raise SystemExit(3)"]
     with pytest.raises(LaunchError) as caught:
         run_logged(command, tmp_path, tmp_path / "build.log")

@@ -45,11 +45,11 @@ async def test_addresses_are_published_before_any_server_runs(bench: Workbench) 
         block = gym.config["alone"]["resources_servers"]["small"]
         assert gym.addresses["alone"] == (f"http://{block['host']}:{block['port']}",)
         assert gym.config["head_server"]["port"] == urlsplit(gym.head_url).port
-        # Nobody was waited for: the question waits in the backlog until the server is there.
+        # Without waiting for readiness: the probe waits in the backlog until the server accepts.
         assert (await facts_of(gym.addresses["alone"][0]))["name"] == "alone"
 
 
-async def test_workers_are_processes_with_sockets_of_their_own(bench: Workbench) -> None:
+async def test_each_worker_is_a_process_with_its_own_socket(bench: Workbench) -> None:
     async with launch(config_of(bench.instance("wide", num_workers=3)), bench.options()) as gym:
         await gym.wait_ready()
         ports = gym.config["wide"]["resources_servers"]["small"]["_ng_replica_ports"]
@@ -60,7 +60,7 @@ async def test_workers_are_processes_with_sockets_of_their_own(bench: Workbench)
 
 
 @pytest.mark.parametrize("forks", [True, False])
-async def test_a_crashed_server_comes_back_on_its_socket_while_a_caller_waits(
+async def test_a_crashed_server_restarts_on_its_socket_while_a_caller_waits(
     bench: Workbench, forks: bool
 ) -> None:
     events: list[ServerEvent] = []
@@ -71,7 +71,7 @@ async def test_a_crashed_server_comes_back_on_its_socket_while_a_caller_waits(
         before = (await facts_of(url))["pid"]
         with pytest.raises(TransportError, match="closed the connection"):
             await facts_of(url, "/crash")
-        after = (await facts_of(url))["pid"]  # connects while nobody accepts
+        after = (await facts_of(url))["pid"]  # connects while no process accepts
         assert after != before
         states = [event.state for event in events if event.server == "fragile"]
         assert ServerState.CRASHED in states
@@ -94,7 +94,7 @@ async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause
         assert gym.servers[1].state is ServerState.FAILED
 
 
-async def test_stopping_ends_a_server_too_that_will_not_end(
+async def test_stopping_kills_a_server_that_ignores_sigterm(
     bench: Workbench,
 ) -> None:
     config = config_of(bench.instance("stubborn", STUBBORN), bench.instance("polite"))
@@ -111,7 +111,7 @@ async def test_stopping_ends_a_server_too_that_will_not_end(
             await facts_of(server.url)
 
 
-async def test_processes_that_a_server_left_behind_end_with_the_gym(bench: Workbench) -> None:
+async def test_orphans_of_a_server_end_with_the_gym(bench: Workbench) -> None:
     async with launch(config_of(bench.instance("parent", WITH_DAEMON)), bench.options()) as gym:
         await gym.wait_ready()
         daemon = int((bench.folder / "parent" / "daemon.pid").read_text())
@@ -119,7 +119,7 @@ async def test_processes_that_a_server_left_behind_end_with_the_gym(bench: Workb
     wait_until_gone(daemon)
 
 
-async def test_leaving_before_anything_is_ready_ends_everything(bench: Workbench) -> None:
+async def test_leaving_before_the_servers_are_ready_ends_all(bench: Workbench) -> None:
     options = bench.options()
     async with launch(config_of(bench.instance("never_seen")), options) as gym:
         pass
@@ -129,7 +129,7 @@ async def test_leaving_before_anything_is_ready_ends_everything(bench: Workbench
         options.fork_server.start()
 
 
-async def test_servers_come_back_when_the_process_that_they_were_forked_from_is_killed(
+async def test_servers_restart_after_their_fork_server_was_killed(
     bench: Workbench,
 ) -> None:
     options = bench.options()
@@ -180,7 +180,7 @@ async def test_the_registry_shows_the_gym_while_it_runs(bench: Workbench) -> Non
     assert bench.registry.running() == []
 
 
-async def test_logs_hold_what_a_server_printed_and_nobody_else_may_read_them(bench: Workbench) -> None:
+async def test_logs_hold_a_servers_output_and_are_private(bench: Workbench) -> None:
     async with launch(config_of(bench.instance("chatty")), bench.options()) as gym:
         await gym.wait_ready()
         log = gym.servers[1].log_path

@@ -1,4 +1,4 @@
-"""Every server of a configuration in one event loop: the same rows as with a process a server."""
+"""Every server of a configuration in one event loop: the same rows as in the process placement."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_the_head_server_and_the_token_are_there_too(config: GlobalConfig)
         assert refused.status == 401
 
 
-def test_ordinary_code_can_use_it(config: GlobalConfig, rows: list[dict[str, Any]]) -> None:
+def test_blocking_code_can_use_an_inline_gym(config: GlobalConfig, rows: list[dict[str, Any]]) -> None:
     with gym_inline(config) as gym:
         assert gym.run(AGENT, rows[0])["reward"] == 1.0
         assert [row["reward"] for row in gym.run_all(AGENT, rows, in_parallel=2)] == [1.0, 1.0, 1.0, 1.0, 0.0]

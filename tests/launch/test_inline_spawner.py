@@ -1,4 +1,4 @@
-"""Servers in the launcher's process: on their sockets for everybody, in memory for each other."""
+"""Servers in the launcher's process: reachable by socket, and by each other in memory."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ async def test_a_server_that_does_not_start_ends_the_gym_with_its_root_cause(tmp
             await gym.wait_ready()
 
 
-async def test_a_server_that_needs_an_environment_of_its_own_is_refused(
-    config: GlobalConfig, tmp_path: Path
-) -> None:
+async def test_a_server_with_unmet_requirements_is_refused(config: GlobalConfig, tmp_path: Path) -> None:
     async with launch(config, options(tmp_path)) as gym:
         process = gym.servers[1].process
         spawner = InlineSpawner()
@@ -101,7 +99,7 @@ async def test_a_server_that_needs_an_environment_of_its_own_is_refused(
             await spawner.spawn(replace(process, python="/elsewhere/python"))
 
 
-async def test_a_server_that_clings_to_its_end_is_left_behind(
+async def test_a_server_that_swallows_cancellation_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = write_server(tmp_path / "resources_servers" / "small")

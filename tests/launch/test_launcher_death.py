@@ -1,4 +1,4 @@
-"""However the launcher dies, nothing of its gym outlives it."""
+"""No process of a gym outlives its launcher, however that dies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ asyncio.run(main())
 def start_launcher(
     folder: Path, how: str = "forked", then: str = ""
 ) -> tuple[subprocess.Popen[bytes], list[int]]:
-    """A launcher whose two servers are up, and the pids of everything it is responsible for."""
+    """A launcher with two ready servers, and the pids of all its descendants."""
     process = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER, str(folder), how, then], stdout=subprocess.PIPE, cwd=REPOSITORY
     )
@@ -51,7 +51,7 @@ def start_launcher(
 
 
 @pytest.mark.parametrize("how", ["forked", "executed"])
-def test_killing_the_launcher_ends_every_server_and_what_they_started(how: str, tmp_path: Path) -> None:
+def test_killing_the_launcher_ends_every_server_and_its_descendants(how: str, tmp_path: Path) -> None:
     process, pids = start_launcher(tmp_path, how)
     assert all(is_running(pid) for pid in pids)
     process.kill()

@@ -59,7 +59,7 @@ def test_a_log_is_named_after_its_server_whatever_the_name_holds(tmp_path: Path)
     assert logs.log_path(tmp_path, "wide", 1, 2) == tmp_path / "wide.1.log"
 
 
-def test_the_logs_of_old_gyms_are_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_logs_of_old_gyms_are_removed(tmp_path: Path) -> None:
     gone, running = 4_000_000, os.getpid()
     names = [f"20260101_00000{n}_{gone}" for n in range(4)]
     for name in (*names, f"20250101_000000_{running}", "notes"):

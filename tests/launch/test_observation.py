@@ -24,7 +24,7 @@ def a_server(url: str, state: str = "ready") -> ServerRecord:
 
 @asynccontextmanager
 async def answering(raw: bytes, seen: list[bytes] | None = None) -> AsyncIterator[str]:
-    """The URL of a server that answers everything with `raw` and hangs up."""
+    """The URL of a server that answers every request with `raw` and disconnects."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -39,7 +39,7 @@ async def answering(raw: bytes, seen: list[bytes] | None = None) -> AsyncIterato
 
 async def test_servers_with_figures_without_and_without_an_answer() -> None:
     body = b'{"requests": 7, "errors": 1, "in_flight": 2}'
-    nobody = hold("127.0.0.1", 0, holder_of="nobody")
+    nobody = hold("127.0.0.1", 0, holder_of="other")
     async with (
         answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as telling,
         answering(b"HTTP/1.1 404 Not Found\r\n\r\n") as plain,
@@ -54,16 +54,16 @@ async def test_servers_with_figures_without_and_without_an_answer() -> None:
     assert seen[0].memory_bytes > 1_000_000
 
 
-def test_a_server_that_is_known_to_be_down_is_not_called_silent() -> None:
+def test_a_crashed_server_is_not_silent() -> None:
     assert Observation(a_server("http://x", "crashed"), False, None, None).state == "crashed"
 
 
-def test_the_memory_of_a_process_that_is_gone_is_unknown() -> None:
+def test_an_ended_process_has_no_memory_figure() -> None:
     assert memory_bytes(None) is None
     assert memory_bytes(2**22 + 1) is None
 
 
-def test_the_table_has_a_row_per_replica_with_what_is_known() -> None:
+def test_the_table_has_a_row_per_replica() -> None:
     first = Observation(a_server("http://127.0.0.1:1"), True, Figures(1234, 2, 3), 30_000_000)
     second = Observation(replace(first.server, replica=1, restarts=1), False, None, None)
     console = Console(width=150, record=True, file=io.StringIO())
@@ -75,7 +75,7 @@ def test_the_table_has_a_row_per_replica_with_what_is_known() -> None:
     assert lines[3].startswith("30 MB in all servers")
 
 
-async def test_figures_are_asked_for_with_the_token() -> None:
+async def test_counters_are_requested_with_the_token() -> None:
     seen: list[bytes] = []
     body = b'{"requests": 7, "errors": 1, "in_flight": 2, "more": 0}'
     async with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body, seen) as url:
@@ -87,24 +87,24 @@ async def test_figures_are_asked_for_with_the_token() -> None:
 @pytest.mark.parametrize(
     "raw", [b"HTTP/1.1 404 Not Found\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n\r\n[1]", b"nonsense"]
 )
-async def test_a_server_without_figures_has_none(raw: bytes) -> None:
+async def test_a_server_without_counters_has_none(raw: bytes) -> None:
     async with answering(raw) as url:
         assert await get_figures(url, "secret", timeout_s=30) is None
 
 
 @pytest.mark.parametrize("status", ["200 OK", "307 Temporary Redirect", "404 Not Found"])
-async def test_a_server_is_up_whatever_it_answers(status: str) -> None:
+async def test_any_status_below_500_counts_as_an_answer(status: str) -> None:
     async with answering(f"HTTP/1.1 {status}\r\n\r\n".encode()) as url:
         assert await answers(url, timeout_s=30)
 
 
 @pytest.mark.parametrize("raw", [b"HTTP/1.1 503 Busy\r\n\r\n", b"", b"nonsense\r\n"])
-async def test_a_server_that_fails_is_not(raw: bytes) -> None:
+async def test_a_server_error_does_not_count_as_an_answer(raw: bytes) -> None:
     async with answering(raw) as url:
         assert not await answers(url, timeout_s=30)
 
 
-async def test_nor_is_one_that_is_silent() -> None:
-    held = hold("127.0.0.1", 0, holder_of="nobody")
+async def test_a_silent_server_does_not_answer() -> None:
+    held = hold("127.0.0.1", 0, holder_of="other")
     assert not await answers(held.url, timeout_s=0.05)
     held.close()

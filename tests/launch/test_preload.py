@@ -1,4 +1,4 @@
-"""What a gym's processes load before anything asks for it: what is heavy and seldom needed is not among it."""
+"""The modules that a gym's processes load at the start do not include heavy, rarely needed ones."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert registry.folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_two_gyms_of_one_process_are_told_apart_and_the_older_comes_first(tmp_path: Path) -> None:
+def test_two_gyms_of_one_process_have_two_records_oldest_first(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "registry")
     older = a_gym(a_run(port=1, started_at="2026-01-01T00:00:00+00:00"))
     newer = a_gym(a_run(port=2, started_at="2026-01-02T00:00:00+00:00"))
@@ -60,7 +60,7 @@ def test_two_gyms_of_one_process_are_told_apart_and_the_older_comes_first(tmp_pa
     assert registry.running() == [newer]
 
 
-def test_what_a_dead_launcher_left_behind_is_removed(tmp_path: Path, dead_pid: int) -> None:
+def test_the_record_of_a_dead_launcher_is_removed(tmp_path: Path, dead_pid: int) -> None:
     registry = Registry(tmp_path / "registry")
     registry.write(a_gym(a_run(dead_pid)))
     assert registry.running() == []
@@ -82,9 +82,7 @@ def test_the_registry_is_in_the_runtime_folder_or_in_one_of_this_users(
     assert default_registry_folder().name == f"nemo_gym-{os.getuid()}"
 
 
-def test_replacing_the_file_of_a_gym_that_runs_is_told_and_that_of_a_dead_one_is_not(
-    tmp_path: Path, dead_pid: int
-) -> None:
+def test_replacing_the_file_of_a_running_gym_is_reported(tmp_path: Path, dead_pid: int) -> None:
     write_discovery(tmp_path, {}, a_run(os.getppid()))
     assert write_discovery(tmp_path, {}, a_run()) == os.getppid()
     write_discovery(tmp_path, {}, a_run(dead_pid))
@@ -92,7 +90,7 @@ def test_replacing_the_file_of_a_gym_that_runs_is_told_and_that_of_a_dead_one_is
     assert write_discovery(tmp_path, {}, a_run()) is None
 
 
-def test_only_the_file_of_ones_own_gym_is_removed(tmp_path: Path) -> None:
+def test_a_gym_removes_only_its_own_file(tmp_path: Path) -> None:
     write_discovery(tmp_path, {}, a_run(os.getppid()))
     remove_discovery(tmp_path, a_run())
     assert (tmp_path / DISCOVERY_FILE).exists()

@@ -25,7 +25,7 @@ def written(folder: Path, text: str, name: str = "requirements.txt") -> Path:
         "--editable=nemo-gym @ file:///somewhere",
     ],
 )
-def test_a_line_that_names_nemo_gym_asks_for_nothing(line: str, tmp_path: Path) -> None:
+def test_a_line_that_names_nemo_gym_requires_nothing(line: str, tmp_path: Path) -> None:
     from nemo_gym import PARENT_DIR
 
     line = line.replace("../..", str(PARENT_DIR)) if line == "-e ../.." else line
@@ -34,7 +34,7 @@ def test_a_line_that_names_nemo_gym_asks_for_nothing(line: str, tmp_path: Path) 
     assert requirements.lines == ()
 
 
-def test_a_package_whose_name_only_begins_like_ours_is_another_package(tmp_path: Path) -> None:
+def test_a_package_whose_name_starts_with_nemo_gym_is_another_package(tmp_path: Path) -> None:
     assert read_requirements(written(tmp_path, "nemo-gymnastics\n")).packages == ("nemo-gymnastics",)
 
 
@@ -55,17 +55,17 @@ def test_an_include_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_requirements(written(tmp_path, "-r missing.txt\n"))
 
 
-def test_what_is_installed_in_a_fitting_version_is_satisfied(tmp_path: Path) -> None:
+def test_an_installed_matching_version_satisfies(tmp_path: Path) -> None:
     text = (
         f"orjson\nfastapi>=0.100\nPyYAML=={metadata.version('pyyaml')}\nuvloop; sys_platform == 'nowhere'\n"
     )
     assert find_unsatisfied(read_requirements(written(tmp_path, text))) == []
 
 
-def test_what_is_missing_or_of_another_version_is_told_with_what_there_is(tmp_path: Path) -> None:
-    text = "a-package-nobody-wrote\nfastapi<0.1\nnot-there; sys_platform == 'nowhere'\n"
+def test_unmet_requirements_are_reported_with_the_installed_version(tmp_path: Path) -> None:
+    text = "a-package-that-does-not-exist\nfastapi<0.1\nnot-there; sys_platform == 'nowhere'\n"
     assert find_unsatisfied(read_requirements(written(tmp_path, text))) == [
-        "a-package-nobody-wrote (not installed)",
+        "a-package-that-does-not-exist (not installed)",
         f"fastapi<0.1 ({metadata.version('fastapi')} is installed)",
     ]
 
@@ -76,7 +76,7 @@ def test_the_requirements_of_an_extra_count(tmp_path: Path) -> None:
     assert any("(not installed)" in line for line in find_unsatisfied(requirements))
 
 
-def test_places_without_a_name_are_never_taken_for_installed(tmp_path: Path) -> None:
+def test_places_without_a_name_never_count_as_installed(tmp_path: Path) -> None:
     text = "git+https://example.com/repo.git\nhttps://example.com/x.whl\n./wheels/y.whl\n"
     requirements = read_requirements(written(tmp_path, text))
     assert find_unsatisfied(requirements) == list(requirements.places)
@@ -89,18 +89,18 @@ def test_a_package_by_url_must_have_come_from_there(tmp_path: Path) -> None:
     assert problem.endswith("(installed from elsewhere)")
 
 
-def test_nonsense_is_an_error_that_shows_it(tmp_path: Path) -> None:
+def test_an_invalid_requirement_is_an_error_that_quotes_it(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="`>=what` is not a valid requirement"):
         find_unsatisfied(read_requirements(written(tmp_path, ">=what\n")))
 
 
-def test_extras_of_ours_other_than_dev_count(tmp_path: Path) -> None:
+def test_extras_of_nemo_gym_except_dev_count(tmp_path: Path) -> None:
     requirements = read_requirements(written(tmp_path, "nemo-gym[dev,vllm]\n"))
     assert requirements.own_extras == ("vllm",)
     assert any(line.startswith("vllm") for line in find_unsatisfied(requirements))
 
 
-def test_our_own_requirements_hold_the_core_and_the_asked_extras_only() -> None:
+def test_own_requirements_are_the_core_and_the_requested_extras() -> None:
     core = own_requirements([])
     assert any(line.startswith("fastapi") for line in core)
     assert not any(line.startswith(("vllm", "pytest")) for line in core)

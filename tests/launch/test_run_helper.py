@@ -92,7 +92,7 @@ def test_a_trainer_starts_polls_and_ends_a_gym(project: Path) -> None:
         helper.poll()
 
 
-def test_a_server_that_is_down_for_good_makes_poll_raise_why(project: Path) -> None:
+def test_poll_raises_the_failure_of_a_server(project: Path) -> None:
     helper = RunHelper()
     helper.start(embedded())
     try:
@@ -109,7 +109,7 @@ def test_a_server_that_is_down_for_good_makes_poll_raise_why(project: Path) -> N
         set_global_config_dict(None)
 
 
-def test_a_server_that_does_not_start_makes_start_raise_and_leaves_nothing(project: Path) -> None:
+def test_start_raises_for_a_server_that_does_not_start_and_leaves_no_process(project: Path) -> None:
     (project / "resources_servers" / "small" / "app.py").write_text("import not_there")
     helper = RunHelper()
     with pytest.raises(LaunchError, match="No module named 'not_there'"):
@@ -117,14 +117,14 @@ def test_a_server_that_does_not_start_makes_start_raise_and_leaves_nothing(proje
     assert Registry().running() == []
 
 
-def test_a_configuration_that_cannot_be_used_is_reported_as_such(project: Path) -> None:
+def test_an_invalid_configuration_raises_config_errors(project: Path) -> None:
     with pytest.raises(ConfigErrors, match="no_such_key"):
         RunHelper().start(
             embedded(small_env={"resources_servers": {"no_such_key": {"entrypoint": "app.py"}}})
         )
 
 
-def test_the_gym_ends_with_a_trainer_that_is_killed_although_a_fork_of_it_lives_on(project: Path) -> None:
+def test_the_gym_ends_with_a_killed_trainer_whose_fork_survives(project: Path) -> None:
     script = project / "trainer.py"
     script.write_text(TRAINER)
     with subprocess.Popen([sys.executable, script], cwd=project, stdout=subprocess.PIPE) as trainer:

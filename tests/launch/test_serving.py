@@ -19,7 +19,7 @@ from tests.waiting import until
 SLOW = "import time; time.sleep(0.5)"
 
 
-async def test_servers_that_take_long_are_named_while_they_are_waited_for(bench: Workbench) -> None:
+async def test_slow_servers_are_reported_while_they_start(bench: Workbench) -> None:
     stream = io.StringIO()
     async with launch(
         config_of(bench.instance("slow", SLOW), bench.instance("quick")), bench.options()
@@ -52,9 +52,7 @@ async def test_signals_set_the_event_and_an_ignored_one_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-async def test_a_server_that_fails_for_good_ends_the_serving(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_server_ends_the_serving(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bench.folder)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(bench.folder))
     options = bench.options()
@@ -76,7 +74,7 @@ async def test_a_server_that_fails_for_good_ends_the_serving(
         )
 
 
-async def test_the_live_table_shows_every_server_and_is_drawn_anew(bench: Workbench) -> None:
+async def test_the_live_table_shows_every_server_and_refreshes(bench: Workbench) -> None:
     stream = io.StringIO()
     async with launch(config_of(bench.instance("env")), bench.options()) as gym:
         await gym.wait_ready()

@@ -9,7 +9,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 
 
-def test_a_held_port_accepts_connections_before_anybody_serves_it() -> None:
+def test_a_held_port_accepts_connections_before_it_is_served() -> None:
     held = hold("127.0.0.1", 0, holder_of="server")
     try:
         with socket.create_connection((held.host, held.port), timeout=30):
@@ -29,7 +29,7 @@ def test_a_taken_port_is_an_error_that_names_the_holder() -> None:
     assert f"port {held.port} of `second` is taken by pid {os.getpid()} (" in caught.value.failure.message
 
 
-def test_a_port_can_be_had_again_as_soon_as_it_is_closed() -> None:
+def test_a_closed_port_can_be_held_again_at_once() -> None:
     held = hold("127.0.0.1", 0, holder_of="server")
     with socket.create_connection((held.host, held.port), timeout=30):
         connection, _ = held.listener.accept()
@@ -38,7 +38,7 @@ def test_a_port_can_be_had_again_as_soon_as_it_is_closed() -> None:
     hold("127.0.0.1", held.port, holder_of="server").close()
 
 
-def test_a_host_of_somebody_else_is_a_configuration_error() -> None:
+def test_a_foreign_host_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match=r"cannot listen on 192\.0\.2\.1") as caught:
         hold_free("192.0.2.1", PortRange(), holder_of="server")
     assert caught.value.failure.code == "cannot_listen"

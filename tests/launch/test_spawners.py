@@ -56,7 +56,7 @@ async def test_the_exit_code_is_reported(spawner: Spawner, tmp_path: Path, sourc
     assert await run(spawner, a_process(tmp_path, source)) == code
 
 
-async def test_what_a_process_prints_is_in_its_log_in_order(spawner: Spawner, tmp_path: Path) -> None:
+async def test_a_log_has_a_processs_output_in_order(spawner: Spawner, tmp_path: Path) -> None:
     source = (
         "import sys\nprint('one')\nprint('two', file=sys.stderr)\nprint('three')\nraise ValueError('four')"
     )
@@ -83,7 +83,7 @@ async def test_a_script_runs_as_main_in_its_folder_and_may_import_its_neighbours
     assert process.log_path.read_text() == "found variable\n"
 
 
-async def test_a_process_gets_its_bootstrap_and_nothing_of_it_in_its_environment(
+async def test_a_process_gets_its_bootstrap_but_not_in_its_environment(
     spawner: Spawner, tmp_path: Path
 ) -> None:
     source = (
@@ -108,7 +108,7 @@ async def test_another_interpreter_can_run_the_script(spawner: Spawner, tmp_path
     assert process.log_path.read_text() == f"{sys.executable}\n"
 
 
-async def test_a_process_can_be_signalled_until_it_is_gone(spawner: Spawner, tmp_path: Path) -> None:
+async def test_a_process_can_be_signalled_until_it_ends(spawner: Spawner, tmp_path: Path) -> None:
     child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(60)"))
     child.signal(signal.SIGTERM)
     assert await child.exited == -signal.SIGTERM
@@ -125,9 +125,7 @@ async def test_forks_do_not_share_their_random_numbers(tmp_path: Path) -> None:
     assert not set(first.split()) & set(second.split())
 
 
-async def test_an_interpreter_that_is_not_there_fails_in_the_log_of_its_server(
-    spawner: Spawner, tmp_path: Path
-) -> None:
+async def test_a_missing_interpreter_is_logged_by_its_server(spawner: Spawner, tmp_path: Path) -> None:
     process = a_process(tmp_path, "pass", python="/nowhere/python")
     assert await run(spawner, process) == 1
     assert "FileNotFoundError" in process.log_path.read_text()
@@ -141,13 +139,13 @@ async def test_servers_start_although_the_fork_server_was_killed(spawner: Spawne
     assert await running.exited == -signal.SIGKILL
 
 
-async def test_after_its_end_a_spawner_starts_nothing(spawner: Spawner, tmp_path: Path) -> None:
+async def test_a_closed_spawner_starts_nothing(spawner: Spawner, tmp_path: Path) -> None:
     await spawner.close()
     with pytest.raises(LaunchError, match="fork server has ended"):
         await spawner.spawn(a_process(tmp_path, "pass"))
 
 
-async def test_a_process_that_was_started_this_moment_is_ended_too(spawner: Spawner, tmp_path: Path) -> None:
+async def test_a_process_that_has_just_started_is_ended_too(spawner: Spawner, tmp_path: Path) -> None:
     child = await spawner.spawn(a_process(tmp_path, "import time; time.sleep(300)"))
     async with asyncio.timeout(30):
         await spawner.close()

@@ -37,7 +37,7 @@ def test_three_deaths_in_a_row_before_the_first_answer_are_hopeless() -> None:
     assert record.is_hopeless
 
 
-def test_an_answer_in_between_gives_a_server_new_hope() -> None:
+def test_an_answer_resets_the_deaths_at_start() -> None:
     record = DeathRecord(RestartPolicy(deaths_at_start=2))
     record.died(ready_for_s=None)
     record.died(ready_for_s=0.1)
@@ -46,7 +46,7 @@ def test_an_answer_in_between_gives_a_server_new_hope() -> None:
     assert record.deaths == 3
 
 
-def test_a_steady_server_starts_again_without_delay_of_old_deaths() -> None:
+def test_a_steady_server_restarts_with_the_first_delay() -> None:
     policy = RestartPolicy(first_delay_s=1, steady_after_s=60)
     record = DeathRecord(policy)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Asynchronous work for code that waits."""
+"""Asynchronous work in blocking code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nemo_gym.processes.event_loop_thread import EventLoopThread
 
 
 class Numbers:
-    """A stream of numbers that notes when it was closed."""
+    """A stream of numbers that records its closing."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -47,7 +47,7 @@ def test_work_gives_its_result_or_raises_its_error() -> None:
             loop.run(fail())
 
 
-async def test_it_works_where_an_event_loop_runs_already() -> None:
+async def test_it_works_inside_a_running_event_loop() -> None:
     with EventLoopThread("test") as loop:
         assert loop.run(double(2)) == 4
 
@@ -58,7 +58,7 @@ def test_the_thread_ends_with_the_block() -> None:
     assert "the one" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_stream_is_read_as_far_as_it_is_asked_for_and_closed() -> None:
+def test_a_stream_is_read_on_demand_and_closed() -> None:
     numbers = Numbers()
     with EventLoopThread("test") as loop:
         items = loop.iterate(numbers.stream(100))
@@ -73,7 +73,7 @@ def test_a_stream_is_read_as_far_as_it_is_asked_for_and_closed() -> None:
 
 
 def test_an_interrupted_reader_closes_the_stream() -> None:
-    """As Control-C does: the exception is raised in the waiting thread, in the middle of an item."""
+    """Raise the exception in the waiting thread in the middle of an item, as Ctrl-C does."""
     program = """
 import asyncio, os, signal, threading
 from nemo_gym.processes.event_loop_thread import EventLoopThread
@@ -98,7 +98,7 @@ except KeyboardInterrupt:
     assert run(program) == ["1", "closed", "interrupted"]
 
 
-def test_a_stream_that_is_never_finished_does_not_hold_up_the_end_of_the_program() -> None:
+def test_an_unfinished_stream_does_not_block_the_end_of_the_program() -> None:
     program = """
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 

@@ -61,7 +61,7 @@ def test_a_child_leads_a_session_under_its_title(server: ForkServer, tmp_path: P
     assert (tmp_path / "out").read_text() == "True a_title_of_20_l\n"
 
 
-def test_what_is_imported_ahead_is_there_in_every_child(tmp_path: Path) -> None:
+def test_preloaded_modules_are_in_every_child(tmp_path: Path) -> None:
     code = "import sys; sys.exit('colorsys' in sys.modules)"
     with closing(ForkServer("colorsys")) as server:
         assert [
@@ -72,7 +72,7 @@ def test_what_is_imported_ahead_is_there_in_every_child(tmp_path: Path) -> None:
         ]
 
 
-def test_what_cannot_be_imported_ahead_is_said_and_children_start_all_the_same(
+def test_a_failed_preload_is_logged_and_children_start(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with closing(ForkServer("a_module_that_is_not_there")) as server:
@@ -93,7 +93,9 @@ async def test_a_signal_reaches_a_child_and_a_kill_its_whole_group(
     child.signal(signal.SIGTERM)
 
 
-async def test_a_server_that_is_killed_takes_its_children_and_is_succeeded(server: ForkServer) -> None:
+async def test_children_die_with_a_killed_server_and_the_next_request_starts_another(
+    server: ForkServer,
+) -> None:
     child = server.fork("child", "time:sleep", (300,), descriptors={})
     pid = await child.started()
     os.kill(server.start(), signal.SIGKILL)
@@ -122,13 +124,13 @@ def test_everything_ends_with_a_parent_that_is_killed(then: str) -> None:
         wait_until_gone(pid)
 
 
-def test_a_warm_server_has_one_thread_so_that_it_can_fork() -> None:
+def test_a_preloaded_server_is_single_threaded() -> None:
     with closing(start_fork_server()) as server:
         assert code_of(server.fork("child", "builtins:print", descriptors={})) == 0
         assert len(os.listdir(f"/proc/{server.start()}/task")) == 1  # noqa: PTH208
 
 
-def test_a_server_that_has_forked_nothing_is_not_waited_for() -> None:
+def test_closing_a_server_without_children_is_immediate() -> None:
     with closing(start_fork_server()) as server:
         pid = server.start()
     wait_until_gone(pid)

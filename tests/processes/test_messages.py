@@ -57,9 +57,7 @@ def test_descriptors_travel_with_their_message_and_are_open(channel: Channel) ->
 
 
 @pytest.mark.parametrize("torn", [0, 3, 8, 12])
-async def test_a_channel_that_is_closed_before_a_whole_message_is_the_end(
-    torn: int, channel: Channel
-) -> None:
+async def test_a_channel_closed_within_a_message_raises_eof_error(torn: int, channel: Channel) -> None:
     data = messages.frame("a message")[:torn]
     for is_async in (False, True):
         ours, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""`echo` here is a program: it is called in an interpreter of its own."""
+"""Programs, with `echo` as the function in another interpreter."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_program_gets_its_arguments_its_environment_and_a_session_and_nothing_
     assert started.process.returncode == 0
 
 
-def test_closing_ends_a_program_by_its_channel_and_kills_one_that_lingers() -> None:
+def test_closing_ends_a_program_and_kills_one_that_ignores_it() -> None:
     polite, stubborn = program("wait_for_the_end"), program("linger", grace_s=0.1)
     for each in (polite, stubborn):
         assert messages.receive(each.channel) == "ready"
@@ -78,7 +78,7 @@ def test_closing_ends_a_program_by_its_channel_and_kills_one_that_lingers() -> N
     assert (polite.process.returncode, stubborn.process.returncode) == (0, -signal.SIGKILL)
 
 
-def test_a_program_ends_with_the_object_that_stands_for_it() -> None:
+def test_a_program_ends_when_its_object_is_collected() -> None:
     started = program("wait_for_the_end")
     assert messages.receive(started.channel) == "ready"
     pid = started.process.pid

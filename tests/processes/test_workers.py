@@ -1,4 +1,4 @@
-"""The pool's jobs here are functions of the standard library: a worker then starts in milliseconds."""
+"""Worker pools. The jobs are functions of the standard library, so that workers start in milliseconds."""
 
 import asyncio
 import math
@@ -36,7 +36,7 @@ def code_of(caught: pytest.ExceptionInfo[VerifierError]) -> str:
 
 
 def load(source: Path, name: str) -> Callable[..., Any]:
-    """The function `name` of a file that is on no import path, as a launcher may have loaded it."""
+    """Load the function `name` from a file outside the import path."""
     spec = spec_from_file_location("tests_of_workers_loaded_by_path", source)
     assert spec is not None
     assert spec.loader is not None
@@ -62,7 +62,7 @@ async def test_large_arguments_and_results_arrive_whole(pool: WorkerPool) -> Non
     assert await pool.run(operator.concat, text, "!", timeout_s=TIMEOUT_S) == text + "!"
 
 
-async def test_jobs_run_side_by_side_and_the_rest_waits_its_turn(pool: WorkerPool) -> None:
+async def test_jobs_run_concurrently_and_others_queue(pool: WorkerPool) -> None:
     await pool.start()
     jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=TIMEOUT_S)) for _ in range(5)]
     await asyncio.sleep(0.01)
@@ -73,7 +73,7 @@ async def test_jobs_run_side_by_side_and_the_rest_waits_its_turn(pool: WorkerPoo
     assert stats.completed == 5 + pool.size
 
 
-async def test_a_job_over_its_deadline_is_killed_although_it_never_lets_go_of_the_interpreter(
+async def test_a_job_over_its_deadline_is_killed_even_if_it_holds_the_gil(
     pool: WorkerPool,
 ) -> None:
     pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
@@ -95,7 +95,7 @@ async def test_waiting_in_the_queue_does_not_count_as_the_jobs_time() -> None:
     await pool.close()
 
 
-async def test_the_deadline_also_ends_what_the_job_started(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_the_deadline_also_kills_the_jobs_children(pool: WorkerPool, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     command = ["sh", "-c", f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 1000"]
     with pytest.raises(VerifierError):
@@ -154,7 +154,7 @@ async def test_leaving_the_interpreter_is_an_exception_like_any_other(pool: Work
     assert code_of(caught) == "verifier_raised"
 
 
-async def test_a_failure_of_the_gym_arrives_as_itself(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_a_gym_error_is_raised_unchanged(pool: WorkerPool, tmp_path: Path) -> None:
     source = tmp_path / "refusing_job.py"
     source.write_text(
         "from nemo_gym.failures import InputError\n"
@@ -165,7 +165,7 @@ async def test_a_failure_of_the_gym_arrives_as_itself(pool: WorkerPool, tmp_path
     assert caught.value.failure.param == "options"
 
 
-async def test_what_cannot_be_pickled_is_named(pool: WorkerPool) -> None:
+async def test_an_unpicklable_value_is_named(pool: WorkerPool) -> None:
     with pytest.raises(VerifierError, match="arguments of len cannot be sent"):
         await pool.run(len, (lambda: None,), timeout_s=TIMEOUT_S)
     with pytest.raises(VerifierError, match=r"raised .*pickle"):
@@ -219,7 +219,7 @@ async def test_a_module_that_is_missing_fails_the_job_that_needs_it(pool: Worker
         await pool.run(abs, 1, timeout_s=TIMEOUT_S, imports=["no_such_module"])
 
 
-async def test_a_cancelled_caller_leaves_no_job_behind(pool: WorkerPool) -> None:
+async def test_a_cancelled_call_leaves_no_job(pool: WorkerPool) -> None:
     pid = await pool.run(os.getpid, timeout_s=TIMEOUT_S)
     job = asyncio.create_task(pool.run(time.sleep, 1000, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0.05)
@@ -230,7 +230,7 @@ async def test_a_cancelled_caller_leaves_no_job_behind(pool: WorkerPool) -> None
     assert (pool.stats.busy, pool.stats.killed) == (0, 1)
 
 
-async def test_a_full_queue_refuses_and_says_that_a_retry_may_help() -> None:
+async def test_a_full_queue_refuses_with_a_retryable_failure() -> None:
     pool = WorkerPool(1, max_queued=1)
     await pool.start()
     jobs = [asyncio.create_task(pool.run(time.sleep, 0.1, timeout_s=TIMEOUT_S)) for _ in range(2)]
@@ -321,7 +321,7 @@ async def test_the_default_pool_is_shared_by_loops_that_follow_each_other_but_no
     await others[0][0].close()
 
 
-async def test_a_closed_default_pool_is_succeeded() -> None:
+async def test_a_closed_default_pool_is_replaced() -> None:
     first = default_pool()
     await first.close()
     assert default_pool() is not first
