@@ -39,14 +39,14 @@ async def answering(raw: bytes, seen: list[bytes] | None = None) -> AsyncIterato
 
 async def test_servers_with_figures_without_and_without_an_answer() -> None:
     body = b'{"requests": 7, "errors": 1, "in_flight": 2}'
-    nobody = hold("127.0.0.1", 0, holder_of="other")
+    silent = hold("127.0.0.1", 0, holder_of="other")
     async with (
         answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as telling,
         answering(b"HTTP/1.1 404 Not Found\r\n\r\n") as plain,
     ):
-        servers = (a_server(telling), a_server(plain), a_server(nobody.url))
+        servers = (a_server(telling), a_server(plain), a_server(silent.url))
         seen = await observe(GymRecord(RUN, "/somewhere", servers), timeout_s=2)
-    nobody.close()
+    silent.close()
     assert [each.figures for each in seen] == [Figures(7, 1, 2), None, None]
     assert [each.answers for each in seen] == [True, True, False]
     assert [each.state for each in seen] == ["ready", "ready", "silent"]
