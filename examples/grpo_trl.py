@@ -7,7 +7,7 @@ The trainer is this process. It asks the gym's head server for rollouts; agent, 
 processes of their own, as in a run of any size. The engine is a copy of the model in this process, or a vLLM beside
 it. Before each step it gets the new weights, and the model server is told their version. A tiny model with random
 weights stands in for a real one, so it is first shown what a tool call looks like, with any number in it. That the
-right number is SECRET, nobody tells it but the rewards.
+right number is SECRET, and only the rewards reveal it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def learn_the_form(folder: Path, steps: int) -> tuple[Any, Any]:
 
 
 class Engine(Protocol):
-    """What answers for the policy."""
+    """The engine that serves the policy."""
 
     url: str
 

@@ -6,7 +6,7 @@ judges every answer, writes rows, materialized inputs, manifest and metrics. The
 ASGI app in another process, and what is measured includes the collector's client.
 
 Rates are medians over the tenths of a run: rows a second, and rows a second of the collector's CPU, which is what one
-core can do where the stub, or somebody else on the machine, is the slower one. Memory is the most that was resident:
+core can do where the stub, or another process on the machine, is slower. Memory is the most that was resident:
 in all, while rows were written, and by how much it grew from the first rollout to the end of the metrics. A run of as
 many tasks as rows has the most to keep. To resume is measured on such a run that lacks its last hundredth: until the
 first rollout is sent, and until the end.

@@ -4,7 +4,7 @@ The engine stub, and with a process a server the client too, have processes of t
 not the gym's, and is told apart, but the cores are shared, so rates are those of all of them together. Inline, the
 client is in the gym's process and counts as the gym's. `engine_core_share` says how busy the stub's one core is: near 1
 the stub would be what limits. `cores_busy` is what gym, stub and client used together: well below the machine's cores
-with an instant engine, somebody else used the rest.
+with an instant engine, other processes used the rest.
 
 The floor: as many requests as the gym's servers answer and make in such an attempt, between bare ASGI apps and with the
 same client, measured in the same run. `of_the_ideal`: the rate, of the number in flight by the time that the engine

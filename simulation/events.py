@@ -84,7 +84,7 @@ class ToolRun(NamedTuple):
     session: str
     step: int
     is_known: bool
-    """Whether the session was open since the server's last start."""
+    """True if the session was open since the server's last start."""
 
 
 class Verdict(NamedTuple):
@@ -112,7 +112,7 @@ class Ended(NamedTuple):
     mean_reward: float | None
     """The mean reward of the summary."""
     is_last: bool
-    """Whether all faults were repaired before this start."""
+    """True if all faults were repaired before this start."""
     error: str = ""
 
 

@@ -35,7 +35,7 @@ class Finding:
     digest: str
     """The digest of the trace under the minimal set of faults."""
     is_exact: bool
-    """Whether a second replay had the same trace."""
+    """True if a second replay had the same trace."""
 
     @property
     def command(self) -> str:

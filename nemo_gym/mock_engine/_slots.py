@@ -16,12 +16,12 @@ class Slots:
 
     @property
     def must_wait(self) -> bool:
-        """Whether the next request has to wait."""
+        """True if the next request has to wait."""
         return self._slots is not None and self._slots.locked()
 
     @property
     def are_full(self) -> bool:
-        """Whether the next request has to be refused."""
+        """True if the next request has to be refused."""
         return self.must_wait and self._most_waiting is not None and self._waiting >= self._most_waiting
 
     async def acquire(self) -> None:

@@ -194,7 +194,7 @@ def chat_tools(payload: Mapping[str, Any]) -> Sequence[Tool]:
 
 
 def chat_tool_choice(payload: Mapping[str, Any], tools: Sequence[Tool]) -> tuple[ToolChoice, str | None]:
-    """What the request's `tool_choice` demands, and the name it demands. Raises Refusal."""
+    """Return the mode of `tool_choice` and the name of a forced tool. Raises Refusal."""
     choice = payload.get("tool_choice")
     if choice == "none":
         return ToolChoice.NONE, None

@@ -17,13 +17,13 @@ from tests.e2e.gym_run import GymRun
 BUDGET_S = 20.0
 """`retry_s` of the model server: how long it waits for an engine that is away."""
 STOPPING_S = 2.0
-"""What a run may take beyond its budget to come to its end."""
+"""Seconds that a run may exceed its budget."""
 DRIP_S = 30.0
 _WITHIN_BUDGET = f"++{MODEL}.responses_api_models.vllm_model.retry_s={BUDGET_S}"
 
 
 def seconds_until_named(run: GymRun, url: str, within_s: float) -> float:
-    """How long it takes until the command says on its stderr that `url` is gone."""
+    """Return the seconds until the command reports on stderr that `url` is gone."""
     started = time.monotonic()
     while time.monotonic() - started < within_s:
         if f"{url} refuses the connection" in run.errors:

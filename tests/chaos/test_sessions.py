@@ -57,7 +57,7 @@ def gym_on(engine: MockEngine, faults: list[dict[str, Any]]) -> InProcessGym:
 
 
 async def saw_when_quiet(gym: InProcessGym) -> dict[str, Any]:
-    """What the environment saw, once what was cancelled at the very end has had time to close its session."""
+    """Return the environment's counters after cancelled attempts have closed their sessions."""
     for _ in range(100):
         saw: dict[str, Any] = (await gym.client().get("env", "/_ng/saw")).reply.json()
         if saw["sessions"]["open"] == 0:

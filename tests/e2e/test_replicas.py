@@ -22,7 +22,7 @@ CONFIGS = (
 SCRIPTED = "++policy_model.responses_api_models.scripted_model.engine"
 REPLICAS, SESSIONS = 4, 1_000
 REWARDS = [1.0, 1.0, 1.0, 1.0, 0.0]
-"""What the script plays in each of the five tasks: in the last it miscounts."""
+"""The turns of the script in each of the five tasks. It miscounts in the last."""
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ class Installed:
         self.environment["XDG_RUNTIME_DIR"] = str(runtime)
 
     def run(self, command: str, *arguments: str) -> str:
-        """What the command prints; it has to succeed."""
+        """Run the command, which must succeed, and return its output."""
         done = subprocess.run(
             [self.commands / command, *arguments],
             cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,

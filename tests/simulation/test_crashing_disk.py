@@ -38,7 +38,7 @@ class Victim:
         self.process.is_alive = False
 
     def does(self, work: Callable[[], None]) -> bool:
-        """Whether it survives `work`."""
+        """Run `work`. Return whether the process survives it."""
         with disks.replaced_by(self.disk):
             try:
                 work()

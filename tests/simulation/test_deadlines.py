@@ -12,7 +12,7 @@ ATTEMPT = AttemptId(0, 0, 0, 0)
 
 
 def event(at: float, kind: Kind, place: Place, call: int, deadline_s: float | None = None) -> Event:
-    detail = Sent("somebody", *place, deadline_s, 0) if kind is Kind.SENT else None
+    detail = Sent("caller", *place, deadline_s, 0) if kind is Kind.SENT else None
     return Event(at, kind, " ".join(place), ATTEMPT, call, detail)
 
 

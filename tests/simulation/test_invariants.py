@@ -163,8 +163,6 @@ def test_a_run_that_its_own_files_stop_is_found() -> None:
         [], how="refused", exit_code=None, counts=(), error="manifest_damaged: out_run.json is broken"
     )
     assert problems(FilesRecover(), refused) == ["the run can't be resumed: out_run.json is broken"]
-    unreachable = ended(
-        [], how="refused", exit_code=None, counts=(), error="connect_refused: nobody is there"
-    )
+    unreachable = ended([], how="refused", exit_code=None, counts=(), error="connect_refused: no listener")
     assert not problems(FilesRecover(), unreachable)
     assert problems(FilesRecover(), ended([row(0)], damaged=(b'{"_ng_task_index":1,"_ng_rol' + row(1),)))

@@ -12,7 +12,7 @@ SHRUNK = ("tool_call_replayed", "append_without_flush", "session_not_closed", "f
 
 
 def first_finding(planted: Planted) -> tuple[Scenario, Violation]:
-    """Where the bug, which is there, shows; looked for first where it is known to."""
+    """Return the first finding of a planted bug. Its known seed is tried first."""
     for seed in sorted(range(WITHIN_SEEDS), key=lambda seed: seed != planted.shows_at):
         result = play(draw(seed))
         if result.finding is not None:

@@ -24,7 +24,7 @@ VENV = Path(sys.prefix)
 
 
 def loaded_by(package: str, *arguments: Path) -> Any:
-    """What the script of a package prints."""
+    """Return the output of a package's script."""
     if not (VENV / package).is_dir():
         pytest.skip(f"{package} is not installed: make test-train")
     search = os.pathsep.join((str(VENV / package), str(PARENT_DIR)))
