@@ -138,11 +138,9 @@ class Engine:
         call = Call(method, path + self._query, body, self._headers)
         transport = self._transport or process_transport()
         if len(ranked) > 1:
-            breakers = breakers_of(transport)
-            for url in _reachable(ranked, breakers):
+            for url in _reachable(ranked, breakers_of(transport)):
                 try:
-                    failover = _FailoverTransport(transport)
-                    return await self._send(url, call, failover, self._budget, deadline, breakers)
+                    return await self._send(url, call, transport, self._budget, deadline, fails_over=True)
                 except EngineError as error:
                     if error.failure.code not in UNDELIVERED_CODES:
                         raise
@@ -186,13 +184,14 @@ class Engine:
         transport: Transport,
         budget: RetryBudget,
         deadline: Deadline | None,
-        breakers: CircuitBreakers | None = None,
+        *,
+        fails_over: bool = False,
     ) -> EngineReply:
         context = current_context.get()
         caller = self._caller
         if caller is None or caller.transport is not transport or budget is not self._budget:
-            caller = Caller(self._directory, transport, budget=budget, breakers=breakers, rng=self._rng)
-            if breakers is None and budget is self._budget:
+            caller = Caller(self._directory, transport, budget=budget, rng=self._rng)
+            if budget is self._budget:
                 self._caller = caller
         try:
             reply = await caller.call(
@@ -204,6 +203,7 @@ class Engine:
                 session=context.session if context is not None else None,
                 deadline=deadline,
                 repeatable=True,
+                fails_over=fails_over,
             )
         except TransportError as error:
             message = hide_in_text(error.failure.message, self._secrets)
@@ -241,24 +241,6 @@ class Engine:
             raise self._refused(answer)
         data = parse_answer(answer.reply.body, peer=answer.url).get("data")
         return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-
-
-class _FailoverTransport:
-    """Makes undelivered calls not retryable, so that the caller tries the next replica at once."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    async def send(self, base_url: str, call: Call) -> Reply:
-        try:
-            return await self._transport.send(base_url, call)
-        except TransportError as error:
-            if error.failure.code not in UNDELIVERED_CODES:
-                raise
-            raise error_of(replace(error.failure, retryable=False)) from error
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:

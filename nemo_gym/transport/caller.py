@@ -92,20 +92,22 @@ class Caller:
         deadline: Deadline | None = None,
         propagated: Deadline | None = None,
         repeatable: bool = False,
+        fails_over: bool = False,
     ) -> Reply:
         """Return the peer's reply, whatever its status, redirects excepted.
 
+        With `fails_over`, an undelivered call raises at once, so that the caller can try another replica.
         `deadline` bounds the call. `propagated` is sent to the peer: each attempt carries the seconds left.
         Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
         call = Call(method, path, body, headers or {})
         url = self.directory.choose(server, session, self._is_out if self._out else None)
         if deadline is None:
-            return await self._try(server, url, call, session, propagated, repeatable)
+            return await self._try(server, url, call, session, propagated, repeatable, fails_over)
         left = deadline.seconds_left(self._clock)
         try:
             async with asyncio.timeout(max(left, 0.0)):
-                return await self._try(server, url, call, session, propagated, repeatable)
+                return await self._try(server, url, call, session, propagated, repeatable, fails_over)
         except TimeoutError as error:
             breaker = self._out.get(url)
             cause = f" ({breaker.cause})" if breaker is not None else ""
@@ -125,6 +127,7 @@ class Caller:
         session: str | None,
         propagated: Deadline | None,
         repeatable: bool,
+        fails_over: bool,
     ) -> Reply:
         attempt = 0
         failing_since: float | None = None
@@ -147,7 +150,7 @@ class Caller:
                 self._breakers.note_answer(url, self._clock())
             if isinstance(last, Reply) and last.status == 429 and not is_our_envelope(last):
                 self._breakers.refusals += 1
-            if not _may_be_sent_again(last, repeatable):
+            if not _may_be_sent_again(last, repeatable) or (fails_over and _is_undelivered(last)):
                 return _returned_or_raised(last if repeatable else _ambiguous(last, call), url)
             now = self._clock()
             failing_since = now if failing_since is None else failing_since
@@ -208,7 +211,11 @@ def _may_be_sent_again(last: TransportError | Reply, repeatable: bool) -> bool:
     """Return whether another attempt is safe and may succeed."""
     if isinstance(last, Reply):
         return last.status in RETRIED_STATUSES and repeatable and not is_our_envelope(last)
-    return last.failure.retryable and (repeatable or last.failure.code in UNDELIVERED_CODES)
+    return last.failure.retryable and (repeatable or _is_undelivered(last))
+
+
+def _is_undelivered(last: TransportError | Reply) -> bool:
+    return isinstance(last, TransportError) and last.failure.code in UNDELIVERED_CODES
 
 
 def _is_unreachable(last: TransportError | Reply) -> bool:
