@@ -7,7 +7,7 @@ at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nemo_gym.failures import ConfigError
@@ -78,9 +78,6 @@ class Problems:
         """Raise `ConfigErrors` with the problems found so far, if any."""
         if self.found:
             raise ConfigErrors(self.found)
-
-    def __iter__(self) -> Iterator[Problem]:
-        return iter(self.found)
 
 
 class ConfigErrors(ConfigError):

@@ -1,8 +1,7 @@
 """Detection and hiding of secrets.
 
-A value is a secret if the name of its key says so (`policy_api_key`, `password`, `X-Api-Key`, but not
-`max_output_tokens` or `eos_token`), if it is a credential in a URL (`https://user:password@host`, `?api_key=...`), or
-if it is a copy of such a value.
+A value is a secret by the name of its key (`policy_api_key`, `password`, `X-Api-Key`, but not `max_output_tokens` or
+`eos_token`), as a credential in a URL (`https://user:password@host`, `?api_key=...`), or as a copy of such a value.
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ def prompt_digest(task: Task) -> bytes:
     """Return the digest of a row's normalized input and of its tools."""
     asked = task.params["input"]
     items = [{"content": asked}] if isinstance(asked, str) else asked
-    said = [[item.get("role", "user"), _normalized(item)] for item in items]
+    messages = [[item.get("role", "user"), _normalized(item)] for item in items]
     tools = [tool.get("name") for tool in task.params.get("tools") or () if isinstance(tool, Mapping)]
-    return _digest([said, tools])
+    return _digest([messages, tools])
 
 
 def _normalized(item: Mapping[str, Any]) -> Any:

@@ -43,7 +43,7 @@ def resolved(value: Any) -> Any:
 def refused(value: Any) -> list[str]:
     problems = Problems()
     Directives(tree(value), problems).resolve()
-    return [f"{problem.message} {problem.remedy or ''}".strip() for problem in problems]
+    return [f"{problem.message} {problem.remedy or ''}".strip() for problem in problems.found]
 
 
 @given(st.permutations(list(CHAIN)))

@@ -15,7 +15,7 @@ def read(folder: Path, text: str) -> tuple[DictNode | None, list[str]]:
     file = folder / "a.yaml"
     file.write_text(text)
     problems = Problems()
-    return read_yaml(file, "a.yaml", problems), [str(problem) for problem in problems]
+    return read_yaml(file, "a.yaml", problems), [str(problem) for problem in problems.found]
 
 
 def plain(folder: Path, text: str) -> Any:
@@ -138,7 +138,7 @@ def test_bytes_that_are_not_utf8_are_a_problem(tmp_path: Path) -> None:
     file.write_bytes(b"a: \xff\xfe")
     problems = Problems()
     assert read_yaml(file, "a.yaml", problems) is None
-    assert [str(problem) for problem in problems] == [
+    assert [str(problem) for problem in problems.found] == [
         "a.yaml: The file cannot be read: it is not UTF-8 text."
     ]
 
