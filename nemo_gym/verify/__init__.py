@@ -8,6 +8,7 @@
     judge, equivalence_judge      ask a judge model
     judge_calls                   call a judge's server and convert its errors
     rewards                       combine reward components
+    task_rows                     the error of an invalid task row
     off_loop                      run a synchronous function in a worker process
 
 Extraction and comparison are pure functions: the same text always gets the same verdict. The room builds on

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.verify.code_blocks import runnable
 from nemo_gym.verify.code_execution import CallCase, Checks, CheckStyle, ProgramCase
+from nemo_gym.verify.task_rows import invalid_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,4 @@ def _describe(error: ValueError) -> str:
 
 
 def _invalid(problem: str) -> InputError:
-    return InputError(
-        f"The task row cannot be graded: verifier_metadata: {problem}.",
-        code="invalid_row",
-        param="verifier_metadata",
-        remedy="Correct it in the dataset.",
-    )
+    return invalid_row(f"verifier_metadata: {problem}", param="verifier_metadata")

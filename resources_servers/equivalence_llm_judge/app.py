@@ -17,7 +17,6 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
-from nemo_gym.failures import InputError
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.responses.wire import read_field
@@ -31,6 +30,7 @@ from nemo_gym.verify.equivalence_judge import (
 )
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions, messages_of, read_template
 from nemo_gym.verify.patterns import last_capture
+from nemo_gym.verify.task_rows import invalid_row
 
 FOLDER = Path(__file__).parent
 FIELDS = ("question", "expected_answer", "generated_answer")
@@ -190,12 +190,7 @@ def expected_answer_of(row: LLMJudgeRunRequest) -> str:
     """Return the reference answer. Raises InputError when the row has none."""
     given = row.expected_answer or (row.metadata or {}).get("expected_answer")
     if given is None or not str(given).strip():
-        raise InputError(
-            "The task row cannot be graded: expected_answer: missing.",
-            code="invalid_row",
-            param="expected_answer",
-            remedy="Correct it in the dataset.",
-        )
+        raise invalid_row("expected_answer: missing", param="expected_answer")
     return str(given)
 
 

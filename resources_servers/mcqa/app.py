@@ -17,6 +17,7 @@ from nemo_gym.processes.workers import default_pool
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.patterns import last_capture
+from nemo_gym.verify.task_rows import invalid_row
 from resources_servers.mcqa.choices import (
     ANY_LETTER,
     ChoiceFormat,
@@ -107,12 +108,7 @@ def read_task(row: MCQARunRequest) -> tuple[Options, str]:
     elif expected not in options:
         problems.append(f"expected_answer: {expected!r} is none of the options {', '.join(options)}")
     if problems:
-        raise InputError(
-            f"The task row cannot be graded: {'; '.join(problems)}.",
-            code="invalid_row",
-            param=problems[0].partition(":")[0],
-            remedy="Correct it in the dataset.",
-        )
+        raise invalid_row("; ".join(problems), param=problems[0].partition(":")[0])
     return options, expected
 
 

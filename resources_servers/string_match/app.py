@@ -15,11 +15,11 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
-from nemo_gym.failures import InputError
 from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
 from nemo_gym.verify.answers import final_text, last_answer_line, last_boxed, strip_math_marks
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
+from nemo_gym.verify.task_rows import invalid_row
 
 
 class StringMatchResourcesServerConfig(BaseResourcesServerConfig):
@@ -89,12 +89,7 @@ def expected_answers(row: StringMatchRunRequest) -> list[str]:
     given = [row.expected_answer] if isinstance(row.expected_answer, str) else row.expected_answer
     answers = [answer for answer in given if answer.strip()]
     if not answers:
-        raise InputError(
-            "The task row cannot be graded: expected_answer: missing.",
-            code="invalid_row",
-            param="expected_answer",
-            remedy="Correct it in the dataset.",
-        )
+        raise invalid_row("expected_answer: missing", param="expected_answer")
     return answers
 
 

@@ -23,6 +23,7 @@ from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import code_blocks, final_code
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL, EquivalenceJudge
 from nemo_gym.verify.judge import Judge, JudgeEvaluation, JudgeOptions
+from nemo_gym.verify.task_rows import invalid_row
 from resources_servers.text_to_sql.judging import SYSTEM, TEMPLATE
 from resources_servers.text_to_sql.sql_execution import Gold, SqlLimits, compare_with_gold, run_gold
 
@@ -214,12 +215,8 @@ def contexts_of(row: TextToSqlRunRequest) -> dict[str, str]:
 
 def unusable(field: str, problem: str) -> InputError:
     """Return the error for a row that cannot grade any answer."""
-    return InputError(
-        f"The task row cannot be graded: {field} {problem}.",
-        code="invalid_row",
-        param=field,
-        remedy="Correct it in the dataset, or configure a judge to verify the task.",
-    )
+    remedy = "Correct it in the dataset, or configure a judge to verify the task."
+    return invalid_row(f"{field} {problem}", param=field, remedy=remedy)
 
 
 _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with|values|insert|update|delete)\b", re.IGNORECASE)

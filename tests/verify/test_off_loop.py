@@ -10,7 +10,7 @@ from nemo_gym.verify.off_loop import OffLoopFunction, off_loop
 
 @off_loop(timeout_s=60)
 def where(*, extra: int) -> tuple[int, int]:
-    """Return the id of the process that runs this function."""
+    """Return the process id."""
     return os.getpid(), extra
 
 
@@ -28,7 +28,7 @@ async def test_a_decorated_function_runs_in_a_worker_and_takes_keywords() -> Non
 
 def test_the_undecorated_function_stays_available() -> None:
     assert where.off_loop_function(extra=1) == (os.getpid(), 1)
-    assert (where.__doc__, cast(object, where).__class__) == ("Where it runs.", OffLoopFunction)
+    assert (where.__doc__, cast(object, where).__class__) == ("Return the process id.", OffLoopFunction)
 
 
 async def test_the_event_loop_is_not_blocked_until_the_deadline() -> None:

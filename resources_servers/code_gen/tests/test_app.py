@@ -98,7 +98,7 @@ def test_over_http_the_verdict_has_the_fields_of_the_contract() -> None:
         ({"task_id": "HumanEval/0"}, "there is no problem 'HumanEval/0' in problems_fpath"),
         ({"unit_tests": {"inputs": [], "outputs": []}}, "0 inputs"),
         ({"unit_tests": {"inputs": ["1"]}}, "outputs: Field required"),
-        ({"unit_tests": {"inputs": [1], "outputs": ["1"]}}, "no text"),
+        ({"unit_tests": {"inputs": [1], "outputs": ["1"]}}, "not text"),
         ({"unit_tests": {"inputs": ["{"], "outputs": ["1"], "fn_name": "f"}}, "Expecting property name"),
         ({"unit_tests": {"inputs": [1], "outputs": ["1"], "fn_name": "f"}}, "neither text nor a list"),
         ({"unit_tests": {"packed": "!!"}}, "cannot be unpacked"),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from nemo_gym.failures import InputError
+from nemo_gym.verify.task_rows import invalid_row
 from resources_servers.instruction_following.instructions.catalog import ALL_KINDS
 
 _WORD = re.compile(r"\w")
@@ -84,12 +84,7 @@ def read_instructions(
         else:
             instructions.append(Instruction(kind_id, model.model_dump()))
     if problems:
-        raise InputError(
-            f"The task row cannot be graded: {'; '.join(problems)}.",
-            code="invalid_row",
-            param=problems[0].partition(":")[0],
-            remedy="Correct it in the dataset.",
-        )
+        raise invalid_row("; ".join(problems), param=problems[0].partition(":")[0])
     return tuple(instructions)
 
 

@@ -156,5 +156,5 @@ def test_a_score_outside_of_its_range_is_the_verifiers_failure(monkeypatch: pyte
     entry = entry_of("chain_sum")
     check_row(json.dumps(entry), "{}")
     monkeypatch.setattr(scoring, "_scorer_of", lambda task, config: lambda answer, entry: 7.0)
-    with pytest.raises(VerifierError, match=r"7\.0, outside of 0 to 1"):
+    with pytest.raises(VerifierError, match=r"7\.0, which is outside 0 to 1"):
         score(entry, "x")
