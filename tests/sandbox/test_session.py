@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from omegaconf import OmegaConf
 
 from nemo_gym.sandbox import (
     AsyncSandbox,
@@ -23,8 +22,6 @@ from nemo_gym.sandbox import (
     get_provider_class,
     list_providers,
     register_provider,
-    resolve_provider_config,
-    resolve_provider_metadata,
 )
 from nemo_gym.sandbox.providers import registry as provider_registry
 
@@ -207,46 +204,6 @@ async def test_a_failed_start_deletes_the_sandbox() -> None:
     assert provider.calls == ["close"]
     with pytest.raises(ValueError, match="SandboxSpec"):
         await AsyncSandbox(provider).start()
-
-
-BLOCKS = {
-    "sandbox": {"local": {"concurrency": 2}, "default_metadata": {"team": "gym"}},
-    "empty": {"default_metadata": {}},
-    "two": {"local": {}, "other": {}},
-    "text": "local",
-    "odd": {"local": 3},
-    "labels": {"local": {}, "default_metadata": "x"},
-}
-
-
-@pytest.mark.parametrize("configs", [BLOCKS, OmegaConf.create(BLOCKS)], ids=["dict", "omegaconf"])
-def test_a_provider_is_given_by_block_name_or_block(configs: Any) -> None:
-    assert resolve_provider_config("sandbox", configs) == {"local": {"concurrency": 2}}
-    assert resolve_provider_metadata("sandbox", configs) == {"team": "gym"}
-    assert resolve_provider_config({"local": {}}) == {"local": {}}
-    assert resolve_provider_metadata({"local": {}}) == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nowhere", "does not exist"),
-        ("empty", "must name one provider, not 0"),
-        ("two", "not 2: local, other"),
-        ("text", "must map a provider's name"),
-        ("odd", "the options of local must be a mapping, not 3"),
-    ],
-)
-def test_blocks_without_exactly_one_provider_are_refused(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        resolve_provider_config(name, BLOCKS)
-
-
-def test_labels_must_be_a_mapping_and_providers_known() -> None:
-    with pytest.raises(ValueError, match="default_metadata"):
-        resolve_provider_metadata("labels", BLOCKS)
-    with pytest.raises(ValueError, match="there is no sandbox provider 'docker'; registered: local"):
-        create_provider({"docker": {}})
 
 
 def test_resources_are_read_from_a_mapping() -> None:
