@@ -1,7 +1,11 @@
-"""Estimates of how well an agent does, from its scored and failed rows: pure, mergeable, order-independent.
+"""Metrics of an agent from its scored and failed rows: pure, mergeable and independent of the order of rows.
 
-The rules that every metric keeps: a failed attempt is counted, never scored; a task that can't tell a metric is
-counted beside it, never dropped in silence; errors and intervals treat the rollouts of a task as alike.
+Failed attempts are counted, never scored. Tasks with too few scores for a metric are counted next to it, never
+dropped silently. Standard errors and intervals are clustered by task. Builds on `failures` and `names`.
+
+    estimators   pass@k, expected max@k, standard errors, confidence intervals
+    records      the numbers, outcome and answer that metrics read from a row
+    hooks        `POST /aggregate_metrics` and the methods that environment authors override (needs pydantic)
 """
 
 from nemo_gym.metrics._aggregate import AgentMetrics, AggregateResult, aggregate

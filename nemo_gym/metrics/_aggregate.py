@@ -1,13 +1,13 @@
-"""A run's metrics from its rows: the mergeable accumulator and the shape that servers and files carry them in.
+"""The mergeable accumulator of a run's metrics, and the format of metrics in answers and files.
 
-Keys of `agent_metrics`, `<name>` being a number of the scored rows (`reward`, `reward_components/<part>`, a
-verifier's own fields, `input_tokens` and the like of `response.usage`):
+Keys of `agent_metrics`, where `<name>` is a number of the scored rows (`reward`, `reward_components/<part>`, a
+verifier's own fields, `input_tokens` and other counts of `response.usage`):
 
     mean|max|min|median|std/<name>      over scored rollouts, in the number's own units; std is 0 for one value
     std_err|ci95_low|ci95_high/<name>   of the mean, clustered by task; absent below two tasks
-    count/tasks, count/rollouts         as planned, where a plan was given, or else as seen
+    count/tasks, count/rollouts         as planned, or the number of those with rows if there is no plan
     count/scored, count/unscored_tasks  rollouts with a reward; tasks without any
-    count/outcome/<outcome>             attempts by how they ended; `missing` where a planned one left no row
+    count/outcome/<outcome>             attempts by outcome; `missing` for planned rollouts without a row
     count/failure/<class>               failures by class
     coverage/reward, pass@k/reward, …   see `nemo_gym.metrics._families`
 """
@@ -36,8 +36,8 @@ class AggregateResult(TypedDict):
     """The fields of the wire's `AggregateMetrics`."""
 
     group_level_metrics: Iterable[dict[str, Any]]
-    """One entry a task, in order of the task index. Those of an accumulator are made anew each time that they are gone
-    through: all of a large run's at once would take gigabytes."""
+    """One entry per task, in order of the task index. An accumulator creates the entries lazily on each iteration,
+    because all entries of a large run would take gigabytes."""
     agent_metrics: dict[str, Any]
     key_metrics: dict[str, Any]
 
@@ -45,8 +45,8 @@ class AggregateResult(TypedDict):
 class AgentMetrics:
     """Accumulates the rows of one agent's run, in any order and any number of shards.
 
-    `scores` are the numbers that get the families of pass@k. `answer_key` is the row's field that holds the
-    extracted answer; with it come majority@k metrics.
+    `scores` are the numbers for which pass@k and related metrics are computed. `answer_key` is the row's field with
+    the extracted answer; it adds majority@k.
     """
 
     def __init__(self, *, scores: Collection[str] = (REWARD_KEY,), answer_key: str | None = None) -> None:
@@ -55,24 +55,24 @@ class AgentMetrics:
         self._table = RecordTable()
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in a scored or failed row; of the row, only its numbers and its answer are kept."""
+        """Add a scored or failed row. Only its numbers and its answer are stored."""
         self.add_record(read_record(row, answer_key=self._answer_key))
 
     def add_record(self, record: RolloutRecord) -> None:
-        """As `add`, for a caller that has the record already."""
+        """Add a row that was already read as a record."""
         self._table.append(record)
 
     def merge(self, other: AgentMetrics) -> None:
-        """Take in all that another shard's accumulator of the same settings has."""
+        """Add all records of another accumulator with the same settings."""
         if (self._scores, self._answer_key) != (other._scores, other._answer_key):
             raise ValueError("accumulators with different scores or answer keys cannot be merged")
         self._table.extend(other._table)
 
     def result(self, planned: Planned | None = None) -> AggregateResult:
-        """The metrics of everything taken in. Without a plan, what was seen counts as what was planned.
+        """Return the metrics of all added rows. Without a plan, the rollouts with rows count as planned.
 
         Raises:
-            InputError: a rollout has two scored rows, or more was seen than planned.
+            InputError: a rollout has two scored rows, or there are more rollouts than planned.
         """
         if not len(self._table) and planned is None:
             return AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
@@ -106,7 +106,7 @@ class AgentMetrics:
 
 
 class _TaskEntries:
-    """The entry of each task of a table."""
+    """The entries of `group_level_metrics`, created lazily from a table."""
 
     def __init__(self, table: RecordTable) -> None:
         self._table = table
@@ -128,7 +128,7 @@ class _TaskEntries:
 
 
 def aggregate(rows: Iterable[Mapping[str, Any]], *, planned: Planned | None = None) -> AggregateResult:
-    """The metrics of `rows`, scored and failed, of one agent."""
+    """Return the metrics of one agent's scored and failed rows."""
     metrics = AgentMetrics()
     for row in rows:
         metrics.add(row)
@@ -136,7 +136,7 @@ def aggregate(rows: Iterable[Mapping[str, Any]], *, planned: Planned | None = No
 
 
 def describe(name: str, values: Sequence[float]) -> dict[str, float]:
-    """Mean, maximum, minimum, median and sample standard deviation; nothing for no values."""
+    """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
     return {
@@ -149,7 +149,7 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The headline: every mean, and every coverage that isn't full."""
+    """Return all means, and every coverage below 100 %."""
     return {
         key: value
         for key, value in agent_metrics.items()
@@ -158,7 +158,7 @@ def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned:
-    """`sizes`: how many tasks have so many rollouts."""
+    """Return the plan, or one from the rows. `sizes` maps a number of rollouts to the number of tasks with it."""
     seen = Planned(tasks=sum(sizes.values()), rollouts=sum(size * tasks for size, tasks in sizes.items()))
     if planned is None:
         return seen
@@ -167,7 +167,7 @@ def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned
             f"{seen.tasks} tasks with {seen.rollouts} rollouts have rows, "
             f"but only {planned.tasks} with {planned.rollouts} were planned",
             code="more_than_planned",
-            remedy="Rows of another run are probably among them.",
+            remedy="Remove the rows of other runs.",
         )
     return planned
 

@@ -1,4 +1,4 @@
-"""The metric families of one score: pass@k, pass@1[avg-of-k], majority@k, their errors, and what they cover.
+"""The metric families of one score: pass@k, pass@1[avg-of-k], majority@k, their standard errors and coverage.
 
 All values are times 100, except counts, and rounded to 12 significant digits. `<score>` is the name of the score:
 
@@ -9,10 +9,10 @@ All values are times 100, except counts, and rounded to 12 significant digits. `
     pass@1[avg-of-k]/<score>/std_dev_across_runs           spread of the means of runs 1 .. k
     pass@1[avg-of-k]/<score>/std_err_across_runs           the same over sqrt(k)
     coverage/<score>           share of the planned rollouts that have this score
-    short_tasks@k/<score>      how many tasks have fewer than k scores; only where there are any
+    short_tasks@k/<score>      number of tasks with fewer than k scores; absent if there are none
 
-A task with fewer than k scores can't say what the best or the vote of k would be: pass@k and majority@k are over
-the other tasks, and `short_tasks@k` tells how many are missing.
+pass@k and majority@k are undefined for a task with fewer than k scores. They are means over the other tasks, and
+`short_tasks@k` is the number of tasks left out.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ STD_DEV_ACROSS_RUNS = "std_dev_across_runs"
 STD_ERR_ACROSS_RUNS = "std_err_across_runs"
 AVG_SAMPLE_STD_DEV = "avg_sample_std_dev"
 STATISTICS = frozenset({STD_ERR_ACROSS_TASKS, STD_DEV_ACROSS_RUNS, STD_ERR_ACROSS_RUNS, AVG_SAMPLE_STD_DEV})
-"""The last part of keys that tell the error or spread of the metric they are named after."""
+"""The last parts of keys that hold the error or spread of a metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """One task's values of one score, in order of its rollouts; rollouts that have no such score are left out."""
+    """One task's values of one score, in order of its rollouts. Rollouts without the score are left out."""
 
     scores: Sequence[float]
     runs: Sequence[int]
-    """Which run of the dataset each score belongs to: the rollout's index."""
+    """The rollout index of each score, which is the number of its run over the dataset."""
     answers: Sequence[str | None] | None = None
-    """What each rollout answered, for majority@k; None to leave majority@k out."""
+    """The answer of each rollout; None to skip majority@k."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How much was to be run: what coverage is a share of."""
+    """The planned size of a run; coverage is a share of it."""
 
     tasks: int
     rollouts: int
-    """Of all tasks together."""
+    """The number of rollouts of all tasks."""
 
 
 def score_families(
     name: str, tasks: Iterable[TaskScores], *, planned: Planned, max_k: int
 ) -> dict[str, float]:
-    """All families of the score `name` for k = 1 .. max_k. `tasks` are gone through once, and not held."""
+    """Return all families of the score `name` for k = 1 .. max_k. `tasks` is iterated once."""
     families = [
         _Family("pass@{k}", _best_curve, max_k),
         _Family("pass@1[avg-of-{k}]", _average_curve, max_k),
@@ -77,7 +77,7 @@ def score_families(
 
 
 def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
-    """The mean score, times 100, of each run of the dataset that has any, in the order of the runs."""
+    """Return the mean score times 100 of each run over the dataset, in order; runs without scores are left out."""
     runs = _Runs()
     for task in tasks:
         runs.add(task)
@@ -85,7 +85,7 @@ def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
 
 
 class _Family:
-    """The mean over tasks of what `curve_of` makes of each, for k = 1 .. max_k."""
+    """The mean over tasks of `curve_of(task)`, for k = 1 .. max_k."""
 
     def __init__(self, pattern: str, curve_of: Callable[[TaskScores, int], list[float]], max_k: int) -> None:
         self._pattern = pattern
@@ -120,12 +120,12 @@ class _Runs:
             self._scores[run].append(score)
 
     def averages(self) -> list[float]:
-        """The mean of each, times 100, in the order of the runs."""
+        """Return the mean of each run times 100, in order of the runs."""
         return [in_percent(fmean(scores)) for _, scores in sorted(self._scores.items())]
 
 
 def in_percent(value: float) -> float:
-    """`value` times 100, to 12 significant digits: a half reads 50.0, however its thirds were rounded before."""
+    """Return `value` times 100, to 12 significant digits, so that a half is 50.0 despite earlier rounding."""
     return float(f"{100.0 * value:.12g}")
 
 
@@ -158,7 +158,7 @@ def _run_spread(name: str, averages: Sequence[float]) -> dict[str, float]:
 
 
 def _coverage(name: str, sizes: Mapping[int, int], planned: Planned, max_k: int) -> dict[str, float]:
-    """`sizes`: how many tasks have so many scores."""
+    """Return coverage and short tasks. `sizes` maps a number of scores to the number of tasks with it."""
     metrics: dict[str, float] = {}
     if planned.rollouts:
         scored = sum(scores * tasks for scores, tasks in sizes.items())

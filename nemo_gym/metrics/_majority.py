@@ -1,8 +1,8 @@
-"""majority@k: what a vote among k of a task's rollouts would score, exactly and whatever the order of the rollouts.
+"""majority@k: the exact expected score of a vote among k of a task's rollouts, independent of their order.
 
-The rule. Rollouts vote by their answer alone. The answer with the most votes wins; tied winners share the vote
-equally. An answer's score is the mean score of the task's rollouts that gave it. Rollouts without an answer
-don't vote; a draw in which nobody votes scores what such rollouts score on average. majority@k is the expected
+Rollouts vote by their answer alone. The answer with the most votes wins; tied winners share the vote equally. An
+answer's score is the mean score of the task's rollouts that gave it. Rollouts without an answer do not vote; a draw
+without votes scores the mean of such rollouts. majority@k is the expected
 score over all C(n, k) draws of k of the n rollouts (the metric is the maj1@k of Lewkowycz et al. 2022, "Solving
 Quantitative Reasoning Problems with Language Models", as an expectation in place of one draw).
 """
@@ -17,14 +17,14 @@ from itertools import chain
 from statistics import fmean
 
 MAX_EXACT_VOTERS = 256
-"""The most rollouts of one task that all draws are taken over: some tenths of a second for the worst such task."""
+"""The maximum number of rollouts per task for the exact computation, which takes up to a few tenths of a second."""
 
 
 def majority_curve(answers: Sequence[str | None], scores: Sequence[float], max_k: int) -> list[float]:
-    """majority@k of one task for k = 1 .. max_k; `answers[i]` is None where rollout i gave no answer.
+    """Return majority@k of one task for k = 1 .. max_k. `answers[i]` is None if rollout i gave no answer.
 
-    Of more than `MAX_EXACT_VOTERS` rollouts, for which all draws are too many, it is the mean over the disjoint
-    blocks of k rollouts in a row: an unbiased estimate of the same expectation.
+    Above `MAX_EXACT_VOTERS` rollouts it is the mean over the disjoint blocks of k consecutive rollouts, an unbiased
+    estimate of the same expectation.
     """
     if len(answers) != len(scores):
         raise ValueError(f"{len(answers)} answers for {len(scores)} scores")
@@ -36,7 +36,7 @@ def majority_curve(answers: Sequence[str | None], scores: Sequence[float], max_k
 
 
 def majority_score(answers: Sequence[str | None], scores: Sequence[float]) -> float:
-    """The score of one vote in which every given rollout takes part."""
+    """Return the score of one vote among all given rollouts."""
     by_answer, silent = _ballots(answers, scores)
     if not by_answer:
         return fmean(silent)
@@ -53,7 +53,7 @@ def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_
     by_answer, silent = _ballots(answers, scores)
     counts = tuple(sorted(map(len, by_answer)))
     shares = _vote_shares(counts, len(silent))
-    # The scores of answers with equally many votes weigh the same.
+    # Answers with the same number of votes have the same weight.
     score_of_votes: dict[int, float] = {
         votes: math.fsum(fmean(ballot) for ballot in by_answer if len(ballot) == votes)
         for votes in set(counts)
@@ -61,14 +61,14 @@ def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_
     silent_score = fmean(silent) if silent else 0.0
     curve = []
     for k in range(1, max_k + 1):
-        nobody_votes = math.comb(len(silent), k) / math.comb(len(scores), k)
+        no_votes = math.comb(len(silent), k) / math.comb(len(scores), k)
         voted = (shares[votes][k - 1] * score for votes, score in score_of_votes.items())
-        curve.append(math.fsum(chain(voted, (nobody_votes * silent_score,))))
+        curve.append(math.fsum(chain(voted, (no_votes * silent_score,))))
     return curve
 
 
 def _ballots(answers: Sequence[str | None], scores: Sequence[float]) -> tuple[list[list[float]], list[float]]:
-    """The scores by answer, and the scores of rollouts without one."""
+    """Return the scores grouped by answer, and the scores of rollouts without an answer."""
     by_answer: defaultdict[str, list[float]] = defaultdict(list)
     silent: list[float] = []
     for answer, score in zip(answers, scores, strict=True):
@@ -78,7 +78,7 @@ def _ballots(answers: Sequence[str | None], scores: Sequence[float]) -> tuple[li
 
 @lru_cache(maxsize=1024)
 def _vote_shares(counts: tuple[int, ...], silent: int) -> Mapping[int, tuple[float, ...]]:
-    """Of a task whose answers got `counts` votes: by votes, what one such answer is expected to win for each k."""
+    """Return, by number of votes, the expected share of the win of one such answer for each k."""
     multiplicity = Counter(counts)
     return {votes: _winning_share(votes, _without(counts, votes), silent) for votes in multiplicity}
 

@@ -1,7 +1,7 @@
-"""The metric functions that environments call from their `compute_metrics`, on rows grouped by task.
+"""The metric functions that environments call from `compute_metrics`, on rows grouped by task.
 
-`tasks[i]` holds the rows of task i in the order of their rollouts. Rows of failed attempts may be among them: they
-score nothing, and coverage tells of them.
+`tasks[i]` holds the rows of task i in the order of their rollouts. Rows of failed attempts have no score and lower the
+coverage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ScoreDicts = list[list[dict[str, float]]]
 """The named scores of every rollout of every task; an empty dict where an attempt failed."""
 
 NO_ANSWER = "no_answer"
-"""The score that is 1 where a rollout gave no answer, computed when an answer key is given."""
+"""The score that is 1 for a rollout without an answer; computed if an answer key is given."""
 
 PER_SAMPLE_AGGREGATE = "per_sample_aggregate"
 """The key that holds, by score, the mean times 100 of each run of the dataset."""
@@ -41,11 +41,11 @@ def compute_pass_majority_metrics(
     score_fn: ScoreFunction | None = None,
     answer_key: str | None = None,
 ) -> tuple[dict[str, Any], ScoreDicts, list[str], int]:
-    """The families of `nemo_gym.metrics._families` for every score of the rows, with k up to the most rollouts.
+    """Return the families of `nemo_gym.metrics._families` for every score of the rows, for all possible k.
 
-    `score_fn` names a row's scores, of which None and NaN count as not scored; by default the reward is the score
-    `accuracy`. `answer_key` is the field that holds the extracted answer, None where there is none; it adds
-    majority@k and the score `no_answer`.
+    `score_fn` returns a row's scores by name; None and NaN count as not scored. The default is the reward as the score
+    `accuracy`. `answer_key` is the row's field with the extracted answer or None; it adds majority@k and the score
+    `no_answer`.
 
     Returns the metrics, the scores they were computed from, the sorted names of the scores, and the largest k.
     """
@@ -76,10 +76,10 @@ def compute_subset_metrics(
     score_fn: ScoreFunction | None = None,
     answer_key: str | None = None,
 ) -> dict[str, Any]:
-    """`compute_pass_majority_metrics` of each subset of the tasks, its keys prefixed with `<subset>/`.
+    """Return `compute_pass_majority_metrics` of each subset of the tasks, with keys prefixed by `<subset>/`.
 
-    A task belongs to the subset that its rows name in the field `subset_key`; a task whose rows name none, or an
-    empty string, is in no subset.
+    The field `subset_key` of a task's rows names its subset. Tasks without a value, or with an empty string, are in no
+    subset.
     """
     subsets: defaultdict[str, list[Sequence[Row]]] = defaultdict(list)
     for rows in tasks:
@@ -101,7 +101,7 @@ def add_avg_sample_std_dev(
     score_names: Iterable[str],
     max_k: int,
 ) -> None:
-    """Add to `metrics` how much the first k scores of a task spread, averaged over tasks, for k = 2 .. max_k.
+    """Add to `metrics` the standard deviation of a task's first k scores, averaged over tasks, for k = 2 .. max_k.
 
     The key is `pass@1[avg-of-k]/<score>/avg_sample_std_dev`. The value is in the score's own units, not times 100.
     """
@@ -125,12 +125,12 @@ def highest_k_metrics(
     score_names: Collection[str] | None = None,
     exclude_names: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """The metrics `<pattern>/<score>` with the largest k, of the chosen scores; never their errors or spreads.
+    """Return the metrics `<pattern>/<score>` with the largest k for the chosen scores, without errors and spreads.
 
-    `pattern` holds `{k}` once, as in `pass@{k}` or `easy/pass@1[avg-of-{k}]`.
+    `pattern` contains `{k}` once, as in `pass@{k}` or `easy/pass@1[avg-of-{k}]`.
     """
     if pattern.count("{k}") != 1:
-        raise ValueError(f"the pattern {pattern!r} has to hold {{k}} once, as in 'pass@{{k}}'")
+        raise ValueError(f"the pattern {pattern!r} must contain {{k}} once, as in 'pass@{{k}}'")
     before, after = map(re.escape, pattern.split("{k}"))
     key_form = re.compile(rf"{before}(\d+){after}/(.+)")
     by_k: defaultdict[int, dict[str, Any]] = defaultdict(dict)
@@ -163,7 +163,7 @@ def _score_number(name: str, score: SupportsFloat | None) -> float | None:
     if score is None:
         return None
     if not isinstance(score, SupportsFloat):
-        raise TypeError(f"the score {name!r} is {score!r}, which has to be a number, a boolean or None")
+        raise TypeError(f"the score {name!r} is {score!r}; it must be a number, a boolean or None")
     return finite_number(float(score))
 
 

@@ -1,8 +1,7 @@
-"""The mergeable store of a run's records: one packed column per number, eight bytes a value, no rows.
+"""The mergeable store of a run's records: one packed column per number, eight bytes per value.
 
-Adding and merging append; before it is read the table is put in order, and attempts that don't count are dropped. So
-what it holds then doesn't depend on the order of arrival or on how a run was cut into shards, and each task's records
-stand together.
+Adding and merging append records. Before reading, the table is sorted by task and rollout, and superseded attempts are
+dropped. Its content is then independent of the order of arrival and of the shards.
 """
 
 from __future__ import annotations
@@ -17,21 +16,22 @@ from typing import NamedTuple, TypeVar
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics.records import RolloutRecord
+from nemo_gym.names import ROLLOUT_INDEX_KEY
 
 T = TypeVar("T", int, float)
 
 
 class TaskPlaces(NamedTuple):
-    """Where the records of one task stand in the table, in order of their rollout index."""
+    """The positions of one task's records in the table, in order of the rollout index."""
 
     task: int
     places: range
 
 
 class RecordTable:
-    """Records in columns. A place is a record's position; columns hold NaN where a record lacks the number.
+    """Records in columns. A place is a record's position; columns hold NaN for missing numbers.
 
-    Places are those of the table in order: they hold until the next record is added.
+    Places refer to the sorted table, and are valid until the next record is added.
     """
 
     def __init__(self) -> None:
@@ -44,14 +44,14 @@ class RecordTable:
         self._answers: list[str | None] = []
         self._columns: dict[str, array[float]] = {}
         self._bounds: array[int] | None = None
-        """Where each task's records begin, and the end; None while the table is not in order."""
+        """The start of each task's records, and the end; None while the table is unsorted."""
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     @property
     def names(self) -> list[str]:
-        """The names of the numbers that any record has, sorted."""
+        """The sorted names of all numbers."""
         return sorted(self._columns)
 
     def append(self, record: RolloutRecord) -> None:
@@ -64,14 +64,14 @@ class RecordTable:
         self._rollouts.append(record.rollout)
         self._attempts.append(record.attempt)
         self._is_scored.append(record.is_scored)
-        # Outcomes, failures and answers repeat: interned, each record holds a pointer alone.
+        # Outcomes, failures and answers repeat, so they are interned.
         self._outcomes.append(sys.intern(record.outcome))
         self._failures.append(_intern(record.failure))
         self._answers.append(_intern(record.answer))
         self._bounds = None
 
     def extend(self, other: RecordTable) -> None:
-        """Append every record of `other`, which stays as it is."""
+        """Append all records of `other`."""
         for name in other._columns.keys() - self._columns.keys():
             self._columns[name] = _missing(len(self))
         for name, column in self._columns.items():
@@ -87,9 +87,9 @@ class RecordTable:
         self._bounds = None
 
     def tasks(self) -> Iterator[TaskPlaces]:
-        """Every task in order of its index, with one place a rollout.
+        """Iterate over the tasks in order of their index, with one place per rollout.
 
-        Of several attempts at a rollout, the scored one counts, or else the last.
+        Of several attempts at a rollout, the scored one counts, or else the last one.
 
         Raises:
             InputError: two records of one rollout are scored.
@@ -98,27 +98,27 @@ class RecordTable:
             yield TaskPlaces(self._tasks[start], range(start, end))
 
     def outcomes(self) -> Counter[str]:
-        """How many rollouts ended how. Raises as `tasks` does."""
+        """Return the number of rollouts by outcome. Raises InputError like `tasks`."""
         self._in_order()
         return Counter(self._outcomes)
 
     def failures(self) -> Counter[str]:
-        """How many rollouts failed, by the class of their failure. Raises as `tasks` does."""
+        """Return the number of failed rollouts by failure class. Raises InputError like `tasks`."""
         self._in_order()
         return Counter(failure for failure in self._failures if failure is not None)
 
     def values(self, name: str, places: range) -> list[float]:
-        """The numbers `name` of the records at `places`, those that have it."""
+        """Return the numbers `name` of the records at `places`, without missing ones."""
         column = self._columns[name][places.start : places.stop]
         return [value for value in column if not math.isnan(value)]
 
     def places_with(self, name: str, places: range) -> list[int]:
-        """The places whose record has the number `name`."""
+        """Return the places whose record has the number `name`."""
         column = self._columns.get(name)
         return [] if column is None else [place for place in places if not math.isnan(column[place])]
 
     def scored(self, places: range) -> int:
-        """How many of the records at `places` are scored."""
+        """Return the number of scored records at `places`."""
         return sum(self._is_scored[places.start : places.stop])
 
     def rollout(self, place: int) -> int:
@@ -128,7 +128,7 @@ class RecordTable:
         return self._answers[place]
 
     def _in_order(self) -> array[int]:
-        """The bounds of tasks, when the table is in order."""
+        """Sort the table if necessary, and return the bounds of its tasks."""
         if self._bounds is None:
             self._keep(self._kept_places())
             tasks = self._tasks
@@ -137,7 +137,7 @@ class RecordTable:
         return self._bounds
 
     def _keep(self, kept: list[int]) -> None:
-        """Hold the records at `kept` alone, in that order."""
+        """Keep only the records at `kept`, in that order."""
         self._tasks = _picked(self._tasks, kept)
         self._rollouts = _picked(self._rollouts, kept)
         self._attempts = _picked(self._attempts, kept)
@@ -149,8 +149,8 @@ class RecordTable:
             self._columns[name] = _picked(column, kept)
 
     def _kept_places(self) -> list[int]:
-        # Stable sorts, the most significant key last: no tuple per record. The failure breaks ties between equal
-        # attempts, so that the choice is the same in every order of arrival.
+        # Stable sorts, most significant key last, avoid a tuple per record. The failure breaks ties between equal
+        # attempts, so the choice does not depend on the order of arrival.
         order = sorted(range(len(self)), key=lambda place: self._failures[place] or "")
         for column in (self._attempts, self._is_scored, self._rollouts, self._tasks):
             order.sort(key=column.__getitem__)
@@ -169,8 +169,8 @@ class RecordTable:
             raise InputError(
                 f"task {self._tasks[later]} has two scored rows for rollout {self._rollouts[later]}",
                 code="duplicate_rollout",
-                param="_ng_rollout_index",
-                remedy="A file was probably added twice, or shards overlap: give every rollout's row once.",
+                param=ROLLOUT_INDEX_KEY,
+                remedy="Pass every rollout's row once: a file was probably added twice, or shards overlap.",
             )
 
 

@@ -1,9 +1,7 @@
-"""The estimators that every metric is made of: functions of numbers, and what gathers numbers for them task by task;
-all independent of the order of their input.
+"""Estimators of metrics: functions of numbers, independent of the order of their input.
 
-Sums are `math.fsum`, and means `statistics.fmean`, which round once, so that a shuffled or sharded run gives the same
-digits. Values that do
-not exist (the spread of one sample over tasks, an interval over one task) are `None`, never a made-up zero.
+Sums use `math.fsum` and means `statistics.fmean`, which round once, so a shuffled or sharded run gives the same
+digits. An undefined value, such as the standard deviation of one sample, is None and never zero.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ class Interval:
 
 
 class Clusters:
-    """The samples of each task that has any, packed: eight bytes a sample, and as many a task."""
+    """The samples of tasks with at least one sample, packed in eight bytes per sample and per task."""
 
     def __init__(self, clusters: Iterable[Sequence[float]]) -> None:
         self.samples = array("d")
-        """Of all tasks together."""
+        """The samples of all tasks."""
         self._ends = array("q", [0])
         for cluster in clusters:
             if cluster:
@@ -47,9 +45,9 @@ class Clusters:
 
 
 def sample_standard_deviation(values: Sequence[float]) -> float | None:
-    """The square root of the unbiased sample variance, sum of (x - mean)^2 / (n - 1); None for fewer than 2 values.
+    """Return the square root of the unbiased sample variance, sum of (x - mean)^2 / (n - 1); None below 2 values.
 
-    `statistics.stdev` adds up fractions, which takes three times as long for the columns of a large run.
+    `statistics.stdev` sums fractions, which takes three times as long for the columns of a large run.
     """
     if len(values) < 2:
         return None
@@ -58,7 +56,7 @@ def sample_standard_deviation(values: Sequence[float]) -> float | None:
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:
-    """The chance that k of a task's samples, drawn without replacement, hold at least one correct one.
+    """Return the probability that k of a task's samples, drawn without replacement, include a correct one.
 
     1 - C(n - c, k) / C(n, k) for c correct of n samples: the unbiased estimator of pass@k in Chen et al. 2021,
     "Evaluating Large Language Models Trained on Code", equation 1.
@@ -70,16 +68,16 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
 
 
 def expected_max_at_k(scores: Sequence[float], k: int) -> float:
-    """The expected best score of k of a task's samples, drawn without replacement: pass@k for scores of any kind.
+    """Return the expected best score of k of a task's samples, drawn without replacement: pass@k for any scores.
 
-    See `expected_max_curve`, of which this is the k-th value.
+    This is the k-th value of `expected_max_curve`.
     """
     _require_draws(len(scores), k)
     return expected_max_curve(scores, k)[k - 1]
 
 
 def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
-    """`expected_max_at_k` for k = 1 .. max_k, max_k at most the number of scores.
+    """Return `expected_max_at_k` for k = 1 .. max_k. `max_k` is at most the number of scores.
 
     With m_v scores at or below v, all k draws lie at or below v with probability P_k(v) = C(m_v, k) / C(n, k), so
     the expectation is the sum over the distinct scores v of v * (P_k(v) - P_k(next score below v)). For scores 0
@@ -102,13 +100,13 @@ def expected_max_curve(scores: Sequence[float], max_k: int) -> list[float]:
 
 
 def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | None:
-    """The standard error of the mean over all samples, when samples of one task are alike; None below 2 tasks.
+    """Return the standard error of the mean over all samples, clustered by task; None below 2 tasks.
 
     sqrt(G / (G - 1) * sum over tasks of (sum over samples of (x - mean))^2) / n, for n samples of G tasks: the
     clustered standard error of Miller 2024, "Adding Error Bars to Evals", with the factor G / (G - 1) for few
     clusters of Cameron and Miller 2015, "A Practitioner's Guide to Cluster-Robust Inference".
     With one sample a task it is the ordinary s / sqrt(n), with equally many the spread of task means over sqrt(G).
-    Tasks without a sample are no clusters.
+    Tasks without a sample are ignored.
     """
     groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
@@ -119,17 +117,17 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | Non
 
 
 def confidence_interval(center: float, standard_error: float, clusters: int) -> Interval:
-    """The 95 % interval center ± t * standard error, t the Student quantile for `clusters` - 1 degrees of freedom.
+    """Return the 95 % interval center ± t * standard error, with Student's t for `clusters` - 1 degrees of freedom.
 
-    Student's t in place of Miller's 1.96 keeps the interval honest for few tasks (Cameron and Miller 2015, on
-    few clusters). Not cut off at the ends of the score's range; of zero width where all scores are equal.
+    Student's t replaces Miller's 1.96, which is too narrow for few tasks (Cameron and Miller 2015). The interval is not
+    clipped to the score's range, and has zero width if all scores are equal.
     """
     half_width = student_t_975(clusters - 1) * standard_error
     return Interval(center - half_width, center + half_width)
 
 
 def student_t_975(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t distribution, to within 0.2 %.
+    """Return the 97.5 % quantile of Student's t distribution, accurate to 0.2 %.
 
     Exact for 1 and 2 degrees of freedom; above, the Cornish-Fisher expansion around the normal quantile of
     Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.7.5.
@@ -158,7 +156,7 @@ def _require_draws(samples: int, k: int) -> None:
 
 
 def _cumulative_counts(scores: Sequence[float]) -> tuple[list[float], list[int]]:
-    """The distinct scores, ascending, and for each the number of scores at or below it."""
+    """Return the distinct scores in ascending order, and for each the number of scores at or below it."""
     distinct, at_or_below, seen = [], [], 0
     for score, equal in groupby(sorted(scores)):
         seen += sum(1 for _ in equal)

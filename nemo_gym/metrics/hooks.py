@@ -1,6 +1,6 @@
-"""`POST /aggregate_metrics` as agents and resources servers answer it, with the hooks that authors override.
+"""The route `POST /aggregate_metrics` of agents and resources servers, and the hooks that authors override.
 
-`nemo_gym.metrics` does not import this module: the wire types need pydantic, the estimators nothing.
+`nemo_gym.metrics` does not import this module, because its models need pydantic.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ ComputeMetrics = Callable[[list[list[Row]]], dict[str, Any]]
 GetKeyMetrics = Callable[[dict[str, Any]], dict[str, Any]]
 
 PER_TASK_METRICS = "per_task_metrics"
-"""The key under which `compute_metrics` may return entries for `group_level_metrics`, each with `_ng_task_index`."""
+"""The key of entries for `group_level_metrics` that `compute_metrics` may return, each with `_ng_task_index`."""
 
 
 class AggregateMetricsRequest(BaseModel):
-    """The scored rows that `POST /aggregate_metrics` is to sum up."""
+    """The body of `POST /aggregate_metrics`: the rows to aggregate."""
 
     verify_responses: list[dict[str, Any]]
 
 
 class AggregateMetrics(BaseModel):
-    """What `POST /aggregate_metrics` answers."""
+    """The answer of `POST /aggregate_metrics`."""
 
     group_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
     """One entry per task."""
     agent_metrics: dict[str, Any] = Field(default_factory=dict)
-    """Over all tasks."""
+    """Metrics over all tasks."""
     key_metrics: dict[str, Any] = Field(default_factory=dict)
-    """The few of `agent_metrics` to look at first."""
+    """The most important entries of `agent_metrics`."""
 
 
 def compute_aggregate_metrics(
@@ -46,12 +46,12 @@ def compute_aggregate_metrics(
     compute_metrics_fn: ComputeMetrics | None = None,
     get_key_metrics_fn: GetKeyMetrics | None = None,
 ) -> AggregateMetrics:
-    """The aggregate metrics of rows, scored and failed, of one run.
+    """Return the aggregate metrics of one run's scored and failed rows.
 
-    `compute_metrics_fn` gets the scored rows, grouped by `_ng_task_index` and ordered by `_ng_rollout_index`; tasks
-    without a scored row are left out of its input and counted in `count/unscored_tasks`. What it returns is added to
-    `agent_metrics`; where it returns nothing, pass@k of the reward is. `get_key_metrics_fn` picks `key_metrics`.
-    Rows without a task index belong to task 0, rows without a rollout index are numbered as they come.
+    `compute_metrics_fn` gets the scored rows, grouped by `_ng_task_index` and ordered by `_ng_rollout_index`. Tasks
+    without a scored row are left out of its input and counted in `count/unscored_tasks`. Its result is added to
+    `agent_metrics`; if the result is empty, pass@k of the reward is added. `get_key_metrics_fn` selects `key_metrics`.
+    Rows without a task index belong to task 0; rows without a rollout index are numbered in order.
     """
     rows = list(_numbered(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
@@ -71,7 +71,7 @@ def compute_aggregate_metrics(
 
 
 def group_by_task(rows: Iterable[Row]) -> list[list[Row]]:
-    """The scored rows by task, tasks in order of their index and rows in order of their rollouts."""
+    """Return the scored rows grouped by task, ordered by task index and rollout index."""
     by_task: defaultdict[int, list[Row]] = defaultdict(list)
     for row in rows:
         if is_scored(row):
@@ -83,15 +83,15 @@ class AggregateMetricsMixin:
     """The metric hooks of resources servers and agents."""
 
     def compute_metrics(self, tasks: list[list[Row]]) -> dict[str, Any]:
-        """Metrics that need all scored rows at once; `tasks[i]` holds those of one task. Override to add any."""
+        """Return additional metrics. `tasks[i]` holds the scored rows of one task. The default returns none."""
         return {}
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        """The few of `agent_metrics` to look at first: by default all means, and coverage that isn't full."""
+        """Return the most important entries of `agent_metrics`: by default all means, and coverage below 100 %."""
         return select_key_metrics(agent_metrics)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
-        """The route. Computes in a thread, so that a large run doesn't hold up the server's other requests."""
+        """Answer the route. Runs in a thread, so a large run does not block the server's other requests."""
         return await asyncio.to_thread(
             compute_aggregate_metrics, body.verify_responses, self.compute_metrics, self.get_key_metrics
         )

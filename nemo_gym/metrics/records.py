@@ -1,8 +1,8 @@
-"""What the metrics keep of one row of a run: whose attempt it was, how it ended, its numbers and its answer.
+"""The data that metrics read from a row: task and rollout index, outcome, numbers and answer.
 
-A row counts as scored when a verifier gave it a reward: its outcome is one that may carry a reward, it has no
-failure class (a failed judge answers with a reward of 0 and such a class), and `reward` is a finite number.
-Everything else is a failure, which coverage and outcome counts tell of and which no mean includes.
+A row is scored if a verifier gave it a reward: its outcome is `completed` or `truncated`, it has no failure class (a
+row of a failed judge has reward 0 and a failure class), and `reward` is a finite number. All other rows are failures:
+they affect coverage and outcome counts, and no mean includes them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from nemo_gym.names import (
 )
 
 MASKED_KEYS = (MASKED_KEY, "mask_sample")
-"""Ours, and the ecosystem's word for the same."""
+"""The gym's key, and the ecosystem's key with the same meaning."""
 REWARD_COMPONENTS = "reward_components"
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutRecord:
-    """One attempt as the metrics see it."""
+    """The data of one attempt."""
 
     task: int
     rollout: int
@@ -41,16 +41,16 @@ class RolloutRecord:
     failure: str | None = None
     """The failure class, for counting."""
     measurements: Mapping[str, float] = field(default_factory=dict)
-    """The row's finite numbers by name; empty unless the row is scored."""
+    """The row's finite numbers by name; empty if the row is not scored."""
     answer: str | None = None
     is_scored: bool = True
 
 
 def read_record(row: Mapping[str, Any], *, answer_key: str | None = None) -> RolloutRecord:
-    """The record of a scored or failed row.
+    """Return the record of a scored or failed row.
 
     Raises:
-        InputError: the row lacks a whole-numbered `_ng_task_index` or `_ng_rollout_index`.
+        InputError: `_ng_task_index` or `_ng_rollout_index` is missing or not an integer.
     """
     scored = is_scored(row)
     failure = row.get(FAILURE_CLASS_KEY)
@@ -67,8 +67,7 @@ def read_record(row: Mapping[str, Any], *, answer_key: str | None = None) -> Rol
 
 
 def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a scored row: the usage of the response, the components of the reward, and the row's own, which
-    win."""
+    """Return the numbers of a scored row: usage, reward components and the row's own, which take precedence."""
     response = row.get("response")
     measurements = _numbers(response.get("usage")) if isinstance(response, Mapping) else {}
     for name, number in _numbers(row.get(REWARD_COMPONENTS)).items():
@@ -80,7 +79,7 @@ def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def is_failed(row: Mapping[str, Any]) -> bool:
-    """Whether the row says that its attempt failed, so that no number of it is a score."""
+    """Return whether the row is marked as failed, so that none of its numbers is a score."""
     return (
         row.get(FAILURE_CLASS_KEY) is not None
         or (row.get(OUTCOME_KEY) or Outcome.COMPLETED) not in SCORED_OUTCOMES
@@ -88,17 +87,17 @@ def is_failed(row: Mapping[str, Any]) -> bool:
 
 
 def is_scored(row: Mapping[str, Any]) -> bool:
-    """Whether a verifier gave this row its reward."""
+    """Return whether a verifier gave this row its reward."""
     return not is_failed(row) and finite_number(row.get(REWARD_KEY)) is not None
 
 
 def is_masked(row: Mapping[str, Any]) -> bool:
-    """Whether the row says that trainers should leave it out. Its score counts in metrics all the same."""
+    """Return whether trainers should skip the row. Its score still counts in metrics."""
     return any(row.get(key) for key in MASKED_KEYS)
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:
-    """How the attempt ended; a row that doesn't say so completed if it has a reward, and failed if not."""
+    """Return the outcome of the attempt. A row without one is completed if it has a reward, and failed otherwise."""
     if row.get(FAILURE_CLASS_KEY) is not None:
         return Outcome.FAILED.value
     outcome = row.get(OUTCOME_KEY)
@@ -108,14 +107,14 @@ def outcome_of(row: Mapping[str, Any]) -> str:
 
 
 def finite_number(value: object) -> float | None:
-    """The value as a float, booleans as 0 and 1; None for anything else, NaN and the infinities included."""
+    """Return the value as a float, booleans as 0 and 1; None for NaN, infinities and other types."""
     if not isinstance(value, (bool, int, float)):
         return None
     return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
 def canonical_answer(answer: object) -> str | None:
-    """The answer as the text it votes by: a string as it is, anything else as JSON with sorted keys."""
+    """Return the answer as text for voting: a string unchanged, any other value as JSON with sorted keys."""
     if answer is None or isinstance(answer, str):
         return answer
     return json.dumps(answer, sort_keys=True, default=repr)
@@ -125,7 +124,7 @@ def _read_index(row: Mapping[str, Any], key: str, default: int | None = None) ->
     index = row.get(key, default)
     if isinstance(index, bool) or not isinstance(index, int):
         raise InputError(
-            f"a row has {key} = {index!r}, which has to be a whole number",
+            f"a row has {key} = {index!r}; it must be an integer",
             code="bad_row_index",
             param=key,
             remedy="Aggregate rows as the collector wrote them.",
@@ -134,7 +133,7 @@ def _read_index(row: Mapping[str, Any], key: str, default: int | None = None) ->
 
 
 def _numbers(mapping: object) -> dict[str, float]:
-    """The finite numbers of an object; none of anything else."""
+    """Return the finite numbers of an object; empty for other types."""
     if not isinstance(mapping, Mapping):
         return {}
     return {name: number for name, value in mapping.items() if (number := finite_number(value)) is not None}

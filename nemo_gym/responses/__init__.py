@@ -1,7 +1,15 @@
-"""Responses API and Chat Completions as plain JSON data, and the conversion between them, both ways.
+"""Conversion between the Responses API, Chat Completions and Anthropic's Messages API, as plain JSON data.
 
-Pure functions without I/O, clocks or randomness: ids and time are given by the caller. What one API says and the
-other can't is an `InputError` that names the fields, never a silent drop; what was changed is told in notes.
+Pure functions without I/O, clocks or randomness: the caller passes ids and time. A field without an equivalent raises
+an `InputError` that names it and is never dropped silently; changed values are reported in notes. Builds on `failures`.
+
+    schemas, items, hosted_items, chat_schemas, wire   typed models of requests, answers and items
+    dialects                                           differences between engines
+    messages_api, messages_request                     Anthropic's Messages API
+    responses_answer, finish, engine_errors            answers of engines, and their failures
+    reasoning, tools, arguments, logprobs              parts of messages
+    history_items, metadata_extras, problems           history items, engine extras, notes and problems
+    converter                                          the conversion with typed models, for environment authors
 """
 
 from nemo_gym.responses._chat_answer import chat_of_response

@@ -1,7 +1,7 @@
-"""Reading the fields of an engine's answer, which may hold anything.
+"""Type-checked access to the fields of an engine's answer.
 
-An absent field and a null say the same. A field of the wrong kind makes the answer `malformed_answer`: engines and
-proxies do answer nonsense with HTTP 200, and no reading of it would be better than a guess.
+An absent field and a null are equal. A field of the wrong type raises `malformed_answer`: engines and proxies send
+invalid answers with HTTP 200, and guessing their meaning would corrupt data.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from nemo_gym.failures import EngineError
 
 
 def malformed(field: str, told: str) -> EngineError:
-    """The error that says what is wrong with `field` of the answer."""
+    """Return the error for an invalid `field` of the answer; `told` completes the sentence."""
     return EngineError(
-        f"The engine's answer can't be read: `{field}` {told}.", code="malformed_answer", param=field
+        f"The engine's answer is invalid: `{field}` {told}.", code="malformed_answer", param=field
     )
 
 
 def read_text(given: Mapping[str, Any], key: str, path: str) -> str | None:
-    """The string under `key`; None where there is none."""
+    """Return the string under `key`, or None if it is absent."""
     value = given.get(key)
     if value is not None and not isinstance(value, str):
         raise malformed(f"{path}{key}", f"is {value!r:.80}, where a text belongs")
@@ -28,7 +28,7 @@ def read_text(given: Mapping[str, Any], key: str, path: str) -> str | None:
 
 
 def read_required_text(given: Mapping[str, Any], key: str, path: str) -> str:
-    """The string under `key`, which must be there."""
+    """Return the string under `key`. An absent string is an error."""
     value = read_text(given, key, path)
     if value is None:
         raise malformed(f"{path}{key}", "is missing")
@@ -36,7 +36,7 @@ def read_required_text(given: Mapping[str, Any], key: str, path: str) -> str:
 
 
 def read_object(given: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
-    """The object under `key`; an empty one where there is none."""
+    """Return the object under `key`; empty if it is absent."""
     value = given.get(key)
     if value is None:
         return {}
@@ -46,7 +46,7 @@ def read_object(given: Mapping[str, Any], key: str, path: str) -> Mapping[str, A
 
 
 def read_objects(given: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
-    """The list of objects under `key`; an empty one where there is none."""
+    """Return the list of objects under `key`; empty if it is absent."""
     value = given.get(key)
     if value is None:
         return []

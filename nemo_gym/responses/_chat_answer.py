@@ -1,7 +1,7 @@
-"""A Responses object as a Chat Completions answer, for servers whose upstream speaks the Responses API.
+"""Converts a Responses object to a Chat Completions answer, for upstreams that use the Responses API.
 
-A chat answer is one message: the texts of all messages are joined, as the `openai` client's `output_text` does, and
-so is the reasoning. What a chat message can't hold (the call of a hosted tool, a tool's output) is an error.
+A chat answer is one message: the texts of all messages are joined, like `output_text` of the `openai` client, and so
+is the reasoning. An item without a place in a chat message (a hosted tool's call, a tool's output) is an error.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from nemo_gym.responses.logprobs import chat_logprobs_of
 
 
 def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    """The chat completion that says what `response` says.
+    """Return the chat completion equivalent to `response`.
 
-    Raises `EngineError`: `engine_error` for a response that failed, `malformed_answer` for one that chat can't
-    express or that isn't finished.
+    Raises `EngineError`: `engine_error` for a failed response, `malformed_answer` for an unfinished one or one that
+    chat cannot express.
     """
     _check_finished(response)
     message, logprobs = _message_of(read_objects(response, "output", ""))

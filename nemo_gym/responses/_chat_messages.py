@@ -1,12 +1,11 @@
-"""The items of a Responses conversation as chat messages.
+"""Converts the items of a Responses conversation to chat messages.
 
-A turn of the assistant is several items in the Responses API (reasoning, message, calls) and one message in chat,
-whose fields have a fixed order: reasoning, then text, then calls. Items join the open assistant message as long as
-that order is theirs; an item that would come out of order starts a new message. So every item is sent exactly once
-and in its place.
+An assistant turn is several items in the Responses API (reasoning, message, calls) and one message in chat, with the
+fixed order reasoning, text, calls. Items are added to the open assistant message while they follow that order; any
+other item starts a new message. Every item is therefore sent exactly once and in order.
 
-What chat has no place for and no model reads is left behind: ids, `status`, annotations and logprobs of texts, and
-the token fields of trained items (unless the dialect keeps them).
+Fields that chat lacks and models do not read are removed: ids, `status`, annotations and logprobs of texts, and the
+token fields of trained items (unless the dialect keeps them).
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Transcript:
             self._turn.training = {key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None}
 
     def finish(self) -> list[dict[str, Any]]:
-        """Close the last turn; the messages."""
+        """Close the last turn and return the messages."""
         self._close_turn()
         return self.messages
 
@@ -138,7 +137,7 @@ class Transcript:
         turn.reasoning.extend(texts)
 
     def _reasoning_texts(self, item: Mapping[str, Any], field: str) -> list[str]:
-        # `content` is the reasoning word for word; `summary` retells it where both are given.
+        # `content` is the verbatim reasoning; `summary` is used only without it.
         key = "content" if item.get("content") else "summary"
         parts = item.get(key) or []
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
@@ -224,4 +223,4 @@ _ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {
     "function_call_output": Transcript._add_output,
     "reasoning": Transcript._add_reasoning,
 }
-"""What adds an item of a type."""
+"""The method for each type of item."""

@@ -1,17 +1,17 @@
-"""A Responses request as a Chat Completions request.
+"""Converts a Responses request to a Chat Completions request.
 
-What it says, it says again; what chat can't say is an `InputError` that names the fields. Going there and back
-(`responses_params_of_chat`) gives the same request up to these spellings, which mean the same:
+Fields that chat cannot express raise one `InputError` that names them. Converting back (`responses_params_of_chat`)
+gives the same request except for these equivalent spellings:
 
 1. a string `input` is one user message, `instructions` are a system message at its head;
 2. items have no `id` and `status`, and messages have `type: "message"`; an item without `type` is what it looks like;
-3. the text parts of one assistant message are one string, and say nothing of annotations and logprobs;
+3. the text parts of one assistant message are one string, without annotations and logprobs;
 4. reasoning items that follow one another are one, its text is in one summary part; an empty one is none;
-5. fields that are null, or ask for nothing, are absent; `tool_choice` and `parallel_tool_calls` are absent without
+5. fields that are null or have no effect are absent; `tool_choice` and `parallel_tool_calls` are absent without
    tools; `strict` of a tool and `store` are written out (their defaults differ between the APIs);
 6. `max_tokens` and `max_completion_tokens` are `max_output_tokens`; the JSON strings in `metadata` are fields.
 
-An empty list of messages is refused: no engine has an answer to nothing.
+An empty list of messages is refused.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _REFUSED = {**RESPONSES_ONLY, "n": CHAT_ONLY["n"]}
 
 
 def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
-    """A Responses create-params body as a chat request body.
+    """Return the chat request body for a Responses create-params body, without `stream`.
 
-    `stream` is not carried over. Raises `InputError` that names every field that can't be expressed.
+    Raises `InputError` that names every field that chat cannot express.
     """
     problems = ConversionProblems()
     transcript = Transcript(dialect, problems)
@@ -109,7 +109,7 @@ def _put_tools(params: Mapping[str, Any], body: _Json, problems: ConversionProbl
 def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     if wants_logprobs(params):
         body["logprobs"] = True
-        # A null here gives no logprobs at all, or HTTP 500, depending on the engine's version.
+        # With null, engines return no logprobs or HTTP 500, depending on their version.
         body["top_logprobs"] = params.get("top_logprobs") or 0
     include = params.get("include") or []
     for value in include if isinstance(include, list) else [include]:
@@ -118,7 +118,7 @@ def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: ConversionPr
 
 
 def wants_logprobs(params: Mapping[str, Any]) -> bool:
-    """Whether a Responses request asks for the logprobs of the answer's text."""
+    """Return whether a Responses request asks for the logprobs of the answer's text."""
     include = params.get("include")
     is_included = isinstance(include, list) and INCLUDE_LOGPROBS in include
     return bool(is_included or params.get("logprobs") or params.get("top_logprobs"))
@@ -131,7 +131,7 @@ def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionP
     if not isinstance(reasoning, dict):
         problems.add("reasoning", "must be an object")
         return
-    # A summary is no loss to leave unsaid: the reasoning itself comes back.
+    # `summary` is not needed, because the engine returns the full reasoning.
     problems.add_unknown(reasoning, {"effort", "summary", "generate_summary"}, "reasoning.")
     if reasoning.get("effort") is not None:
         body["reasoning_effort"] = reasoning["effort"]
@@ -187,7 +187,7 @@ _SECTIONED = frozenset(
         *RESPONSES_LIMITS,
     }
 )
-"""Fields that a section of its own converts."""
+"""Fields that one of the sections converts."""
 
 
 def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: ConversionProblems) -> None:

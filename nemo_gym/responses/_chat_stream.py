@@ -1,7 +1,8 @@
-"""A finished chat completion as the chunks of a chat stream.
+"""Converts a finished chat completion to the chunks of a chat stream.
 
-Fields that engines add stay where streaming engines put them: those of the completion (`prompt_token_ids`, ...) on
-the first chunk, `logprobs` and `token_ids` of a choice on the chunk that follows its role, `stop_reason` on its last.
+Fields that engines add are in the same chunks as in the stream of an engine: those of the completion
+(`prompt_token_ids`, ...) in the first chunk, `logprobs` and `token_ids` of a choice in the chunk after its role,
+`stop_reason` in its last chunk.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _STREAMED_OF_MESSAGE = frozenset({"role", "content", "tool_calls"})
 
 
 def chat_chunks(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[dict[str, Any]]:
-    """The chunks of a finished `chat`; with `stream_options.include_usage` one more, which holds the usage."""
+    """Iterate over the chunks of a finished `chat`. `include_usage` adds a last chunk with the usage."""
     head: _Json = {
         "id": chat.get("id"),
         "object": "chat.completion.chunk",
@@ -40,7 +41,7 @@ def chat_chunks(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iter
 
 
 def sse_of_chat(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iterator[bytes]:
-    """The chunks of a finished `chat` and `[DONE]`, each as bytes ready to send."""
+    """Iterate over the chunks of a finished `chat` and `[DONE]` as bytes."""
     for chunk in chat_chunks(chat, include_usage=include_usage):
         yield sse_data(chunk)
     yield DONE

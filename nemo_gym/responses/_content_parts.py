@@ -1,4 +1,4 @@
-"""The parts of a message's content, in the words of both APIs.
+"""Converts the content parts of messages between both APIs.
 
 | Responses API | Chat Completions |
 |---|---|
@@ -24,17 +24,17 @@ _FILE_FIELDS = ("file_data", "file_id", "filename")
 
 
 def chat_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
-    """Responses content parts as chat content parts; what has no place in chat is added to `problems`."""
+    """Return Responses content parts as chat parts. Parts without an equivalent are added to `problems`."""
     return _converted(parts, _TO_CHAT, field, problems)
 
 
 def responses_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
-    """Chat content parts as Responses input parts."""
+    """Return chat content parts as Responses input parts."""
     return _converted(parts, _TO_RESPONSES, field, problems)
 
 
 def required_text(given: Mapping[str, Any], key: str, field: str, problems: ConversionProblems) -> str:
-    """The string under `key`, or a problem and an empty string."""
+    """Return the string under `key`, or add a problem and return an empty string."""
     value = given.get(key)
     if not isinstance(value, str):
         problems.add(f"{field}.{key}", "must be a string")
@@ -148,7 +148,7 @@ def _input_video(part: Mapping[str, Any], field: str, problems: ConversionProble
 
 _TO_CHAT: Mapping[str, tuple[frozenset[str], _Converter]] = {
     "input_text": (frozenset({"type", "text"}), _chat_text),
-    # Annotations and logprobs describe an answer; they are no part of what the model reads.
+    # Annotations and logprobs are not part of the model's input.
     "output_text": (frozenset({"type", "text", "annotations", "logprobs"}), _chat_text),
     "input_image": (frozenset({"type", "image_url", "detail", "file_id"}), _chat_image),
     "input_audio": (frozenset({"type", "input_audio"}), _audio),

@@ -1,7 +1,7 @@
-"""A chat request as engines take it, for requests that arrive at `/v1/chat/completions`.
+"""Normalizes requests to `/v1/chat/completions` for the engine.
 
-Clients repeat a whole history on every turn, and one thing in it that the engine doesn't like fails every turn
-from then on. `chat_request_of` writes such history in the first place; here it is put right.
+Clients repeat the whole history on every turn, so one invalid value in it would fail every later turn. Such values
+are repaired here, as `chat_request_of` does for Responses requests.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ _REWRITTEN_OF_ASSISTANT = frozenset({"tool_calls", "reasoning", "reasoning_conte
 
 
 def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
-    """`body` with its history, tools and limits as the dialect wants them; `body` itself is not changed.
+    """Return a copy of `body` with history, tools and limits in the dialect's form, without `stream`.
 
-    `stream` is not carried over; other fields that this module doesn't know pass. Raises `InputError` for `n` above
-    1, for a tool choice without tools, for limits that disagree, and for bad `arguments` where the dialect refuses
-    them.
+    Unknown fields are kept. Raises `InputError` for `n` above 1, a tool choice without tools, contradicting limits,
+    and invalid `arguments` if the dialect refuses them.
     """
     problems = ConversionProblems()
     notes: list[Note] = []
@@ -118,7 +117,7 @@ def _tidy_call(
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(arguments, str):
-        return call  # No call of a function: the engine knows, or says why not.
+        return call  # not a function call: the engine accepts or rejects it
     checked = checked_arguments(
         arguments, dialect.bad_arguments, f"{field}.function.arguments", problems, notes
     )

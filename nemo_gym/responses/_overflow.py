@@ -1,8 +1,7 @@
-"""Engines' ways of saying that prompt and answer don't fit into the context.
+"""Recognizes context overflow in the error messages of engines.
 
-It matters which of the two is too long: a smaller answer can be asked for at once, a prompt that is too long ends
-the episode. Engines word it in many ways, change the words, and word other errors alike, so this module knows the
-sentences and reads the numbers out of them.
+Callers react differently to the two kinds: they retry with a shorter answer, or end the episode if the prompt is too
+long. Engines have many similar messages, so this module matches known sentences and parses the numbers in them.
 """
 
 from __future__ import annotations
@@ -40,32 +39,32 @@ _REQUESTED = re.compile(
 
 class OverflowKind(StrEnum):
     BUDGET = "budget"
-    """The prompt fits, the answer that was asked for doesn't: ask for fewer tokens."""
+    """The prompt fits, but not with the requested answer; a shorter answer fits."""
     PROMPT = "prompt"
-    """The prompt alone is too long: nothing can be asked after it."""
+    """The prompt alone is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """Prompt and answer don't fit. Numbers are tokens, None where the engine doesn't say."""
+    """A context overflow. Numbers are in tokens; None if the engine does not report them."""
 
     kind: OverflowKind
     limit: int | None = None
     """The length of the context."""
     prompt: int | None = None
     requested: int | None = None
-    """What was asked for as an answer."""
+    """The requested length of the answer."""
 
     @property
     def room(self) -> int | None:
-        """How long an answer can be; negative when the prompt alone is too long, None when the engine doesn't say."""
+        """The maximum length of an answer; negative if the prompt alone is too long, None if unknown."""
         if self.limit is None or self.prompt is None:
             return None
         return self.limit - self.prompt
 
 
 def overflow_of(status: int, message: str, code: object = None) -> Overflow | None:
-    """What an error answer says about the context, or None when it is about something else."""
+    """Return the context overflow that an error answer reports, or None for any other error."""
     if status not in OVERFLOW_STATUSES:
         return None
     if code != "context_length_exceeded" and not _OVERFLOW.search(message):

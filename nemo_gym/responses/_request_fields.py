@@ -1,4 +1,4 @@
-"""The fields of a request, by what becomes of them when it changes from one API to the other."""
+"""The fields of requests, grouped by their treatment in the conversion between the APIs."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ ENGINE_FIELDS = frozenset(
         "vllm_xargs",
     }
 )
-"""Extras that engines take in a chat request. The Responses API has no word for them; they are carried as they are."""
+"""Engine extras of chat requests. The Responses API does not define them; they are copied unchanged."""
 
 CARRIED_FIELDS = SHARED_FIELDS | ENGINE_FIELDS
 
 STREAM_FIELDS = frozenset({"stream", "stream_options"})
-"""Left to the server: it asks the engine for a whole answer and makes the stream that it owes from that."""
+"""Fields that the server handles: it requests a whole answer from the engine and creates the stream from it."""
 
 RESPONSES_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
-"""The names under which a Responses request may bound the answer: the API's own, and chat's as extras."""
+"""Fields of a Responses request that limit the answer: the API's own, and those of chat as extras."""
 
 CHAT_LIMITS = ("max_completion_tokens", "max_tokens")
 
@@ -98,12 +98,12 @@ RESPONSES_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
     "conversation": ("no conversations are kept; send the whole conversation as `input`", ()),
     "background": ("answers are given in the foreground", (False,)),
     "background_options": ("answers are given in the foreground", ()),
-    "truncation": ("a conversation is never shortened unasked", ("disabled",)),
+    "truncation": ("conversations are never shortened automatically", ("disabled",)),
     "prompt": ("prompt templates live at their provider; send `input`", ()),
     "max_tool_calls": ("it bounds hosted tools, of which there are none", ()),
-    "context_management": ("a conversation is never shortened unasked", ([],)),
+    "context_management": ("conversations are never shortened automatically", ([],)),
 }
-"""Fields of the Responses API with no counterpart: why, and which values ask for nothing."""
+"""Fields of the Responses API without an equivalent: the reason, and the values without effect."""
 
 CHAT_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
     "n": ("one answer is given to a request", (1,)),
@@ -114,21 +114,21 @@ CHAT_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
     "function_call": ("write `tool_choice`", ("auto", "none")),
     "web_search_options": ("there are no hosted tools", ()),
 }
-"""Fields of Chat Completions with no counterpart: why, and which values ask for nothing."""
+"""Fields of Chat Completions without an equivalent: the reason, and the values without effect."""
 
 
 def add_if_refused(
     name: str, value: object, refused: Mapping[str, tuple[str, Sequence[Any]]], problems: ConversionProblems
 ) -> None:
-    """Add a problem for a field of `refused`, unless its value asks for nothing; and for one that nobody knows."""
+    """Add a problem for an unknown field, or for a field of `refused` unless its value has no effect."""
     reason, harmless = refused.get(name, (UNKNOWN_FIELD, ()))
-    # Not `in`: 0 is no False, and 1 no True.
+    # `in` would treat 0 as False and 1 as True.
     if not any(type(value) is type(asks_nothing) and value == asks_nothing for asks_nothing in harmless):
         problems.add(name, reason)
 
 
 def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: ConversionProblems) -> int | None:
-    """The bound on the answer's tokens, which goes by several names; a problem if they disagree."""
+    """Return the token limit of the answer. Several fields may set it; different values are a problem."""
     limits = {name: params[name] for name in names if params.get(name) is not None}
     first = next(iter(limits.values()), None)
     for name, limit in limits.items():

@@ -1,7 +1,7 @@
-"""A Chat Completions request as a Responses request, for servers whose upstream speaks the Responses API.
+"""Converts a Chat Completions request to a Responses request, for upstreams that use the Responses API.
 
-The inverse of `chat_request`, which lists the spellings that going there and back changes. Engine extras
-(`seed`, `stop`, `top_k`, ...) are carried as they are: an upstream that doesn't take one names it.
+The inverse of `_chat_request`, which lists the spellings that a round trip changes. Engine extras (`seed`, `stop`,
+`top_k`, ...) are copied unchanged; an upstream that does not support one rejects it by name.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _SECTIONED = frozenset(
 
 
 def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Converted:
-    """A chat request body as a Responses create-params body.
+    """Return the Responses create-params body for a chat request body, without `stream`.
 
-    `stream` is not carried over. `store` is written out, because its default differs: false in chat, true in the
-    Responses API. Raises `InputError` that names every field that can't be expressed.
+    `store` is always set, because its default differs: false in chat, true in the Responses API. Raises `InputError`
+    that names every field that the Responses API cannot express.
     """
     problems = ConversionProblems()
     params: dict[str, Any] = {"input": _input_of(body.get("messages"), dialect, problems), "store": False}

@@ -1,7 +1,7 @@
-"""A finished Responses object as the event stream of the Responses API.
+"""Converts a finished Responses object to the event stream of the Responses API.
 
-Engines are asked for whole answers, so that nothing is acted upon before it is known to be whole; a client that
-wants a stream gets the events that such an answer would have come in. A text is one delta.
+The gym requests whole answers from engines, so that incomplete answers are never used. A client that requests a
+stream gets the equivalent events; each text is one delta.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _ERROR_CODES: Mapping[str, str] = {
     "rate_limited": "rate_limit_exceeded",
     "context_overflow": "invalid_prompt",
 }
-"""The few codes that the API has for the error of a response; every other is `server_error`."""
+"""The API's error codes by failure code; all others are `server_error`."""
 
 
 def response_events(response: Mapping[str, Any]) -> _Events:
-    """The events of a finished `response`, numbered from 0."""
+    """Iterate over the events of a finished `response`, numbered from 0."""
     for number, event in enumerate(_events(response)):
         event["sequence_number"] = number
         yield event
 
 
 def sse_of_response(response: Mapping[str, Any]) -> Iterator[bytes]:
-    """The events of a finished `response`, each as bytes ready to send."""
+    """Iterate over the events of a finished `response` as bytes."""
     return map(sse_event, response_events(response))
 
 
 def failed_response(
     failure: Failure, params: Mapping[str, Any], *, ids: IdFactory, now: float
 ) -> dict[str, Any]:
-    """The Responses object of a request that failed, for a stream whose headers have been sent."""
+    """Return the Responses object of a failed request, for a stream whose headers have been sent."""
     return {
         **envelope_of(params, ids=ids, now=now),
         "status": "failed",
@@ -74,7 +74,7 @@ def _item_events(item: Mapping[str, Any], index: int) -> _Events:
     opened, streamer = (
         _STREAMED.get(kind, (None, _no_events)) if isinstance(kind, str) else (None, _no_events)
     )
-    # Items that no model writes (a tool's output in the record of an episode) come in one piece.
+    # Items that a model does not write (a tool's output in an episode's record) have no delta events.
     begun = item if opened is None else {**item, **opened, "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
     yield from streamer(item, {"item_id": item.get("id") or "", "output_index": index})
@@ -138,4 +138,4 @@ _STREAMED: Mapping[str, tuple[_Json, _ItemStreamer]] = {
     "reasoning": ({"summary": []}, _reasoning_events),
     "function_call": ({"arguments": ""}, _call_events),
 }
-"""The items that come piece by piece: what is still empty of them when they begin, and their events."""
+"""Items with delta events: their fields that are empty at the start, and their events."""

@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 DONE = b"data: [DONE]\n\n"
-"""How a chat stream ends."""
+"""The last line of a chat stream."""
 
 
 def sse_data(data: dict[str, Any]) -> bytes:
-    """An event without a name."""
+    """Return an event without a name."""
     return b"data: %b\n\n" % orjson.dumps(data)
 
 
 def sse_event(data: dict[str, Any]) -> bytes:
-    """An event that is named by its `type`."""
+    """Return an event named by the data's `type`."""
     return b"event: %b\n%b" % (data["type"].encode(), sse_data(data))

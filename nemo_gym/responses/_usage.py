@@ -1,4 +1,4 @@
-"""Token counts in the words of both APIs."""
+"""Converts token counts between both APIs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def responses_usage_of(usage: object) -> dict[str, Any] | None:
-    """A chat `usage` in the words of the Responses API.
+    """Return a chat `usage` as one of the Responses API.
 
-    A count that is missing follows from the other two. Where it doesn't, the answer is None: a made-up zero would
-    pass for a measurement. Details that an engine doesn't report are zero, as the API wants.
+    A missing count is computed from the other two. If that is impossible, the result is None, because a zero would look
+    like a measurement. Missing details are zero, as the API requires.
     """
     if not isinstance(usage, dict):
         return None
@@ -37,7 +37,7 @@ def responses_usage_of(usage: object) -> dict[str, Any] | None:
 
 
 def chat_usage_of(usage: object) -> dict[str, Any] | None:
-    """A Responses `usage` in the words of Chat Completions."""
+    """Return a Responses `usage` as one of Chat Completions, or None as in `responses_usage_of`."""
     if not isinstance(usage, dict):
         return None
     prompt, completion, total = _completed(
@@ -55,7 +55,7 @@ def chat_usage_of(usage: object) -> dict[str, Any] | None:
 
 
 def completion_tokens_of(usage: object) -> int | None:
-    """How many tokens a chat answer took, where its `usage` says."""
+    """Return the number of tokens of a chat answer, or None if its `usage` does not report it."""
     return _count(usage, "completion_tokens") if isinstance(usage, dict) else None
 
 

@@ -1,7 +1,7 @@
-"""The `arguments` of tool calls in a history: a JSON text that engines parse again on every later turn.
+"""Repairs the `arguments` of tool calls in a history, which engines parse again on every later turn.
 
-vLLM answers HTTP 400 to a whole conversation when one earlier call has malformed arguments, so what can't be
-parsed is replaced before it is sent. The answer that the model gave keeps its own words.
+vLLM rejects a whole conversation with HTTP 400 if one earlier call has malformed arguments. Such arguments are
+replaced in requests only; the model's answer is stored unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_ARGUMENTS = "{}"
 
 
 def is_json_object(text: str) -> bool:
-    """Whether an engine that reads `text` with Python's `json` gets an object."""
+    """Return whether Python's `json`, which engines use, parses `text` as an object."""
     try:
         return isinstance(orjson.loads(text), dict)
     except orjson.JSONDecodeError:
@@ -25,7 +25,7 @@ def is_json_object(text: str) -> bool:
 
 
 def _is_lenient_json_object(text: str) -> bool:
-    # NaN, Infinity and lone surrogates are refused by orjson and accepted by engines.
+    # Engines accept NaN, Infinity and lone surrogates; orjson does not.
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -35,7 +35,7 @@ def _is_lenient_json_object(text: str) -> bool:
 def checked_arguments(
     arguments: str, policy: BadArguments, field: str, problems: ConversionProblems, notes: list[Note]
 ) -> str:
-    """`arguments` as they can be sent: themselves, or with a note what stands for them."""
+    """Return `arguments` unchanged if they are valid; otherwise apply `policy` and add a note or a problem."""
     if policy is BadArguments.KEEP or is_json_object(arguments):
         return arguments
     if policy is BadArguments.REFUSE:

@@ -62,7 +62,7 @@ class ContentPartFileParam(TypedDict):
 
 @_keep_unknown
 class ContentPartOtherParam(TypedDict):
-    """A part that engines know beside OpenAI's: video, audio by URL, ..."""
+    """A part that engines define in addition to OpenAI's: video, audio by URL, ..."""
 
     type: str
 
@@ -272,7 +272,7 @@ MessageToolCallUnion: TypeAlias = Annotated[
 
 
 class ChatCompletionMessage(WireModel):
-    """What the model said. Its reasoning is in `reasoning` or, from older engines, `reasoning_content`."""
+    """The model's message. Its reasoning is in `reasoning` or, from older engines, `reasoning_content`."""
 
     role: Annotated[Literal["assistant"], NullMeansDefault] = "assistant"
     content: str | None = None

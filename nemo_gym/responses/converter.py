@@ -1,7 +1,7 @@
-"""The conversion of `nemo_gym.responses` under the names and with the typed models that environments import.
+"""The conversion of `nemo_gym.responses` with typed models, under the names that environments import.
 
-Reasoning of earlier turns is written as `<think>…</think>` into the text, and the bound on an answer is called
-`max_tokens`: that is what code written against these names expects.
+Code that uses these names expects the reasoning of earlier turns as `<think>…</think>` in the text, and the token
+limit as `max_tokens`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ResponsesConverter:
     """Converts typed requests and answers between the two APIs."""
 
     return_token_id_information: bool
-    """Whether the token fields of trained items and messages are carried over."""
+    """True if the token fields of trained items and messages are copied."""
     uses_reasoning_parser: bool = True
-    """Whether leading `<think>…</think>` blocks of an answer become reasoning items."""
+    """True if leading `<think>…</think>` blocks of an answer become reasoning items."""
 
     @property
     def dialect(self) -> Dialect:
@@ -95,7 +95,7 @@ class ResponsesConverter:
         responses_create_params: ResponseCreateParams,
         chat_completion: ChatCompletion,
     ) -> Response:
-        """Raises `EngineError` for an answer that failed or makes no sense."""
+        """Raises `EngineError` for a failed or malformed answer."""
         from nemo_gym.responses.schemas import Response
 
         chat = chat_completion.model_dump(by_alias=True)
@@ -109,7 +109,7 @@ class ResponsesConverter:
     def chat_completions_messages_to_responses_items(
         self, messages: Sequence[Mapping[str, Any]]
     ) -> list[ResponseOutputItem]:
-        """The items of a chat transcript; those of the assistant are output items, with ids."""
+        """Return the items of a chat transcript. Assistant items are output items with ids."""
         problems = ConversionProblems()
         items: list[dict[str, Any]] = []
         for index, message in enumerate(messages):
@@ -131,7 +131,7 @@ class ResponsesConverter:
             items[-1].update({key: message[key] for key in TRAINING_FIELDS if message.get(key) is not None})
 
     def _extract_reasoning_from_content(self, content: str) -> tuple[list[str], str]:
-        """Reasoning and answer of a text. Environments call this, in spite of its name."""
+        """Return the reasoning and the answer in a text. Environments call this method despite its private name."""
         blocks, answer, _ = split_thinking(content, self.dialect)
         return list(blocks), answer
 
@@ -140,7 +140,7 @@ VLLMConverter = ResponsesConverter
 
 
 def split_responses_input_output_items(items: Sequence[_Item]) -> tuple[Sequence[_Item], Sequence[_Item]]:
-    """Cut the items of an episode where the model first spoke: what it was given, and all that followed."""
+    """Split the items of an episode before the first generated item: the input, and all later items."""
     start = next((index for index, item in enumerate(items) if _is_generated(item)), len(items))
     return items[:start], items[start:]
 

@@ -1,7 +1,7 @@
-"""What differs between engines on the wire, as data.
+"""Differences between the chat APIs of engines, as data.
 
-The conversion itself knows no engine: it is given a `Dialect`. Facts about engines change with every release, so
-a model server starts from a preset and overrides single fields from its configuration (`dataclasses.replace`).
+The conversion depends only on a `Dialect` and not on engine names. Engines change with every release, so a model
+server starts with a preset and overrides fields from its configuration (`dataclasses.replace`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ TRAINING_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_p
 """The fields that trainers read, on the last item (or the message) of a model call."""
 
 REASONING_FIELDS = ("reasoning", "reasoning_content")
-"""The fields of a message that engines of different ages keep reasoning in."""
+"""The message fields for reasoning, in newer and older engines."""
 
 
 class ReasoningHistory(StrEnum):
-    """How the reasoning of earlier turns goes back to the engine."""
+    """The form in which the reasoning of earlier turns is sent to the engine."""
 
     FIELDS = "fields"
     """As `reasoning` and `reasoning_content` of the assistant message: engines read one or the other."""
@@ -26,18 +26,18 @@ class ReasoningHistory(StrEnum):
 
 
 class InlineThinking(StrEnum):
-    """How the text of an answer is searched for reasoning when no reasoning field holds any."""
+    """The place of reasoning in the text of an answer, if no reasoning field holds any."""
 
     LEADING = "leading"
     """`<think>…</think>` blocks at the very start of the text."""
     OPENED = "opened"
     """The chat template already wrote `<think>`: everything up to the first `</think>` is reasoning."""
     LITERAL = "literal"
-    """Not at all: the engine parses reasoning itself, tags in the text are text."""
+    """None: the engine parses reasoning itself, so tags in the text are plain text."""
 
 
 class BadArguments(StrEnum):
-    """What becomes of a tool call in the history whose `arguments` are not the JSON text of an object."""
+    """The treatment of a tool call in the history whose `arguments` are not the JSON text of an object."""
 
     WRAP = "wrap"
     """`{"_raw": "<the text>"}`: the model still sees what it wrote."""
@@ -51,15 +51,15 @@ class BadArguments(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One engine's way of speaking Chat Completions."""
+    """One engine's variant of Chat Completions."""
 
     max_tokens_field: str = "max_completion_tokens"
     """The field of a chat request that bounds the answer: `max_completion_tokens` or `max_tokens`."""
     replace_developer_role_with_system: bool = False
-    """For chat templates that know no `developer` role."""
+    """For chat templates without a `developer` role."""
     reasoning_history: ReasoningHistory = ReasoningHistory.FIELDS
     reasoning_fields: tuple[str, ...] = REASONING_FIELDS
-    """Under which names `ReasoningHistory.FIELDS` sends it; an engine reads one of them."""
+    """The field names that `ReasoningHistory.FIELDS` writes; an engine reads one of them."""
     drop_input_reasoning_items: bool = False
     """Leave the reasoning of earlier turns out of the request, with one note for each item."""
     inline_thinking: InlineThinking = InlineThinking.LEADING
@@ -75,7 +75,7 @@ class Dialect:
 
 
 VLLM = Dialect()
-"""vLLM, and what follows it: SGLang, NeMo RL's own vLLM server."""
+"""vLLM and compatible engines: SGLang, NeMo RL's vLLM server."""
 
 OPENAI = Dialect(
     drop_input_reasoning_items=True,
@@ -83,4 +83,4 @@ OPENAI = Dialect(
     bad_arguments=BadArguments.KEEP,
     merge_metadata_extras=False,
 )
-"""OpenAI and Azure: they parse nothing in the history, and their chat API knows no reasoning."""
+"""OpenAI and Azure: they do not parse the history, and their chat API has no reasoning."""

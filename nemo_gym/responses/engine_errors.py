@@ -1,8 +1,7 @@
-"""Error answers of engines, and of the proxies before them, as failures.
+"""Converts error answers of engines and proxies to failures.
 
-There are as many envelopes as engines: `{"error": {...}}`, `{"object": "error", ...}`, `{"error": "..."}`,
-`{"detail": ...}`, plain text, and a proxy's HTML page. They all end up as one `Failure` whose message starts
-with what the engine said.
+Supported formats: `{"error": {...}}`, `{"object": "error", ...}`, `{"error": "..."}`, `{"detail": ...}`, plain text,
+and HTML pages of proxies. The message of the `Failure` starts with the engine's own message.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 class EngineRefusal(NamedTuple):
-    """What an engine's error answer means."""
+    """The failure in an engine's error answer."""
 
     failure: Failure
-    """Its code is one of context_overflow, rate_limited, quota_exhausted, unauthorized, model_not_found, unavailable,
+    """The code is one of context_overflow, rate_limited, quota_exhausted, unauthorized, model_not_found, unavailable,
     bad_request, engine_error, malformed_answer."""
     overflow: Overflow | None = None
 
 
 class _Told(NamedTuple):
-    """What an error body says."""
+    """The fields of an error body."""
 
     message: str
     type: str = ""
@@ -45,14 +44,14 @@ class _Meaning(NamedTuple):
     code: str
     retryable: bool
     answered_with: int | None = None
-    """The HTTP status that our caller gets, where the boundary's own is not the right one."""
+    """The HTTP status for the caller; None for the boundary's default."""
     remedy: str | None = None
 
 
 def engine_failure(
     status: int, headers: Mapping[str, str], body: bytes | str, *, peer: str | None = None
 ) -> EngineRefusal:
-    """What an engine's answer of `status` means; `raise error_of(refusal.failure)` raises it."""
+    """Return the failure in an engine's error answer; `raise error_of(refusal.failure)` raises it."""
     told = _read(body, status)
     overflow = overflow_of(status, told.message, told.code)
     meaning = _meaning_of(status, told) if overflow is None else _meaning_of_overflow(overflow)
@@ -71,36 +70,36 @@ def engine_failure(
 
 
 def parse_answer(body: bytes, *, peer: str | None = None) -> dict[str, Any]:
-    """The JSON object of an engine's HTTP 200 answer; raises `EngineError` `malformed_answer` for anything else."""
+    """Return the JSON object of an engine's HTTP 200 answer. Raises `EngineError` `malformed_answer` otherwise."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         start = body[:200].decode("utf-8", "replace")
         raise EngineError(
-            f"The engine's answer is no JSON ({error}). It starts with {start!r}.",
+            f"The engine's answer is not JSON ({error}). It starts with {start!r}.",
             code="malformed_answer",
             retryable=True,
             peer=peer,
         ) from error
     if not isinstance(answer, dict):
-        raise EngineError("The engine's answer is no JSON object.", code="malformed_answer", peer=peer)
+        raise EngineError("The engine's answer is not a JSON object.", code="malformed_answer", peer=peer)
     return answer
 
 
 def is_error_body(body: Mapping[str, Any]) -> bool:
-    """Whether the body of an HTTP 200 answer is an error all the same."""
+    """Return whether the body of an HTTP 200 answer is an error."""
     return body.get("object") == "error" or bool(body.get("error"))
 
 
 def failure_of_body(body: Mapping[str, Any]) -> Failure:
-    """The failure in an error body that came without an error status."""
+    """Return the failure in an error body that was sent with HTTP 200."""
     told = _told_of_object(body)
     status = told.code if isinstance(told.code, int) and 400 <= told.code < 600 else 500
     return engine_failure(status, {}, orjson.dumps(body)).failure
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by `retry-after-ms` or `Retry-After`; a date counts from the answer's own `Date`."""
+    """Return the seconds to wait from `retry-after-ms` or `Retry-After`; dates are relative to the answer's `Date`."""
     lowered = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds, after = lowered.get("retry-after-ms"), lowered.get("retry-after")
     if milliseconds is not None and _is_number(milliseconds):
@@ -112,7 +111,7 @@ def retry_after_of(headers: Mapping[str, str]) -> float | None:
     try:
         wait = parsedate_to_datetime(after) - parsedate_to_datetime(lowered["date"])
     except (KeyError, ValueError, TypeError):
-        return None  # Not a date, or none to count from: the engine named no time to wait.
+        return None  # not a date, or no `Date` header
     return max(0.0, wait.total_seconds())
 
 
@@ -173,7 +172,7 @@ def _read(body: bytes | str, status: int) -> _Told:
     except orjson.JSONDecodeError:
         parsed = text  # Plain text, or a proxy's page.
     told = _told_of_object(parsed) if isinstance(parsed, dict) else _Told(_plain_text_of(str(parsed)))
-    message = told.message.strip() or "The engine said nothing more"
+    message = told.message.strip() or "The engine gave no message"
     return told._replace(message=message[:_MAX_MESSAGE])
 
 
@@ -194,7 +193,7 @@ def _told_of_object(body: Mapping[str, Any]) -> _Told:
 
 
 def _plain_text_of(text: str) -> str:
-    """`text`, or the title of the page that it is."""
+    """Return `text`, or the title or text of an HTML page."""
     if "<" not in text:
         return text
     title = _TITLE.search(text)

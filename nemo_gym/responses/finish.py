@@ -1,7 +1,7 @@
-"""How a generation ended: the engine's `finish_reason`, decided once for everybody.
+"""Classifies the end of a generation from the engine's `finish_reason`.
 
-Engines say `tool_calls` for an answer that was cut off inside a call, `stop` for a call that was demanded by name,
-and HTTP 200 with `abort` for a generation that never ended. Training on any of these as if it were whole is wrong.
+Engines report `tool_calls` for an answer truncated inside a call, `stop` for a call forced by name, and HTTP 200 with
+`abort` for an aborted generation. These must not be trained on as complete answers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from nemo_gym.failures import EngineError
 
 class FinishKind(StrEnum):
     COMPLETE = "complete"
-    """The model said what it wanted to say."""
+    """The model ended its answer."""
     TOOL = "tool"
-    """It called tools."""
+    """The model called tools."""
     TRUNCATED = "truncated"
-    """The token limit, or the engine's repetition detector, cut it off."""
+    """The token limit or the engine's repetition detector stopped the generation."""
     FILTERED = "filtered"
-    """A content filter cut it off."""
+    """A content filter stopped the generation."""
 
 
 _INCOMPLETE_REASON: Mapping[FinishKind, str] = {
@@ -44,7 +44,7 @@ _TOOL_CALL_TEXT = re.compile(
     r"<\|?tool_calls?\b|<\|?function_call\b|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|<｜tool▁call|<\|tool_calls?_"
     r'|\A\s*(?:```(?:json)?\s*)?\{\s*"(?:name|function)"\s*:\s*"[^"]+"\s*,\s*"(?:arguments|parameters)"\s*:'
 )
-"""How the chat templates of common models write a tool call."""
+"""The forms of a tool call in the text of common models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Finish:
 
     kind: FinishKind
     finish_reason: str
-    """The engine's own word."""
+    """The engine's value."""
     stop_reason: int | str | None = None
     """The stop token id or the stop string that ended it; None for the end-of-sequence token."""
     warnings: tuple[str, ...] = field(default=())
-    """What was odd, as short codes for counting: `unparsed_tool_call`, `relabelled_length`, ..."""
+    """Short codes for counting: `unparsed_tool_call`, `relabelled_length`, ..."""
 
     @property
     def status(self) -> str:
@@ -66,7 +66,7 @@ class Finish:
 
     @property
     def incomplete_details(self) -> dict[str, str] | None:
-        """Why, as in a Responses object, which has no word for repetition: see `finish_reason` for that."""
+        """The reason as in a Responses object, which cannot express repetition: see `finish_reason`."""
         reason = _INCOMPLETE_REASON.get(self.kind)
         return {"reason": reason} if reason is not None else None
 
@@ -78,11 +78,11 @@ def finish_of(
     max_tokens: int | None = None,
     offers_tools: bool = False,
 ) -> Finish:
-    """The outcome of a choice of a chat completion.
+    """Return the outcome of a choice of a chat completion.
 
-    `completion_tokens` is what the choice took and `max_tokens` what it could take at most; both are needed to
-    see through a relabelled length. `offers_tools`: whether the request had tools, so that a text that looks like
-    a tool call is one. Raises `EngineError`: `engine_abort` (retryable), `engine_error`, `malformed_answer`.
+    `completion_tokens` (used) and `max_tokens` (limit) are needed to recognize a relabelled length. `offers_tools` is
+    true if the request had tools; only then can a text be an unparsed tool call. Raises `EngineError`: `engine_abort`
+    (retryable), `engine_error`, `malformed_answer`.
     """
     reason = choice.get("finish_reason")
     kind = _KIND_OF_REASON.get(reason) if isinstance(reason, str) else None
@@ -106,7 +106,7 @@ def finish_of(
 
 
 def looks_like_tool_call(content: object) -> bool:
-    """Whether a text holds a tool call that the engine's parser left there."""
+    """Return whether a text contains a tool call that the engine's parser missed."""
     return isinstance(content, str) and _TOOL_CALL_TEXT.search(content) is not None
 
 
@@ -129,7 +129,7 @@ def _failure_of_reason(reason: object) -> EngineError:
     if reason == "error":
         return EngineError("The engine failed while generating.", code="engine_error", retryable=True)
     return EngineError(
-        f"The engine's answer has the finish_reason {reason!r}, whose meaning is not known.",
+        f"The engine's answer has the unknown finish_reason {reason!r}.",
         code="malformed_answer",
         param="choices[0].finish_reason",
     )

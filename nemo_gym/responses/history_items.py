@@ -1,6 +1,6 @@
-"""Chat messages as items of a Responses conversation.
+"""Converts chat messages to items of a Responses conversation.
 
-Items of a history carry no ids: the API wants none there, and a provider looks up those that it is given.
+Items of a history have no ids, because a provider would look them up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FUNCTION_FIELDS = frozenset({"name", "arguments"})
 
 
 def is_chat_shaped(item: Mapping[str, Any]) -> bool:
-    """Whether a message in a Responses `input` is written as a chat message, as some datasets do."""
+    """Return whether a message in a Responses `input` has the form of a chat message, as in some datasets."""
     if _CHAT_ONLY_FIELDS.isdisjoint(item):
         return bool(item.get("role") == "tool")
     return any(item.get(key) is not None for key in _CHAT_ONLY_FIELDS)
@@ -32,7 +32,7 @@ def is_chat_shaped(item: Mapping[str, Any]) -> bool:
 def items_of_message(
     message: Mapping[str, Any], field: str, problems: ConversionProblems, dialect: Dialect
 ) -> list[dict[str, Any]]:
-    """One chat message as items, in the order reasoning, message, calls."""
+    """Return one chat message as items, in the order reasoning, message, calls."""
     role = message.get("role")
     if role in INPUT_ROLES:
         return [_input_item(message, field, problems)]
@@ -45,7 +45,7 @@ def items_of_message(
 
 
 def reasoning_text_of(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> str | None:
-    """The reasoning fields of a chat message, which engines name in two ways; both are equal where both are given."""
+    """Return the reasoning of a chat message. Engines use two field names; different values are a problem."""
     reasoning, reasoning_content = message.get("reasoning"), message.get("reasoning_content")
     if reasoning and reasoning_content and reasoning != reasoning_content:
         problems.add(f"{field}.reasoning_content", "differs from `reasoning`")
@@ -105,7 +105,7 @@ def _assistant_items(
 def _said(
     content: object, refusal: object, field: str, problems: ConversionProblems
 ) -> str | list[dict[str, Any]]:
-    """The content of an assistant message: a string, or parts where it refuses."""
+    """Return the content of an assistant message: a string, or parts if it contains a refusal."""
     if not refusal and (content is None or isinstance(content, str)):
         return content or ""
     if content is None or isinstance(content, str):

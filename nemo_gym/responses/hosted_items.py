@@ -1,7 +1,7 @@
-"""Items of tools that somebody else runs: the provider, or a client of another kind.
+"""Items of tools that the provider or another client runs.
 
-The gym passes them through: it neither executes these calls nor trains on their tokens. So a model here names
-the fields that verifiers read, leaves what is inside them plain JSON, and keeps everything else.
+The gym passes them through: it neither executes these calls nor trains on their tokens. Each model declares the
+fields that verifiers read, with plain JSON values, and keeps all other fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nemo_gym.responses.wire import JsonObject, JsonObjects, Plain, TaggedWireMo
 
 
 class OtherItem(TaggedWireModel):
-    """An item of a type that has no model: kept as it came."""
+    """An item of an unknown type, kept unchanged."""
 
     type: str
     id: str | None = None

@@ -1,11 +1,11 @@
 """The items of the Responses API: messages, calls, their outputs, reasoning.
 
-One union serves requests and answers, because the output of one turn is the input of the next. An item is told
-apart by `kind_of_item`: by its `type`, and where that leaves room, by its shape. Only the model that fits is
-tried, so an error is about that model, and validating twenty items takes microseconds.
+Requests and answers share one union, because the output of one turn is the input of the next. `kind_of_item` selects
+the model of an item by its `type` and, if that is ambiguous, by its fields. Only that model is validated, so errors
+refer to it, and validating twenty items takes microseconds.
 
-Items whose tokens were sampled by the policy carry `prompt_token_ids`, `generation_token_ids` and
-`generation_log_probs`; each such kind has a twin `…ForTraining` with these fields. An item has all of them or none.
+Items whose tokens the policy sampled have `prompt_token_ids`, `generation_token_ids` and `generation_log_probs`. Each
+such kind has a variant `…ForTraining` with these fields. An item has all of them or none.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from nemo_gym.responses.wire import (
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 
 RoutedExperts: TypeAlias = str | list[list[list[int]]]
-"""Which experts each token was routed to: `[token][layer][expert]`, or a string only the trainer understands."""
+"""The experts of each token: `[token][layer][expert]`, or an opaque string for the trainer."""
 
 
 # --- Token fields ---------------------------------------------------------------------------------------------
 
 
 class TokenIDLogProbMixin(WireModel):
-    """What the engine consumed and produced in the model call that ends with this item."""
+    """The token ids that the engine read and generated in the model call that ends with this item."""
 
     prompt_token_ids: list[int]
     generation_token_ids: list[int]
@@ -60,7 +60,7 @@ TOKEN_FIELDS = frozenset({"prompt_token_ids", "generation_token_ids", "generatio
 
 
 def carries_tokens(value: object) -> bool:
-    """Whether any of the token fields is given, so that all of them must be."""
+    """Return whether any of the token fields is set; then all of them are required."""
     if isinstance(value, dict):
         if TOKEN_FIELDS.isdisjoint(value):
             return False
@@ -69,8 +69,7 @@ def carries_tokens(value: object) -> bool:
 
 
 # --- Content parts --------------------------------------------------------------------------------------------
-# Parts of input messages are plain dicts, parts of output messages are models: authors index the one and read
-# attributes of the other.
+# Environments index the parts of input messages as dicts, and read the parts of output messages as attributes.
 
 
 @with_config(ConfigDict(extra="allow"))
@@ -127,7 +126,7 @@ OutputPart: TypeAlias = Annotated[
 
 
 class EasyInputMessage(WireModel):
-    """A message as people write it: a role and a text."""
+    """A message with a role and a text, as in hand-written datasets."""
 
     role: Literal["user", "assistant", "system", "developer"]
     content: InputContent
@@ -135,7 +134,7 @@ class EasyInputMessage(WireModel):
 
 
 class InputMessage(TaggedWireModel):
-    """A message to the model as the API stores it: with an id or a status."""
+    """A message to the model in the API's stored form, with an id or a status."""
 
     content: InputContent
     role: Literal["user", "system", "developer"]
@@ -144,7 +143,7 @@ class InputMessage(TaggedWireModel):
 
 
 class OutputMessage(TaggedWireModel):
-    """What the model said."""
+    """A message of the model."""
 
     constant_fields: ClassVar[frozenset[str]] = frozenset({"type", "role"})
 
@@ -170,7 +169,7 @@ class FunctionToolCall(TaggedWireModel):
 
 
 class FunctionCallOutput(TaggedWireModel):
-    """What the tool answered to the call with the same `call_id`."""
+    """The output of the tool for the call with the same `call_id`."""
 
     call_id: str
     output: InputContent
@@ -190,7 +189,7 @@ class ReasoningText(TaggedWireModel):
 
 
 class ReasoningItem(TaggedWireModel):
-    """What the model thought: `summary` for readers, `content` word for word, `encrypted_content` for the provider."""
+    """The model's reasoning: a `summary`, the verbatim `content`, or `encrypted_content` for the provider."""
 
     id: str | None = None
     summary: Annotated[list[Summary], NullMeansDefault, Own] = Field(default_factory=list)
@@ -232,14 +231,14 @@ RESPONSES_TO_TRAIN: Mapping[type[BaseModel], type[BaseModel]] = {
 
 
 def training_variant_of(item_class: type[BaseModel]) -> type[BaseModel]:
-    """The twin of `item_class` that carries tokens.
+    """Return the variant of `item_class` with token fields.
 
     Raises NotImplementedError for items that a policy never samples.
     """
     twin = RESPONSES_TO_TRAIN.get(item_class)
     if twin is None:
         known = ", ".join(known_class.__name__ for known_class in RESPONSES_TO_TRAIN)
-        raise NotImplementedError(f"{item_class.__name__} can't carry token ids; these can: {known}.")
+        raise NotImplementedError(f"{item_class.__name__} cannot carry token ids; these can: {known}.")
     return twin
 
 
@@ -265,7 +264,7 @@ _KIND_OF_TYPE: Mapping[object, str] = {
         "mcp_approval_response",
     )
 }
-"""Item types whose models have no twin for training."""
+"""Item types whose models have no variant for training."""
 
 _OUTPUT_PART_TYPES = frozenset({"output_text", "refusal"})
 
@@ -291,7 +290,7 @@ def _kind_without_type(item: object) -> str | None:
 
 
 def kind_of_item(item: object) -> str | None:
-    """The tag of the model that `item` fits; None when it is no item."""
+    """Return the tag of the model of `item`, or None if it is not an item."""
     if isinstance(item, dict):
         item_type = item.get("type")
     elif isinstance(item, BaseModel):
@@ -368,4 +367,4 @@ _KIND_OF_CLASS: Mapping[type[BaseModel], str] = {
     FunctionToolCallForTraining: "function_call_for_training",
     ReasoningItemForTraining: "reasoning_for_training",
 }
-"""The kinds whose `type` doesn't name the model."""
+"""The kinds whose `type` does not determine the model."""

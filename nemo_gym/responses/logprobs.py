@@ -1,7 +1,7 @@
-"""Logprobs of an answer's text, in the words of both APIs.
+"""Converts the logprobs of an answer's text between both APIs.
 
-Chat gives one list for everything that was generated; the Responses API wants those of each text. So the tokens of
-a text are looked up in the list, by their bytes. Reasoning, tags, tool calls and end tokens have no place there.
+Chat has one list for all generated tokens, the Responses API one list per text. The tokens of a text are found in the
+list by their bytes. Logprobs of reasoning, tags, tool calls and end tokens are left out.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from itertools import accumulate
 from typing import Any
 
 MISSING_LOGPROB = -9999.0
-"""vLLM writes it for a logprob that it does not have, and clamps lower ones to it."""
+"""vLLM's sentinel for a missing logprob, and the lower bound of its logprobs."""
 
 
 def is_entry(entry: Mapping[str, Any]) -> bool:
-    """Whether `entry` is a token with its logprob, and the other tokens that it lists are, too."""
+    """Return whether `entry` and its `top_logprobs` are tokens with logprobs."""
     tops = entry.get("top_logprobs") or []
     return (
         isinstance(tops, list)
@@ -25,9 +25,9 @@ def is_entry(entry: Mapping[str, Any]) -> bool:
 
 
 def text_logprobs_of(entries: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]] | None:
-    """The entries of a chat choice's `logprobs.content` that make up `text`, as `output_text.logprobs`.
+    """Return the entries of a chat choice's `logprobs.content` that spell `text`, as `output_text.logprobs`.
 
-    None when no run of whole tokens spells `text`, as when the engine gives token ids in place of tokens.
+    None if no sequence of whole tokens spells `text`, for example if the engine wrote token ids instead of tokens.
     """
     pieces = [_bytes_of(entry) for entry in entries]
     wanted = text.encode("utf-8", "surrogatepass")
@@ -47,12 +47,12 @@ def text_logprobs_of(entries: Sequence[Mapping[str, Any]], text: str) -> list[di
 
 
 def chat_logprobs_of(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """`output_text.logprobs` as a chat choice's `logprobs.content`; the two differ only in what may be null."""
+    """Return `output_text.logprobs` as a chat choice's `logprobs.content`; only nullability differs."""
     return [{"bytes": None, "top_logprobs": [], **entry} for entry in entries]
 
 
 def has_missing_logprobs(entries: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an engine wrote null, as JSON knows no NaN, or its sentinel."""
+    """Return whether a logprob is null (JSON has no NaN) or the sentinel."""
     return any(entry.get("logprob") is None or entry["logprob"] <= MISSING_LOGPROB for entry in entries)
 
 

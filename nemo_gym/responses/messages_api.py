@@ -1,6 +1,6 @@
-"""A finished Responses object as an answer of Anthropic's Messages API, whole or as its event stream.
+"""Converts a finished Responses object to an answer of Anthropic's Messages API, whole or as an event stream.
 
-Agents that speak to Claude can be put before any model server this way; `messages_request` reads what they ask.
+Agents written for Claude can use any model server this way; `messages_request` converts their requests.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _Json: TypeAlias = dict[str, Any]
 
 
 def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
-    """The Message that says what a finished `response` says; raises `EngineError` for an item that it can't hold.
+    """Return the Message equivalent to a finished `response`. Raises `EngineError` for an item without an equivalent.
 
-    What the gym adds to the last output item (token fields, `_ng_…`) are fields of the message.
+    Fields that the gym adds to the last output item (token fields, `_ng_…`) become fields of the message.
     """
     blocks: list[_Json] = []
     training: _Json = {}
@@ -54,7 +54,7 @@ def _blocks_of(item: Mapping[str, Any], index: int) -> list[_Json]:
         given = input_of(item["arguments"])
         return [{"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given}]
     raise EngineError(
-        f"The upstream's answer holds an item of type {kind!r}, which the Messages API can't express.",
+        f"The upstream's answer holds an item of type {kind!r}, which the Messages API cannot express.",
         code="malformed_answer",
         param=f"output[{index}].type",
     )
@@ -83,7 +83,7 @@ def _stop_reason_of(response: Mapping[str, Any], blocks: list[_Json]) -> str:
 
 
 def _usage_of(usage: Mapping[str, Any] | None) -> dict[str, int]:
-    """Counts as Anthropic gives them: what was read from the cache is no part of `input_tokens`."""
+    """Return Anthropic's counts, in which `input_tokens` excludes tokens of the cache."""
     usage = usage or {}
     details = usage.get("input_tokens_details") or {}
     cached, written = details.get("cached_tokens") or 0, details.get("cache_write_tokens") or 0
@@ -99,7 +99,7 @@ def _usage_of(usage: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The events of a finished `message`. A block is one delta."""
+    """Iterate over the events of a finished `message`. Each block is one delta."""
     opening = {
         **message,
         "content": [],
@@ -115,7 +115,7 @@ def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def sse_of_message(message: Mapping[str, Any]) -> Iterator[bytes]:
-    """The events of a finished `message`, each as bytes ready to send."""
+    """Iterate over the events of a finished `message` as bytes."""
     return map(sse_event, message_events(message))
 
 
@@ -153,4 +153,4 @@ _OPENED: Mapping[str, Callable[[_Json], tuple[_Json, list[_Json]]]] = {
     "thinking": _open_thinking,
     "tool_use": _open_tool_use,
 }
-"""The blocks that come piece by piece: what is still empty of them when they begin, and their deltas."""
+"""Blocks with delta events: their fields that are empty at the start, and their deltas."""

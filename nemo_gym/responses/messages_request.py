@@ -1,11 +1,11 @@
-"""Anthropic's Messages request as a Responses request.
+"""Converts Anthropic's Messages request to a Responses request.
 
-What a request says and the Responses API can't is an `InputError` that names the field; hints that change no answer
-(`cache_control`, `metadata`, `service_tier`) are left out. Three things have no counterpart and get a spelling of ours:
+A field that the Responses API cannot express raises an `InputError` that names it. Hints without effect on the answer
+(`cache_control`, `metadata`, `service_tier`) are dropped. Three features are represented differently:
 
-1. an error of a tool (`is_error`) is its output with `Error: ` before it;
-2. arguments that are not the JSON text of an object are the tool input `{"_raw": "<the text>"}`, and back again;
-3. what a provider encrypted of its reasoning is the signature of the thinking block.
+1. the output of a failed tool (`is_error`) is prefixed with `Error: `;
+2. arguments that are not a JSON object are the tool input `{"_raw": "<the text>"}`, and are converted back;
+3. a provider's encrypted reasoning is the signature of the thinking block.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _TOOL_FIELDS = frozenset(
 )
 _CHOICES: Mapping[object, str] = {"auto": "auto", "any": "required", "none": "none"}
 _EFFORTS: tuple[tuple[int, str], ...] = ((4_096, "low"), (16_384, "medium"))
-"""Thinking budgets below so many tokens, and the effort that they are; larger ones are `high`."""
+"""Upper limits of thinking budgets in tokens, and their effort; larger budgets are `high`."""
 
 
 # --- Request ----------------------------------------------------------------------------------------------------
 
 
 def responses_params_of_message(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A Messages request body as a Responses create-params body; raises `InputError` that names every problem."""
+    """Return the Responses create-params body for a Messages body. Raises `InputError` that names every problem."""
     problems = ConversionProblems()
     params: _Json = {"input": _input_of(body.get("messages"), problems), "store": False}
     for name, value in body.items():
@@ -142,7 +142,7 @@ def _put_output_format(output_format: object, params: _Json, problems: Conversio
 def _check_context_management(management: object, params: _Json, problems: ConversionProblems) -> None:
     edits = management.get("edits") if isinstance(management, Mapping) else None
     if any(not isinstance(edit, Mapping) or edit.get("keep") != "all" for edit in edits or ()):
-        problems.add("context_management.edits", "a conversation is never shortened unasked")
+        problems.add("context_management.edits", "conversations are never shortened automatically")
 
 
 _SECTIONS: Mapping[str, Callable[[object, _Json, ConversionProblems], None]] = {
@@ -177,7 +177,7 @@ def _input_of(messages: object, problems: ConversionProblems) -> list[_Json]:
 
 
 def _items_of(role: str, content: object, field: str, problems: ConversionProblems) -> list[_Json]:
-    """The items of one message, in the order of its blocks; blocks of text and images that touch are one item."""
+    """Return the items of one message in order; adjacent text and image blocks form one item."""
     if isinstance(content, str):
         return [{"type": "message", "role": role, "content": content}]
     if not isinstance(content, list):
@@ -200,7 +200,7 @@ def _items_of(role: str, content: object, field: str, problems: ConversionProble
 
 
 def _item_of(role: str, block: object, field: str, problems: ConversionProblems) -> _Json | None:
-    """The item that a block is by itself; None for one that is part of a message."""
+    """Return the item for a block, or None for a block that is part of a message."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(block, Mapping):
         return None
@@ -293,16 +293,16 @@ def _data_url(source: Mapping[str, Any]) -> str:
 
 
 def input_of(arguments: str) -> dict[str, Any]:
-    """The input of a tool from the arguments that the model wrote."""
+    """Return the tool input for the arguments that the model wrote."""
     try:
         parsed = orjson.loads(arguments)
     except orjson.JSONDecodeError:
-        return {RAW_ARGUMENTS: arguments}  # not an error of ours: what the model wrote is its tool's to judge
+        return {RAW_ARGUMENTS: arguments}  # the tool reports the error to the model
     return parsed if isinstance(parsed, dict) else {RAW_ARGUMENTS: arguments}
 
 
 def arguments_of(given: object) -> str:
-    """The arguments that `given`, the input of a tool, was; spelled with spaces, as models are taught to."""
+    """Return the arguments text for a tool input, with spaces after separators as in models' training data."""
     if (
         isinstance(given, Mapping)
         and given.keys() == {RAW_ARGUMENTS}

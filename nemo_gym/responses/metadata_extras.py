@@ -1,7 +1,6 @@
-"""Engine extras of a single row: `metadata.extra_body` and `metadata.chat_template_kwargs`, both JSON strings.
+"""Engine extras of single rows: the JSON strings `metadata.extra_body` and `metadata.chat_template_kwargs`.
 
-The Responses API lets a request carry strings only in its `metadata`, so this is where datasets put what their
-engine takes beyond it.
+The Responses API allows only strings in `metadata`, so datasets store engine extras there as JSON.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from nemo_gym.responses.problems import ConversionProblems
 
 EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
 _NOT_AN_EXTRA = frozenset({"messages", "tools", "tool_choice", "metadata", *STREAM_FIELDS})
-"""Fields that the conversation itself makes: an `extra_body` that holds them would silently undo it."""
+"""Fields that the conversion writes; an `extra_body` must not overwrite them."""
 
 
 def put_metadata(
     metadata: object, body: dict[str, Any], dialect: Dialect, problems: ConversionProblems
 ) -> None:
-    """Put `metadata` into a chat request, with the extras merged into `body` where the dialect says so.
+    """Add `metadata` to a chat request, and merge its extras into `body` if the dialect does so.
 
-    An extra that contradicts a field of the request is a problem. `chat_template_kwargs` are merged, key by key.
+    An extra that contradicts a field of the request is a problem. `chat_template_kwargs` are merged key by key.
     """
     if not metadata:
         return

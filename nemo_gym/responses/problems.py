@@ -18,24 +18,24 @@ UNKNOWN_FIELD = "the other API has no place for it"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A change that a conversion made to what it was given."""
+    """A change that a conversion made to its input."""
 
     code: str
-    """For counting: `sanitised_arguments`, `dropped_reasoning`, ..."""
+    """A code for counting: `sanitised_arguments`, `dropped_reasoning`, ..."""
     field: str
-    """Where, as a path into what was given: `input[3].arguments`."""
+    """The path of the changed value in the input: `input[3].arguments`."""
     message: str
 
 
 class Converted(NamedTuple):
-    """A converted request body, and what was changed on the way."""
+    """A converted request body, and notes about changed values."""
 
     body: dict[str, Any]
     notes: tuple[Note, ...]
 
 
 class ConversionProblem(NamedTuple):
-    """A field that can't be converted, and why."""
+    """A field that cannot be converted, and the reason."""
 
     field: str
     reason: str
@@ -56,7 +56,7 @@ class ConversionProblems:
         self._found.append(ConversionProblem(field, reason))
 
     def add_unknown(self, given: Mapping[str, Any], known: AbstractSet[str], prefix: str) -> None:
-        """Name the fields of `given` that are not `known`; a null gives nothing and passes."""
+        """Add a problem for each field of `given` that is not `known`, except nulls."""
         for key in given.keys() - known:
             if given[key] is not None:
                 self.add(f"{prefix}{key}", UNKNOWN_FIELD)

@@ -1,7 +1,7 @@
 """Reasoning inside the text of an answer: `<think>…</think>` blocks at its very start.
 
-Only leading blocks are reasoning. A tag further on is part of the answer, because answers quote tags. The law is
-that nothing is lost: the texts of the blocks and the rest hold every character of the content except the tags.
+Only leading blocks are reasoning. A later tag is part of the answer, because answers quote tags. Invariant: the
+blocks and the answer together hold every character of the content except the tags.
 White space before a block or between blocks moves to the start of the block that follows.
 """
 
@@ -14,18 +14,18 @@ from nemo_gym.responses.dialects import VLLM, Dialect, InlineThinking
 
 
 class Thinking(NamedTuple):
-    """Content taken apart."""
+    """Content split into reasoning and answer."""
 
     blocks: tuple[str, ...]
     """The texts between the tags, without empty ones."""
     answer: str
-    """What follows the last leading block."""
+    """The text after the last leading block."""
     is_closed: bool
-    """False when the generation ended inside a block: then there is no answer."""
+    """False if the generation ended inside a block; then the answer is empty."""
 
 
 def split_thinking(content: str, dialect: Dialect = VLLM) -> Thinking:
-    """Take leading reasoning blocks off `content`."""
+    """Split the leading reasoning blocks from `content`."""
     mode = dialect.inline_thinking
     is_inside = mode is InlineThinking.OPENED and not content.lstrip().startswith(dialect.think_open)
     if mode is InlineThinking.LITERAL or not (is_inside or dialect.think_open in content):
@@ -49,5 +49,5 @@ def split_thinking(content: str, dialect: Dialect = VLLM) -> Thinking:
 
 
 def inline_thinking(blocks: Sequence[str], dialect: Dialect = VLLM) -> str:
-    """`blocks` as they stand at the head of a message's text."""
+    """Return `blocks` as tagged text, for the start of a message."""
     return "".join(f"{dialect.think_open}{block}{dialect.think_close}" for block in blocks if block)

@@ -1,8 +1,7 @@
-"""A Chat Completions answer as a Responses object.
+"""Converts a Chat Completions answer to a Responses object.
 
-The items come in one order: reasoning, message, calls. What the model wrote stays as it wrote it, malformed
-`arguments` included; a generation that was cut off is `incomplete`, and so is its last item. An answer that makes
-no sense is an `EngineError`, never a guess.
+Items are in the order reasoning, message, calls. The model's output is kept verbatim, including malformed
+`arguments`. A truncated generation is `incomplete`, and so is its last item. A malformed answer raises `EngineError`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from nemo_gym.responses.logprobs import has_missing_logprobs, is_entry, text_log
 from nemo_gym.responses.reasoning import split_thinking
 
 IdFactory: TypeAlias = Callable[[str], str]
-"""Gives a fresh id of a prefix: `ids("msg")` is `msg_…`."""
+"""Creates a new id with a prefix: `ids("msg")` is `msg_…`."""
 
 _Json: TypeAlias = dict[str, Any]
 
@@ -54,23 +53,23 @@ _ECHOED: Mapping[str, None] = dict.fromkeys(
         "user",
     )
 )
-"""Fields of the request that a Responses object repeats, null where they were not given."""
+"""Fields of the request that a Responses object repeats; null if they were not set."""
 
 _MESSAGE = "choices[0].message."
 _DEFAULT_TEXT: Mapping[str, Any] = {"format": {"type": "text"}}
 _OPTIONAL_TOOL_FIELDS: Mapping[str, None] = {"parameters": None, "strict": None}
-"""Fields of a function tool that a request may leave out and an answer must have."""
+"""Fields of a function tool that are optional in a request and required in an answer."""
 
 
 class ConvertedAnswer(NamedTuple):
-    """A Responses object, and what it can't say about how the generation ended."""
+    """A Responses object, and details of the generation's end that it cannot express."""
 
     response: dict[str, Any]
     finish: Finish
 
 
 class OutputItems(NamedTuple):
-    """The items of one answer, and what was odd about it, as codes for counting."""
+    """The items of one answer, and warnings as codes for counting."""
 
     items: list[dict[str, Any]]
     warnings: tuple[str, ...]
@@ -85,10 +84,10 @@ def response_of_chat(
     dialect: Dialect = VLLM,
     max_tokens: int | None = None,
 ) -> ConvertedAnswer:
-    """The Responses object of a chat completion.
+    """Return the Responses object of a chat completion.
 
-    `params` is the Responses request that `chat` answers. `ids` is asked for the prefixes `resp`, `rs`, `msg`, `fc`
-    and `call`. `now` is in seconds since 1970. `max_tokens` is the limit that the engine got, where it isn't the
+    `params` is the Responses request that `chat` answers. `ids` is called with the prefixes `resp`, `rs`, `msg`, `fc`
+    and `call`. `now` is in seconds since 1970. `max_tokens` is the limit sent to the engine, if it differs from the
     request's. Raises `EngineError`: `engine_abort`, `engine_error`, `malformed_answer`.
     """
     choice, message = _only_choice(chat)
@@ -123,7 +122,7 @@ def response_of_chat(
 
 
 def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:
-    """A Responses object without an outcome: its id, and what it repeats of the request."""
+    """Return a Responses object without an outcome: its id, and the repeated fields of the request."""
     tools = params.get("tools") or []
     parallel, tool_choice = params.get("parallel_tool_calls"), params.get("tool_choice")
     return {
@@ -154,7 +153,7 @@ def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dic
 
 
 def output_items_of(message: Mapping[str, Any], *, ids: IdFactory, dialect: Dialect = VLLM) -> OutputItems:
-    """The output items of an assistant message."""
+    """Return the output items of an assistant message."""
     items: list[_Json] = []
     warnings: list[str] = []
     content = message.get("content")
@@ -199,12 +198,14 @@ def _output_parts(content: object, message: Mapping[str, Any]) -> list[_Json]:
             elif part.get("type") == "refusal":
                 parts.append({"type": "refusal", "refusal": read_required_text(part, "refusal", path)})
             else:
-                raise malformed(f"{path}type", f"is {part.get('type')!r:.80}, which is no part of an answer")
+                raise malformed(
+                    f"{path}type", f"is {part.get('type')!r:.80}, which is not a part of an answer"
+                )
     refusal = read_text(message, "refusal", _MESSAGE)
     if refusal:
         parts.append({"type": "refusal", "refusal": refusal})
     if message.get("audio"):
-        raise malformed(f"{_MESSAGE}audio", "is audio, which a Responses object can't hold")
+        raise malformed(f"{_MESSAGE}audio", "is audio, which a Responses object cannot hold")
     annotations = read_objects(message, "annotations", _MESSAGE)
     if annotations and parts and parts[0]["type"] == "output_text":
         parts[0]["annotations"] = [_flat_annotation(annotation) for annotation in annotations]
@@ -265,7 +266,7 @@ def _only_choice(chat: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
         raise error_of(failure_of_body(chat))
     choices = read_objects(chat, "choices", "")
     if len(choices) != 1:
-        raise malformed("choices", f"holds {len(choices)} answers where one was asked for")
+        raise malformed("choices", f"holds {len(choices)} answers, but one was requested")
     message = read_object(choices[0], "message", "choices[0].")
     if not message:
         raise malformed("choices[0].message", "is missing")
@@ -277,13 +278,13 @@ def _limit_of(params: Mapping[str, Any]) -> int | None:
 
 
 def _put_logprobs(choice: Mapping[str, Any], items: list[_Json]) -> tuple[str, ...]:
-    """Give each text its logprobs; the warnings."""
+    """Add the logprobs to each text, and return warnings."""
     path = "choices[0]."
     entries = read_objects(read_object(choice, "logprobs", path), "content", f"{path}logprobs.")
     if not entries:
         return ("missing_logprobs",)
     if not all(is_entry(entry) for entry in entries):
-        raise malformed(f"{path}logprobs.content", "holds what is no token with its logprob")
+        raise malformed(f"{path}logprobs.content", "holds an entry that is not a token with its logprob")
     warnings = ["missing_logprobs"] if has_missing_logprobs(entries) else []
     for item in items:
         for part in item["content"] if item["type"] == "message" else ():

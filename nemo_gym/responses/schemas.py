@@ -1,7 +1,7 @@
 """The Responses API's request and answer.
 
-`ResponseCreateParams` is strict about its own fields, because a field that nobody reads is a mistake of the
-caller's that would otherwise go unseen. `Response` is lenient, because it comes from engines of any age.
+`ResponseCreateParams` refuses unknown fields, so that mistakes of callers are reported. `Response` keeps them, because
+engines of different versions add fields.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """How many tokens an answer took. What an engine doesn't report counts as zero."""
+    """The token counts of an answer. Counts that an engine does not report are zero."""
 
     input_tokens: TokenCount = 0
     input_tokens_details: Annotated[InputTokensDetails, NullMeansDefault, Own] = Field(
@@ -134,7 +134,7 @@ class ResponseUsage(WireModel):
 
     @classmethod
     def sum_from_list(cls, usages: Iterable[ResponseUsage]) -> ResponseUsage:
-        """The sum of `usages`; all zero when there are none."""
+        """Return the sum of `usages`; all zero if there are none."""
         total = cls()
         for usage in usages:
             total = add_usage(total, usage)
@@ -142,7 +142,7 @@ class ResponseUsage(WireModel):
 
 
 def add_usage(left: ResponseUsage, right: ResponseUsage) -> ResponseUsage:
-    """The sum of two usages, with the counts that only some engines report."""
+    """Return the sum of two usages, including counts that only some engines report."""
     return ResponseUsage.model_validate(add_counts(left.model_dump(), right.model_dump()))
 
 
@@ -162,7 +162,7 @@ def add_counts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
 def accumulate_response_usage(
     total: ResponseUsage | None, additional: ResponseUsage | None
 ) -> ResponseUsage | None:
-    """`total` and `additional` added up; None only when neither is known. Changes neither."""
+    """Return the sum of `total` and `additional`, or None if both are None. Changes neither."""
     if additional is None:
         return total
     return additional.model_copy(deep=True) if total is None else add_usage(total, additional)
@@ -219,7 +219,7 @@ class Response(WireModel):
 
     @property
     def output_text(self) -> str:
-        """What the model said: the texts of its messages, joined. Reasoning and refusals are left out."""
+        """The joined texts of the model's messages, without reasoning and refusals."""
         return "".join(
             part.text
             for item in self.output

@@ -1,8 +1,8 @@
-"""Tools and the choice among them, in the words of both APIs.
+"""Converts tools and `tool_choice` between both APIs.
 
-The Responses API writes a function flat, Chat Completions nests it under `function`. Engines refuse an empty
-list of tools, and any word about tools where there are none, so both are left out. A hosted tool (web search, code
-interpreter, MCP, ...) runs at its provider and can't be put to a chat engine.
+The Responses API writes a function flat, Chat Completions nests it under `function`. Engines refuse an empty list of
+tools, and tool settings without tools, so both are left out. A hosted tool (web search, code interpreter, MCP, ...)
+runs at its provider and cannot be sent to a chat engine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nemo_gym.responses.problems import ConversionProblems
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")
 _FLAT_FIELDS = frozenset({"type", *_FUNCTION_FIELDS})
 _TOOL_FIELDS_OFF = frozenset({"defer_loading", "async"})
-"""Fields of a function that say nothing when they are false."""
+"""Fields of a function that have no effect if they are false."""
 _MODES = ("auto", "none", "required")
 
 
 def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
-    """Responses tools as chat tools."""
+    """Return Responses tools as chat tools."""
     if not isinstance(tools, list):
         problems.add("tools", "must be a list")
         return []
@@ -45,9 +45,9 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
 
 
 def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
-    """Chat tools as Responses tools.
+    """Return chat tools as Responses tools.
 
-    `strict` is written out, because its default differs: false in chat, true in the Responses API.
+    `strict` is always set, because its default differs: false in chat, true in the Responses API.
     """
     if not isinstance(tools, list):
         problems.add("tools", "must be a list")
@@ -68,7 +68,7 @@ def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict
 
 
 def chat_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
-    """A Responses `tool_choice` as a chat one."""
+    """Return a Responses `tool_choice` as a chat one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
     kind = choice.get("type") if isinstance(choice, dict) else None
@@ -88,7 +88,7 @@ def chat_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
 
 
 def responses_tool_choice_of(choice: object, problems: ConversionProblems) -> Any:
-    """A chat `tool_choice` as a Responses one."""
+    """Return a chat `tool_choice` as a Responses one."""
     if isinstance(choice, str) and choice in _MODES:
         return choice
     kind = choice.get("type") if isinstance(choice, dict) else None
@@ -108,7 +108,7 @@ def responses_tool_choice_of(choice: object, problems: ConversionProblems) -> An
 
 
 def needs_tools(choice: object) -> bool:
-    """Whether a `tool_choice`, of either API, demands a call, so that it makes no sense without tools."""
+    """Return whether a `tool_choice` of either API demands a call, and therefore requires tools."""
     return choice is not None and choice != "auto" and choice != "none"
 
 

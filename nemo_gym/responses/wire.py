@@ -1,9 +1,8 @@
-"""What every model of the wire has in common.
+"""Base classes and field types of all API models.
 
-Engines of different ages answer with fields missing, null or new. A wire model keeps fields that it doesn't
-know, so that nothing is lost when an answer passes through, and `NullMeansDefault` reads a null as "not given".
-Models of other packages (`openai`'s above all) are read through their JSON, never by attributes, because that
-would drop the fields they don't declare.
+Answers of different engine versions have missing, null or additional fields. A wire model keeps unknown fields, so
+that answers pass through without loss, and `NullMeansDefault` treats null as absent. Models of other packages such as
+`openai` are read through their JSON and not by attributes, which would drop undeclared fields.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticUseDefault
 
 TEXT_FORMAT_SCHEMA = "schema"
-"""The name on the wire of a JSON schema. A pydantic model can't have a field of that name, so `openai`'s
-models call it `schema_`, and so does what they dump unless told otherwise."""
+"""The JSON name of a schema. A pydantic model cannot have a field of that name, so `openai`'s models name it
+`schema_`, also in their dumps unless aliases are requested."""
 
 
 class WireModel(BaseModel):
@@ -25,10 +24,10 @@ class WireModel(BaseModel):
 
 
 class TaggedWireModel(WireModel):
-    """A wire model that is told apart by constant fields.
+    """A wire model that is identified by constant fields.
 
-    Those fields are sent even where only set fields are (`exclude_unset`): authors leave them to their
-    defaults, and without them the receiver couldn't tell what it got.
+    These fields are dumped even with `exclude_unset`: authors rely on their defaults, and the receiver needs them to
+    identify the model.
     """
 
     constant_fields: ClassVar[frozenset[str]] = frozenset({"type"})
@@ -38,12 +37,12 @@ class TaggedWireModel(WireModel):
 
 
 def read_field(value: object, name: str) -> Any:
-    """The field `name` of a JSON object or of a model; None when it has none."""
+    """Return the field `name` of a JSON object or a model, or None."""
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def as_plain(value: object) -> object:
-    """`value` with models turned into JSON objects, one list deep."""
+    """Return `value` with models converted to JSON objects, one list deep."""
     if type(value) is dict:
         return value
     if isinstance(value, BaseModel):
@@ -54,14 +53,14 @@ def as_plain(value: object) -> object:
 
 
 def as_own(value: object) -> object:
-    """`value` with models of other packages turned into JSON objects, one list deep."""
+    """Return `value` with models of other packages converted to JSON objects, one list deep."""
     if isinstance(value, list):
         return [part if type(part) is dict else as_own(part) for part in value]
     return value if isinstance(value, WireModel) else as_plain(value)
 
 
 def as_plain_text_config(value: object) -> object:
-    """`text` of a request or an answer, with the schema of its format under the name it has on the wire."""
+    """Return `text` of a request or an answer, with the format's schema under its JSON name."""
     plain = as_plain(value)
     text_format = plain.get("format") if isinstance(plain, dict) else None
     if not isinstance(plain, dict) or not isinstance(text_format, dict) or "schema_" not in text_format:
@@ -77,16 +76,16 @@ def _use_default_for_null(value: object) -> object:
 
 
 NullMeansDefault = BeforeValidator(_use_default_for_null)
-"""Marks a field whose null on the wire says the same as its absence."""
+"""Marks a field for which null means absent."""
 
 Plain = BeforeValidator(as_plain)
-"""Marks a field that stays plain JSON, also where it was given as models."""
+"""Marks a field that is stored as plain JSON, even if it was passed as models."""
 
 Own = BeforeValidator(as_own)
-"""Marks a field of wire models that may be given as models of another package."""
+"""Marks a field of wire models that may be passed as models of another package."""
 
 JsonObject: TypeAlias = Annotated[dict[str, Any], Plain]
 JsonObjects: TypeAlias = Annotated[list[dict[str, Any]], Plain]
 
 TextConfig: TypeAlias = Annotated[dict[str, Any], BeforeValidator(as_plain_text_config)]
-"""The `text` field of a request or an answer: plain JSON, with every name as on the wire."""
+"""The `text` field of a request or an answer: plain JSON with JSON names."""

@@ -40,7 +40,7 @@ def test_rollouts_without_an_answer_do_not_vote() -> None:
     assert majority_score([None, None, "a"], [0.0, 0.0, 1.0]) == 1.0
 
 
-def test_where_nobody_answers_the_vote_scores_what_silence_scores() -> None:
+def test_without_answers_the_vote_has_the_mean_score() -> None:
     assert majority_score([None, None], [0.0, 0.0]) == 0.0
     assert majority_score([None, None], [1.0, 1.0]) == 1.0
 

@@ -77,7 +77,7 @@ def test_the_meaning_of_each_answer(
         (b'{"error": {"message": "cut of', '{"error": {"message": "cut of'),
         (b"[1]", "[1]"),
         (b"\xff\xfe", "\ufffd\ufffd"),
-        (b"", "The engine said nothing more"),
+        (b"", "The engine gave no message"),
     ],
 )
 def test_the_message_starts_with_what_the_engine_said(body: bytes, message: str) -> None:

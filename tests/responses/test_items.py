@@ -174,7 +174,7 @@ def test_a_training_variant_is_a_subclass_that_carries_tokens() -> None:
 
 
 def test_an_item_that_is_never_sampled_has_no_training_variant() -> None:
-    with pytest.raises(NotImplementedError, match="WebSearchCall can't carry token ids"):
+    with pytest.raises(NotImplementedError, match="WebSearchCall cannot carry token ids"):
         training_variant_of(hosted.WebSearchCall)
 
 
