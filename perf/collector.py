@@ -36,7 +36,7 @@ from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, HttpTransport, Reply, Transport
 from perf.floor import answer, body_of, served
@@ -175,7 +175,7 @@ async def _collect(folder: Path, rows: int, repeats: int, agent_url: str) -> Fig
     host, _, port = agent_url.removeprefix("http://").partition(":")
     block = {"entrypoint": "app.py", "host": host or "127.0.0.1", "port": int(port or 1)}
     stub = StubAgent(HttpTransport() if agent_url else None, rows)
-    gym = RunningGym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
+    gym = DiscoveredGym({_AGENT: {"responses_api_agents": {"stub": block}}}, transport=stub)
     settings = CollectSettings(
         datasets=(DatasetFile(_dataset(folder, rows // repeats), repeats, _AGENT),),
         output=folder / _OUTPUT,

@@ -20,7 +20,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import RunningGym, ask_head
+from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head
 from nemo_gym.rollouts.run.progress import NoDisplay, Pace
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
@@ -228,7 +228,7 @@ class _Play:
 
     async def _collect(self, existing: Existing) -> CollectSummary:
         transport = self._network.transport_of(self._collector)
-        gym = RunningGym(await ask_head(self._gym.head_url, transport))
+        gym = DiscoveredGym(await ask_head(self._gym.head_url, transport))
         scenario, self._stop = self._scenario, Stop()
         settings = CollectSettings(
             datasets=(DatasetFile(self._dataset, scenario.repeats),),

@@ -16,7 +16,7 @@ from nemo_gym.failures import ConfigError
 if TYPE_CHECKING:
     from nemo_gym.rollouts.output.journal import Existing
     from nemo_gym.rollouts.plan.dataset import DatasetFile
-    from nemo_gym.rollouts.run.discovery import RunningGym
+    from nemo_gym.rollouts.run.discovery import DiscoveredGym
     from nemo_gym.rollouts.run.settings import CollectSettings
     from nemo_gym.rollouts.run.summary import CollectSummary
 
@@ -152,7 +152,7 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
         return runner.run(main)
 
 
-async def run_collection(settings: CollectSettings, gym: RunningGym, *, as_json: bool = False) -> int:
+async def run_collection(settings: CollectSettings, gym: DiscoveredGym, *, as_json: bool = False) -> int:
     """Collect from a running gym with progress display, signal handling and summary. Returns the exit code."""
     from nemo_gym.rollouts.run.collect import collect
     from nemo_gym.rollouts.run.progress import display_for

@@ -104,7 +104,7 @@ async def _collect_while_up(settings: CollectSettings, gym: RunningGym, *, as_js
     from nemo_gym.cli.collect_rollouts import run_collection
     from nemo_gym.rollouts.run import discovery
 
-    seen = discovery.RunningGym(gym.config, gym.token, gym.transport)
+    seen = discovery.DiscoveredGym(gym.config, gym.token, gym.transport)
     collecting = asyncio.create_task(run_collection(settings, seen, as_json=as_json))
     either: list[asyncio.Future[Any]] = [collecting, gym.failure]
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nemo_gym.config import GlobalConfig, ServerInstance
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
     from nemo_gym.rollouts.lookback.stored import StoredRun
-    from nemo_gym.rollouts.run.discovery import RunningGym
+    from nemo_gym.rollouts.run.discovery import DiscoveredGym
     from nemo_gym.rollouts.run.summary import CollectSummary
 
 
@@ -123,16 +123,16 @@ async def _reverify(
         from nemo_gym.launch.inline import inline as placed_inline
 
         async with placed_inline(part) as placed:
-            seen = discovery.RunningGym(placed.config, placed.token, placed.transport)
+            seen = discovery.DiscoveredGym(placed.config, placed.token, placed.transport)
             return await _verify_in(settings, stored, survey, seen)
     reporter = Reporter(lambda: sys.stderr)
     async with running(part, reporter, began=time.monotonic(), fork_server=None) as gym:
         await gym.wait_ready()
-        return await _verify_in(settings, stored, survey, discovery.RunningGym(gym.config, gym.token))
+        return await _verify_in(settings, stored, survey, discovery.DiscoveredGym(gym.config, gym.token))
 
 
 async def _verify_in(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, gym: RunningGym
+    settings: ReverifySettings, stored: StoredRun, survey: Survey, gym: DiscoveredGym
 ) -> CollectSummary:
     from nemo_gym.rollouts.lookback.reverify import reverify
     from nemo_gym.rollouts.run.progress import display_for

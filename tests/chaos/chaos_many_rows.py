@@ -15,7 +15,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
@@ -54,7 +54,7 @@ class QuickAgent:
 
 
 async def run(settings: CollectSettings, agent: QuickAgent) -> CollectSummary:
-    gym = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
+    gym = DiscoveredGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
     caller = Caller(Directory({AGENT: ["http://agent"]}), InMemoryTransport({"http://agent": well}))
     return await collect(settings, caller, gym, attempter=agent)
 

@@ -15,7 +15,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.transport import Call, Caller, Directory, Reply, RetryBudget
 from tests.rollouts.doubles import AGENT, read_rows, write_dataset
@@ -62,7 +62,7 @@ async def test_the_run_ends_when_its_budget_is_over(
         limits=RunLimits(in_parallel=in_parallel),
         environment_metrics_max_rows=0,
     )
-    gym = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
+    gym = DiscoveredGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
     started = time.monotonic()
     summary = await collect(settings, caller, gym)
     assert time.monotonic() - started < BUDGET_S + 2.0

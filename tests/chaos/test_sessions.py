@@ -16,7 +16,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.faulty_server import FaultyServer
 from nemo_gym.testing.in_process import InProcessGym
@@ -80,7 +80,7 @@ async def test_no_session_stays_open_and_no_failure_has_a_reward(tmp_path: Path)
     async with MockEngine(EngineOptions(faults=ENGINE_FAULTS)) as engine:
         gym = gym_on(engine, FAULTS)
         async with gym.running(over_http=True):
-            summary = await collect(settings, gym.client().caller(), RunningGym(gym.config))
+            summary = await collect(settings, gym.client().caller(), DiscoveredGym(gym.config))
             saw = await saw_when_quiet(gym)
     rows, failures = read_rows(tmp_path / "out.jsonl"), read_rows(tmp_path / "out_failures.jsonl")
     attempts = len(rows) + len(failures)
@@ -117,7 +117,7 @@ async def test_a_tool_is_executed_as_often_as_it_was_called_although_its_answers
                 limits=RunLimits(in_parallel=16, first_wait_s=0.02),
                 environment_metrics_max_rows=0,
             )
-            summary = await collect(settings, gym.client().caller(), RunningGym(gym.config))
+            summary = await collect(settings, gym.client().caller(), DiscoveredGym(gym.config))
             saw = await saw_when_quiet(gym)
     failures = read_rows(tmp_path / "out_failures.jsonl")
     attempts = summary.counters.scored + len(failures)

@@ -13,7 +13,7 @@ from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 
@@ -29,7 +29,7 @@ ROOM = 48
 async def run(folder: Path, engine: EngineProcess, repeats: int) -> CollectSummary:
     policy = [f"+policy_base_url={engine.base_url}", "+policy_api_key=none", "+policy_model_name=mock"]
     async with inline(load([f"+config_paths=[{CONFIGS}]", *policy], env_path=None)) as served:
-        gym = RunningGym(served.config, served.token, served.transport)
+        gym = DiscoveredGym(served.config, served.token, served.transport)
         settings = CollectSettings(
             datasets=(DatasetFile(EXAMPLES, repeats, f"{ENVIRONMENT}_simple_agent"),),
             output=folder / "out.jsonl",

@@ -16,7 +16,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
@@ -42,7 +42,7 @@ async def main(folder: Path, existing: Existing, packing: str) -> int:
         limits=RunLimits(in_parallel=8, drain_s=2.0),
         environment_metrics_max_rows=0,
     )
-    gym = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
+    gym = DiscoveredGym({AGENT: {"responses_api_agents": {"simple": {"host": "agent", "port": 1}}}})
     caller = Caller(Directory({AGENT: ["http://agent"]}), InMemoryTransport({"http://agent": well}))
     stop = Stop()
     with stop_on_signals(stop):

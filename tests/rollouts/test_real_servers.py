@@ -11,7 +11,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory
@@ -52,7 +52,7 @@ async def test_rows_of_our_agents_are_kept_and_measured_and_their_failures_name_
         limits=RunLimits(in_parallel=1),
     )
     caller = Caller(Directory.of_config(gym.config), gym.transport)
-    summary = await collect(settings, caller, RunningGym(gym.config))
+    summary = await collect(settings, caller, DiscoveredGym(gym.config))
     first, second = read_rows(tmp_path / "out.jsonl")
     (failed,) = read_rows(tmp_path / "out_failures.jsonl")
     assert (first["reward"], first["_ng_outcome"], first["uuid"]) == (2.0, "completed", "row-1")

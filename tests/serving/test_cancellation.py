@@ -12,7 +12,7 @@ from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.testing.in_process import InProcessGym
@@ -71,7 +71,7 @@ async def test_a_run_that_is_cut_off_leaves_nothing_running(tmp_path: Path) -> N
                 limits=RunLimits(in_parallel=20),
             )
             running = asyncio.create_task(
-                collect(settings, gym.client().caller(), RunningGym(gym.config), stop=stop)
+                collect(settings, gym.client().caller(), DiscoveredGym(gym.config), stop=stop)
             )
             await until(lambda: engine.stats.in_flight == 20)
             stop.interrupt()

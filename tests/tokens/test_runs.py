@@ -12,14 +12,16 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.transport import InMemoryTransport
 from tests.rollouts.doubles import AGENT, read_rows, scored, write_dataset
 
-GYM = RunningGym({AGENT: {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 1}}}}, token=None)
+GYM = DiscoveredGym(
+    {AGENT: {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 1}}}}, token=None
+)
 
 
 async def answer_ok(scope: Any, receive: Any, send: Any) -> None:

@@ -41,7 +41,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
 from nemo_gym.rollouts.run.collector import Collector, RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, agent_of, write_metrics
@@ -143,7 +143,7 @@ async def reverify(
     stored: StoredRun,
     survey: Survey,
     caller: Caller,
-    gym: RunningGym,
+    gym: DiscoveredGym,
     *,
     stop: Stop | None = None,
     display: Display | None = None,
@@ -170,7 +170,7 @@ class _Reverification:
         stored: StoredRun,
         survey: Survey,
         caller: Caller,
-        gym: RunningGym,
+        gym: DiscoveredGym,
         stop: Stop,
     ) -> None:
         self._settings = settings

@@ -27,7 +27,7 @@ from nemo_gym.rollouts.run._window import AutoWindow, window_of
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 async def collect(
     settings: CollectSettings,
     caller: Caller,
-    gym: RunningGym,
+    gym: DiscoveredGym,
     *,
     stop: Stop | None = None,
     display: Display | None = None,
@@ -76,7 +76,7 @@ class _Prepared:
     """The names of the servers that take part."""
 
 
-async def _prepare(settings: CollectSettings, caller: Caller, gym: RunningGym) -> _Prepared:
+async def _prepare(settings: CollectSettings, caller: Caller, gym: DiscoveredGym) -> _Prepared:
     files = RunFiles.of(settings.output)
     refuse_existing(files, settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
@@ -127,7 +127,7 @@ class _Run:
         self,
         settings: CollectSettings,
         caller: Caller,
-        gym: RunningGym,
+        gym: DiscoveredGym,
         prepared: _Prepared,
         stop: Stop,
         clock: Callable[[], float],

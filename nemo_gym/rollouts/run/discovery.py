@@ -20,7 +20,7 @@ _HEAD_ANSWERS_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunningGym:
+class DiscoveredGym:
     """A running gym, seen from another process."""
 
     config: Mapping[str, Any]
@@ -37,7 +37,7 @@ class RunningGym:
 
 async def find_gym(
     folder: Path, *, host: str | None = None, port: int | None = None, token: str | None = None
-) -> RunningGym:
+) -> DiscoveredGym:
     """Return the gym whose head server listens at `host` and `port`, or else the one started in `folder`.
 
     `token`: the token of a gym started elsewhere. Raises `ConfigError` if there is no gym.
@@ -48,10 +48,10 @@ async def find_gym(
     url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
     config = await ask_head(url)
     same = local is not None and _head_url(local.config) == url
-    return RunningGym(config, token or (local.token if local is not None and same else None))
+    return DiscoveredGym(config, token or (local.token if local is not None and same else None))
 
 
-def _read_file(path: Path) -> RunningGym | None:
+def _read_file(path: Path) -> DiscoveredGym | None:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def _read_file(path: Path) -> RunningGym | None:
     config = _parse(text, str(path))
     run = config.get(RUN_KEY)
     token = run.get("token") if isinstance(run, Mapping) else None
-    return RunningGym({key: value for key, value in config.items() if key != RUN_KEY}, token)
+    return DiscoveredGym({key: value for key, value in config.items() if key != RUN_KEY}, token)
 
 
 async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, reveri
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.testing import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
@@ -101,7 +101,7 @@ def gym_of(environment: type[SimpleResourcesServer] = Match, **options: Any) -> 
 
 
 async def again(rows: Path, output: Path, gym: InProcessGym, **settings: Any) -> CollectSummary:
-    seen = RunningGym(gym.config, None, gym.transport)
+    seen = DiscoveredGym(gym.config, None, gym.transport)
     run = StoredRun(rows)
     try:
         limits = RunLimits(max_attempts=1)

@@ -26,7 +26,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.rollouts.run.discovery import RunningGym
+from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
@@ -44,7 +44,7 @@ from tests.rollouts.doubles import (
     write_dataset,
 )
 
-GYM = RunningGym(
+GYM = DiscoveredGym(
     {
         AGENT: {
             "responses_api_agents": {
@@ -95,7 +95,7 @@ async def run(
     *,
     agents: Agents | None = None,
     servers: Servers | None = None,
-    gym: RunningGym = GYM,
+    gym: DiscoveredGym = GYM,
     stop: Stop | None = None,
     **options: Any,
 ) -> CollectSummary:
