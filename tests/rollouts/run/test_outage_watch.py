@@ -1,4 +1,4 @@
-"""A run says which engine it waits for, and when that is back."""
+"""A run logs the engine that it is waiting for, and its recovery."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture)
             caller = gym.client().caller()
             async with log_outages(caller, ["policy_model"]):
                 calling = asyncio.create_task(gym.post("policy_model", "/v1/responses", {"input": "hi"}))
-                await until(lambda: any("`policy_model` waits" in message for message in caplog.messages))
+                await until(lambda: any("`policy_model` is waiting" in message for message in caplog.messages))
             calling.cancel()
             await asyncio.gather(calling, return_exceptions=True)
-    (told,) = [message for message in caplog.messages if "waits" in message and "policy_model" in message]
-    assert f"{url} refuses the connection" in told
+    (logged,) = [message for message in caplog.messages if "is waiting" in message and "policy_model" in message]
+    assert f"{url} refuses the connection" in logged
 
 
 async def test_what_is_reached_again_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -59,4 +59,4 @@ async def test_servers_that_are_away_or_know_no_figures_are_no_problem(
         Caller(directory, InMemoryTransport({"http://s": strange})), ["strange", "away"], every_s=0.005
     ):
         await asyncio.sleep(0.05)
-    assert not [message for message in caplog.messages if "waits:" in message]
+    assert not [message for message in caplog.messages if "is waiting:" in message]
