@@ -26,10 +26,14 @@ async def test_an_engine_that_is_gone_is_named(caplog: pytest.LogCaptureFixture)
             caller = gym.client().caller()
             async with log_outages(caller, ["policy_model"]):
                 calling = asyncio.create_task(gym.post("policy_model", "/v1/responses", {"input": "hi"}))
-                await until(lambda: any("`policy_model` is waiting" in message for message in caplog.messages))
+                await until(
+                    lambda: any("`policy_model` is waiting" in message for message in caplog.messages)
+                )
             calling.cancel()
             await asyncio.gather(calling, return_exceptions=True)
-    (logged,) = [message for message in caplog.messages if "is waiting" in message and "policy_model" in message]
+    (logged,) = [
+        message for message in caplog.messages if "is waiting" in message and "policy_model" in message
+    ]
     assert f"{url} refuses the connection" in logged
 
 
