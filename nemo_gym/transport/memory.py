@@ -87,7 +87,7 @@ class _ReplySoFar:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = message.get("headers", ())
-        elif message["type"] == "http.response.body":
+        else:
             part = message.get("body", b"")
             self.body = self.body + part if self.body else part
             self.is_finished = not message.get("more_body", False)
