@@ -13,11 +13,13 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, PrivateAttr
+from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
+from nemo_gym.serving.listening import JoiningProtocol, web_config
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
-from tests.waiting import TIMEOUT_S
+from tests.waiting import TIMEOUT_S, until
 
 JSON = {"content-type": "application/json"}
 VERIFY = orjson.dumps(
@@ -280,3 +282,43 @@ async def test_a_caller_that_leaves_ends_a_watched_handler_and_no_other() -> Non
             server._ended.clear()
         assert server.left == 1
         assert server.middleware.stats.cancelled == 1, "/waits was not cancelled"
+
+
+class Recorded(asyncio.Transport):
+    """Keeps what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = asyncio.Event()
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() -> None:
+    """It fails where a new uvicorn writes in another way than `JoiningProtocol` expects."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"body"})
+
+    config = web_config(app, has_lifespan=False)
+    config.load()
+    transport = Recorded()
+    protocol = JoiningProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol.connection_made(transport)
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await until(lambda: transport.written)
+    assert transport.written == [b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nbody"]
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(TIMEOUT_S):
+        await transport.closed.wait()
+    assert len(transport.written) == 2, "what was written last is sent before the connection is closed"
+    assert transport.written[1].endswith(b"\r\n\r\nbody")
