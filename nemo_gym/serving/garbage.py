@@ -2,9 +2,9 @@
 
 Reference counts free all objects of a rollout when it ends (`tests/serving/test_garbage.py`), and objects made by
 imports are permanent. So the cyclic collector finds only cycles of an author's code. By default it runs after every few
-hundred new objects, and its cost grows with the objects in flight: with 1,000 rollouts in flight it takes a tenth of the
-CPU (2.52 ms a rollout instead of 2.27, inline) and blocks the event loop for 0.5 µs per object. Here it runs after 50,000
-new objects, which blocks the loop for about 25 ms, and rarely visits the older generations.
+hundred new objects, and its cost grows with the objects in flight: with 1,000 rollouts in flight it takes a tenth of
+the CPU (2.52 ms a rollout instead of 2.27, inline) and blocks the event loop for 0.5 µs per object. Here it runs after
+50,000 new objects, which blocks the loop for about 25 ms, and rarely visits the older generations.
 """
 
 from __future__ import annotations
