@@ -88,7 +88,7 @@ class CollectOptions(Keys):
     def _refuse_collector_processes(cls, _: object) -> None:
         raise ValueError(
             "the key was removed. Split a large run by datasets or commands, and merge the outputs with "
-            "ng_aggregate_rollouts. One collector process writes over 10,000 rows a second"
+            "ng_aggregate_rollouts. A collector, which writes over 10,000 rows a second per core, is one process"
         )
 
 
