@@ -27,7 +27,7 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
-from nemo_gym.mock_engine import EngineOptions, Message, Reply, Tool, ToolCall
+from nemo_gym.mock_engine import EngineOptions, Message, ModelReply, Tool, ToolCall
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.conversation import turns_taken
 from nemo_gym.mock_engine.engine import Engine, GeneratedChoice
@@ -197,13 +197,13 @@ class Worker:
     def __init__(self, turns: int) -> None:
         self._turns = turns
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: random.Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: random.Random) -> ModelReply:
         turn = turns_taken(conversation)
         thought = words(REASONING_TOKENS, rng)
         if turn + 1 >= self._turns:
-            return Reply(words(CALL_TOKENS, rng), thought)
+            return ModelReply(words(CALL_TOKENS, rng), thought)
         page = orjson.dumps({"page": words(CALL_TOKENS, rng)}).decode()
-        return Reply("", thought, (ToolCall("read", page),))
+        return ModelReply("", thought, (ToolCall("read", page),))
 
 
 class WordTokenizer:

@@ -15,7 +15,7 @@ import orjson
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, PrivateAttr
 
-from nemo_gym.mock_engine import Reply, ToolCall
+from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.mock_engine.conversation import Message, Tool, last_user_text, since_last_user
 from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
 from nemo_gym.serving.rows import (
@@ -70,13 +70,13 @@ def right_reward(row: Mapping[str, Any]) -> float:
 class AddingPolicy:
     """Makes the task's calls one at a time, and ignores the tools' answers."""
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         plan = orjson.loads(last_user_text(conversation))
         step = sum(message.get("role") == "tool" for message in since_last_user(conversation))
         if step < len(plan["amounts"]):
             arguments = orjson.dumps({"amount": plan["amounts"][step], "step": step}).decode()
-            return Reply(tool_calls=(ToolCall("add", arguments),))
-        return Reply(f"The total is {sum(plan['amounts']) + plan['lies']}.")
+            return ModelReply(tool_calls=(ToolCall("add", arguments),))
+        return ModelReply(f"The total is {sum(plan['amounts']) + plan['lies']}.")
 
 
 class Addition(BaseModel):

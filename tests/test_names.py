@@ -10,16 +10,6 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nemo_gym"
 
-STILL_DUPLICATED = frozenset(
-    {
-        "Engine",
-        "Policy",
-        "Reply",
-        "RunKeys",
-    }
-)
-"""Names that still have two definitions. Remove an entry as soon as its name is unique; add none."""
-
 CONTENT_MODULES = frozenset({"__init__", "clock", "failures", "names", "paths"})
 """The modules directly under `nemo_gym/` that hold definitions. Every other one is an import path."""
 
@@ -40,14 +30,7 @@ def public_classes() -> dict[str, list[str]]:
 
 def test_no_public_class_name_is_defined_twice() -> None:
     twice = {name: places for name, places in public_classes().items() if len(places) > 1}
-    unexpected = {name: places for name, places in twice.items() if name not in STILL_DUPLICATED}
-    assert not unexpected, f"rename one of each: {unexpected}"
-
-
-def test_the_list_of_duplicated_names_holds_no_unique_name() -> None:
-    places = public_classes()
-    unique = {name for name in STILL_DUPLICATED if len(places[name]) < 2}
-    assert not unique, f"remove from STILL_DUPLICATED: {sorted(unique)}"
+    assert not twice, f"rename one of each: {twice}"
 
 
 IMPORT_PATHS = sorted(

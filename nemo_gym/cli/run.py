@@ -35,7 +35,7 @@ def command() -> ConfigCommand[Any]:
 
     from nemo_gym.cli.command import ConfigCommand, Keys
 
-    class RunKeys(Keys):
+    class RunCommandKeys(Keys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
         placement: Literal["process", "inline"] = Field(
             "process",
@@ -47,7 +47,7 @@ def command() -> ConfigCommand[Any]:
         name="ng_run",
         summary="Start the servers of a configuration and keep them running until Ctrl-C.",
         example="ng_run '+config_paths=[configs/math.yaml]'",
-        keys=RunKeys,
+        keys=RunCommandKeys,
         accepts_keys_of=("e2e_collect_rollouts",),
     )
 

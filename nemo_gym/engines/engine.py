@@ -76,7 +76,7 @@ def attributed_to(url: str) -> Iterator[None]:
         raise
 
 
-class Engine:
+class UpstreamEngine:
     """A JSON client for an engine. Create one per server; it connects on first use."""
 
     def __init__(

@@ -77,12 +77,12 @@ class EngineClient(BaseModel):
         at_root: bool = False,
     ) -> dict[str, Any]:
         # Imported here: the schemas' import path leads through this module and needs no HTTP client.
-        from nemo_gym.engines.engine import Engine
+        from nemo_gym.engines.engine import UpstreamEngine
         from nemo_gym.responses import parse_answer
         from nemo_gym.transport import RetryBudget
         from nemo_gym.transport.server_client import ServerReply
 
-        engine = Engine(
+        engine = UpstreamEngine(
             self.base_url,
             api_key=self.api_key,
             headers=self.default_headers,

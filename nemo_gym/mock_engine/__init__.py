@@ -14,10 +14,10 @@ and `responses`. Public modules:
 - `app`, `request`, `refusals`, `exchange`, `delivery`, `serving`: the HTTP application
 """
 
-from nemo_gym.mock_engine.conversation import Message, Reply, Tool, ToolCall
+from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.options import EngineOptions
-from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, Policy, ScriptPolicy, ToolsPolicy
+from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, MockPolicy, ScriptPolicy, ToolsPolicy
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.mock_engine.server import MockEngine
 
@@ -29,8 +29,8 @@ __all__ = [
     "EngineProcess",
     "Message",
     "MockEngine",
-    "Policy",
-    "Reply",
+    "MockPolicy",
+    "ModelReply",
     "ScriptPolicy",
     "Tool",
     "ToolCall",

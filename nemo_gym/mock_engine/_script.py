@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 from nemo_gym.mock_engine.policies import Scene, ScriptPolicy
 
 
@@ -45,8 +45,8 @@ class _ReplyEntry(_Entry):
     reasoning: str = ""
     tool_calls: list[_CallEntry] = Field(default_factory=list)
 
-    def to_reply(self) -> Reply:
-        return Reply(self.text, self.reasoning, tuple(call.to_call() for call in self.tool_calls))
+    def to_reply(self) -> ModelReply:
+        return ModelReply(self.text, self.reasoning, tuple(call.to_call() for call in self.tool_calls))
 
 
 class _SceneEntry(_Entry):

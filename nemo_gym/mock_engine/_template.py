@@ -20,7 +20,7 @@ from typing import Protocol
 
 import orjson
 
-from nemo_gym.mock_engine.conversation import Message, Reply, Tool, ToolCall, reasoning_of, text_of
+from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall, reasoning_of, text_of
 
 _MARK_OF_ROLE = {
     "system": "<|system|>",
@@ -38,10 +38,10 @@ class ChatTemplate(Protocol):
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool], *, opens_reply: bool = True) -> str:
         """Render the model's input text. Raises ValueError for an unknown role."""
 
-    def reply(self, reply: Reply) -> str:
+    def reply(self, reply: ModelReply) -> str:
         """Render the model's output text, without the end-of-turn mark."""
 
-    def parse(self, text: str, *, finds_reasoning: bool = True) -> Reply:
+    def parse(self, text: str, *, finds_reasoning: bool = True) -> ModelReply:
         """Parse the model's output text, which may be cut anywhere."""
 
 
@@ -55,17 +55,17 @@ class MarkTemplate:
         text = "<|end|>\n".join(turns) + "<|end|>\n" if turns else ""
         return text + "<|assistant|>" if opens_reply else text
 
-    def reply(self, reply: Reply) -> str:
+    def reply(self, reply: ModelReply) -> str:
         return _assistant(
             reply.reasoning, reply.text, [(call.name, call.arguments) for call in reply.tool_calls]
         )
 
-    def parse(self, text: str, *, finds_reasoning: bool = True) -> Reply:
+    def parse(self, text: str, *, finds_reasoning: bool = True) -> ModelReply:
         reasoning = ""
         if finds_reasoning and text.startswith("<think>"):
             reasoning, _, text = text.removeprefix("<think>").partition("</think>")
         calls = tuple(ToolCall(name, arguments) for name, arguments in _CALL.findall(text))
-        return Reply(text=_CALL.sub("", text), reasoning=reasoning, tool_calls=calls)
+        return ModelReply(text=_CALL.sub("", text), reasoning=reasoning, tool_calls=calls)
 
 
 def _turn(message: Message) -> str:

@@ -95,7 +95,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """One assistant turn."""
 
     text: str = ""

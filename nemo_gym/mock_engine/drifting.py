@@ -20,7 +20,7 @@ from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.conversation import Message, Tool
 from nemo_gym.mock_engine.engine import Engine, GeneratedChoice, Generation, logprob_of
 from nemo_gym.mock_engine.options import EngineOptions
-from nemo_gym.mock_engine.policies import Policy
+from nemo_gym.mock_engine.policies import MockPolicy
 from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import FIRST_SINGLE, PairTokenizer
 
@@ -40,7 +40,7 @@ class DriftingEngine(Engine):
         self,
         options: EngineOptions,
         *,
-        policy: Policy | None = None,
+        policy: MockPolicy | None = None,
         template: ChatTemplate | None = None,
         odd_share: float = 0.3,
     ) -> None:

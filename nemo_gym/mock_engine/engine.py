@@ -20,9 +20,9 @@ from nemo_gym import clock as sources
 from nemo_gym.mock_engine._lazy_random import LazyRandom
 from nemo_gym.mock_engine._plausible import plausible_value
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
-from nemo_gym.mock_engine.conversation import Reply, called_tools, name_of, since_last_user
+from nemo_gym.mock_engine.conversation import ModelReply, called_tools, name_of, since_last_user
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
-from nemo_gym.mock_engine.policies import Policy, plausible_call
+from nemo_gym.mock_engine.policies import MockPolicy, plausible_call
 from nemo_gym.mock_engine.refusals import OVERFLOW_TEXTS, ContextSizes, Refusal
 from nemo_gym.mock_engine.request import GenerationRequest, ToolChoice
 from nemo_gym.mock_engine.tokenizer import PairTokenizer, Tokenizer, cut, pad
@@ -35,7 +35,7 @@ MOST_REMEMBERED_PROMPTS = 65_536
 class GeneratedChoice:
     """One generated answer."""
 
-    reply: Reply
+    reply: ModelReply
     """The reply as the server's parsers report it."""
     finish_reason: str
     token_count: int
@@ -74,7 +74,7 @@ class Engine:
         self,
         options: EngineOptions,
         *,
-        policy: Policy | None = None,
+        policy: MockPolicy | None = None,
         tokenizer: Tokenizer | None = None,
         template: ChatTemplate | None = None,
     ) -> None:
@@ -193,9 +193,9 @@ class Engine:
         self._add_tokens(request, choice, written, ends=False)
         return choice
 
-    def _parsed(self, request: GenerationRequest, written: str) -> Reply:
+    def _parsed(self, request: GenerationRequest, written: str) -> ModelReply:
         if not request.messages:
-            return Reply(written)
+            return ModelReply(written)
         return self.template.parse(written, finds_reasoning=self.options.reasoning_field != "inline")
 
     def _least_tokens(self, request: GenerationRequest, room: int) -> int:
@@ -204,7 +204,7 @@ class Engine:
         wanted = self.options.tokens
         return min(room, max(request.min_tokens, round(wanted.draw(self._rng)) if wanted else 0))
 
-    def _reply(self, request: GenerationRequest) -> Reply:
+    def _reply(self, request: GenerationRequest) -> ModelReply:
         """Return the policy's reply, adapted to the request's constraints."""
         messages = request.messages or [{"role": "user", "content": self.prompt_of(request)}]
         tools = request.tools if request.tool_choice is not ToolChoice.NONE else ()
@@ -220,17 +220,17 @@ class Engine:
         if not request.thinks:
             return replace(reply, reasoning="")
         if self.options.reasoning_field == "inline" or not request.messages:
-            return Reply(self.template.reply(replace(reply, tool_calls=())), "", reply.tool_calls)
+            return ModelReply(self.template.reply(replace(reply, tool_calls=())), "", reply.tool_calls)
         return reply
 
-    def _with_tool_choice(self, request: GenerationRequest, reply: Reply) -> Reply:
+    def _with_tool_choice(self, request: GenerationRequest, reply: ModelReply) -> ModelReply:
         match request.tool_choice:
             case ToolChoice.NONE:
                 if not reply.tool_calls:
                     return reply
                 # An engine treats calls without declared tools as text, and deletes them under "none".
                 text = reply.text if request.tools else self.template.reply(replace(reply, reasoning=""))
-                return Reply(text, reply.reasoning)
+                return ModelReply(text, reply.reasoning)
             case ToolChoice.AUTO:
                 return reply
             case ToolChoice.REQUIRED if reply.tool_calls:
@@ -238,11 +238,11 @@ class Engine:
             case ToolChoice.REQUIRED:
                 already = called_tools(since_last_user(request.messages))
                 fresh = [tool for tool in request.tools if name_of(tool) not in already]
-                return Reply("", reply.reasoning, (plausible_call((fresh or request.tools)[0]),))
+                return ModelReply("", reply.reasoning, (plausible_call((fresh or request.tools)[0]),))
             case ToolChoice.NAMED:
                 calls = [call for call in reply.tool_calls if call.name == request.named_tool][:1]
                 named = next(tool for tool in request.tools if name_of(tool) == request.named_tool)
-                return Reply("", reply.reasoning, tuple(calls) or (plausible_call(named),))
+                return ModelReply("", reply.reasoning, tuple(calls) or (plausible_call(named),))
 
     def _add_tokens(
         self, request: GenerationRequest, choice: GeneratedChoice, written: str, *, ends: bool

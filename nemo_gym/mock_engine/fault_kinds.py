@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 from nemo_gym.mock_engine.engine import GeneratedChoice, Generation
 from nemo_gym.mock_engine.refusals import (
     BUDGET_OVERFLOWS,
@@ -149,7 +149,7 @@ def _length_as_tool_calls(request: GenerationRequest, generation: Generation) ->
 
 
 def _unparsed_call(_: GenerationRequest, choice: GeneratedChoice) -> None:
-    choice.reply, choice.finish_reason = Reply(UNPARSED_CALL, choice.reply.reasoning), "stop"
+    choice.reply, choice.finish_reason = ModelReply(UNPARSED_CALL, choice.reply.reasoning), "stop"
 
 
 def _bad_arguments(_: GenerationRequest, choice: GeneratedChoice) -> None:

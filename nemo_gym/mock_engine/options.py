@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from nemo_gym.mock_engine._answers import DEFAULT_FORM, read_answers
 from nemo_gym.mock_engine._distributions import Distribution, parse_distribution
 from nemo_gym.mock_engine._script import read_script
-from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, Policy, ThinkingPolicy, ToolsPolicy
+from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, MockPolicy, ThinkingPolicy, ToolsPolicy
 
 PolicyName: TypeAlias = Literal["echo", "tools", "answer", "script"]
 ReasoningField: TypeAlias = Literal["reasoning", "reasoning_content", "both", "inline"]
@@ -83,14 +83,14 @@ class EngineOptions(BaseModel):
         return self
 
 
-def policy_of(options: EngineOptions) -> Policy:
+def policy_of(options: EngineOptions) -> MockPolicy:
     """Build the policy of `options`. Raises ConfigError for an unusable file."""
     answering = (
         AnswerPolicy(read_answers(options.answers, options.answer_form), options.accuracy)
         if options.answers
         else None
     )
-    policy: Policy
+    policy: MockPolicy
     match options.policy:
         case "echo":
             policy = EchoPolicy()

@@ -17,7 +17,7 @@ from nemo_gym.mock_engine._answers import AnswerKey
 from nemo_gym.mock_engine._plausible import plausible_arguments
 from nemo_gym.mock_engine.conversation import (
     Message,
-    Reply,
+    ModelReply,
     Tool,
     ToolCall,
     called_tools,
@@ -34,10 +34,10 @@ QUOTE_LIMIT = 200
 """Maximum characters of a tool's output in a closing text."""
 
 
-class Policy(Protocol):
+class MockPolicy(Protocol):
     """A function from a conversation to the assistant's next turn."""
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         """Return the assistant's next turn. `rng` is only valid during the call."""
 
 
@@ -45,8 +45,8 @@ class Policy(Protocol):
 class EchoPolicy:
     """Repeats the last user message."""
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
-        return Reply(text=last_user_text(conversation))
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
+        return ModelReply(text=last_user_text(conversation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class AnswerPolicy:
     key: AnswerKey
     accuracy: float = 1.0
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         question = last_user_text(conversation)
         entry = self.key.find(question)
         if entry is None:
-            return Reply(text=f"The answer key has no entry for: {question}")
-        return Reply(text=entry.answer if rng.random() < self.accuracy else entry.wrong)
+            return ModelReply(text=f"The answer key has no entry for: {question}")
+        return ModelReply(text=entry.answer if rng.random() < self.accuracy else entry.wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ class ToolsPolicy:
     """All calls in one turn instead of one per turn."""
     most_calls: int | None = None
     """Maximum number of declared tools to call."""
-    closing: Policy | None = None
+    closing: MockPolicy | None = None
     """The policy of the closing text; by default a sentence that quotes the last tool's output."""
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         turns = since_last_user(conversation)
         already = called_tools(turns)
         open_tools = [tool for tool in tools[: self.most_calls] if name_of(tool) not in already]
         if open_tools:
             chosen = open_tools if self.parallel else open_tools[:1]
-            return Reply(tool_calls=tuple(plausible_call(tool) for tool in chosen))
+            return ModelReply(tool_calls=tuple(plausible_call(tool) for tool in chosen))
         if self.closing is not None:
             return self.closing.reply(conversation, tools, rng)
         output = last_tool_output(turns)
         if output is None:
-            return Reply(text=f"No tool was needed for: {last_user_text(conversation)}")
-        return Reply(text=f"Done. The last tool said: {output[:QUOTE_LIMIT]}")
+            return ModelReply(text=f"No tool was needed for: {last_user_text(conversation)}")
+        return ModelReply(text=f"Done. The last tool said: {output[:QUOTE_LIMIT]}")
 
 
 def plausible_call(tool: Tool) -> ToolCall:
@@ -105,7 +105,7 @@ def plausible_call(tool: Tool) -> ToolCall:
 class Scene:
     """The replies for conversations that contain `match`: one per turn, then the last one again."""
 
-    turns: tuple[Reply, ...]
+    turns: tuple[ModelReply, ...]
     match: str = ""
 
 
@@ -115,7 +115,7 @@ class ScriptPolicy:
 
     scenes: tuple[Scene, ...]
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         text = "\n".join(text_of(message.get("content")) for message in conversation)
         for scene in self.scenes:
             if scene.match in text:
@@ -132,15 +132,15 @@ class ScriptPolicy:
 class ThinkingPolicy:
     """Adds a short reasoning to replies of another policy that have none."""
 
-    policy: Policy
+    policy: MockPolicy
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         reply = self.policy.reply(conversation, tools, rng)
         if reply.reasoning:
             return reply
         calls = ", ".join(call.name for call in reply.tool_calls)
         plan = f"I should call {calls}." if calls else "I have what I need to answer."
-        return Reply(
+        return ModelReply(
             reply.text,
             f"The user asked: {last_user_text(conversation)[:QUOTE_LIMIT]} {plan}",
             reply.tool_calls,

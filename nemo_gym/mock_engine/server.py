@@ -11,7 +11,7 @@ from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.options import EngineOptions
-from nemo_gym.mock_engine.policies import Policy
+from nemo_gym.mock_engine.policies import MockPolicy
 from nemo_gym.mock_engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class MockEngine:
         self,
         options: EngineOptions | None = None,
         *,
-        policy: Policy | None = None,
+        policy: MockPolicy | None = None,
         tokenizer: Tokenizer | None = None,
         template: ChatTemplate | None = None,
         host: str = "127.0.0.1",

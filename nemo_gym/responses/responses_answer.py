@@ -104,21 +104,17 @@ def response_of_chat(
         output.items[-1]["status"] = "incomplete"
     if wants_logprobs(params):
         warnings += _put_logprobs(choice, output.items)
-    responses_usage = responses_usage_of(usage)
-    if usage and responses_usage is None:
-        warnings += ("partial_usage",)
-    response = {
-        **envelope_of(params, ids=ids, now=now),
+    response = envelope_of(params, ids=ids, now=now) | {
         "model": chat.get("model") or params.get("model") or "",
         "status": finish.status,
         "incomplete_details": finish.incomplete_details,
         "output": output.items,
         "service_tier": chat.get("service_tier") or params.get("service_tier"),
-        "usage": responses_usage,
+        "usage": responses_usage_of(usage),
     }
-    return ConvertedAnswer(
-        response, replace(finish, warnings=warnings) if warnings != finish.warnings else finish
-    )
+    if usage and response["usage"] is None:
+        warnings += ("partial_usage",)
+    return ConvertedAnswer(response, replace(finish, warnings=warnings))
 
 
 def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from nemo_gym.config import current as global_config
 from nemo_gym.mock_engine import (
     EngineOptions,
     MockEngine,
-    Policy,
-    Reply,
+    MockPolicy,
+    ModelReply,
     ScriptPolicy,
     ToolCall,
     ToolsPolicy,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from responses_api_models.scripted_model.app import ScriptedModel
 
 Row: TypeAlias = dict[str, Any]
-Turn: TypeAlias = str | ToolCall | Sequence[ToolCall] | Reply
-"""One assistant turn: a text, a tool call, several tool calls, or a `Reply` with all of them and reasoning."""
-Turns: TypeAlias = Sequence[Turn] | Policy
+Turn: TypeAlias = str | ToolCall | Sequence[ToolCall] | ModelReply
+"""One assistant turn: a text, a tool call, several tool calls, or a `ModelReply` with all of them and reasoning."""
+Turns: TypeAlias = Sequence[Turn] | MockPolicy
 """One turn after the other, with the last one repeated, or a policy that reads the conversation."""
 
 ENVIRONMENT = "environment"
@@ -99,21 +99,21 @@ def run_environment(
     return asyncio.run(attempt())
 
 
-def _policy_of(turns: Turns) -> Policy:
+def _policy_of(turns: Turns) -> MockPolicy:
     if not isinstance(turns, Sequence):
         return turns
     return ScriptPolicy((Scene(tuple(_reply_of(turn) for turn in turns)),))
 
 
-def _reply_of(turn: Turn) -> Reply:
-    if isinstance(turn, Reply):
+def _reply_of(turn: Turn) -> ModelReply:
+    if isinstance(turn, ModelReply):
         return turn
     if isinstance(turn, str):
-        return Reply(text=turn)
-    return Reply(tool_calls=(turn,) if isinstance(turn, ToolCall) else tuple(turn))
+        return ModelReply(text=turn)
+    return ModelReply(tool_calls=(turn,) if isinstance(turn, ToolCall) else tuple(turn))
 
 
-def _model_class(policy: Policy) -> type[ScriptedModel]:
+def _model_class(policy: MockPolicy) -> type[ScriptedModel]:
     from responses_api_models.scripted_model.app import ScriptedModel
 
     class ScriptedTurns(ScriptedModel):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.engines.engine import ENGINE_RETRY, Engine, attributed_to
+from nemo_gym.engines.engine import ENGINE_RETRY, UpstreamEngine, attributed_to
 from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
@@ -65,8 +65,8 @@ class OpenAIModel(EngineModel):
         self._engine = self.new_engine()
         self._dialect = self.new_dialect()
 
-    def new_engine(self) -> Engine:
-        return Engine(
+    def new_engine(self) -> UpstreamEngine:
+        return UpstreamEngine(
             self.config.openai_base_url,
             headers={**self.credentials(), **self.config.openai_default_headers},
             query=self.query(),

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Self
 from fastapi import FastAPI
 from pydantic import Field, field_validator, model_validator
 
-from nemo_gym.engines.engine import ENGINE_RETRY, Engine, EngineAnswer, EngineRefused, attributed_to
+from nemo_gym.engines.engine import ENGINE_RETRY, EngineAnswer, EngineRefused, UpstreamEngine, attributed_to
 from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
@@ -164,7 +164,7 @@ class VLLMModel(EngineModel):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         config = self.config
-        self._engine = Engine(
+        self._engine = UpstreamEngine(
             config.base_url,
             api_key=config.api_key,
             headers=config.default_headers,

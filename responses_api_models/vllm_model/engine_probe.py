@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.engines.engine import Engine, EngineRefused
+from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
 from nemo_gym.failures import EngineError, GymError
 from nemo_gym.tokens.probing import Findings, LogprobsMode, candidate_requests, findings_of, plain_request
 from nemo_gym.tokens.reasons import MaskReason
@@ -33,7 +33,7 @@ _REMEDIES: Mapping[MaskReason, str] = {
 class EngineProbe:
     """Probes an engine once and keeps the findings."""
 
-    def __init__(self, engine: Engine, limit_field: str, every: Mapping[str, Any]) -> None:
+    def __init__(self, engine: UpstreamEngine, limit_field: str, every: Mapping[str, Any]) -> None:
         """`every`: fields of all requests, such as the model's name; `limit_field`: the field with the token limit."""
         self._engine = engine
         self._plain = training_request({**plain_request(limit_field), **every})

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from nemo_gym.engines.engine import Engine, EngineRefused
+from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
 from nemo_gym.failures import EngineError
 from nemo_gym.tokens.records import PolicyVersion
 from nemo_gym.transport.server_client import ServerClient
@@ -88,7 +88,7 @@ async def change_everywhere(client: ServerClient, server: str, update: PolicyUpd
     return sum(reply.reply.json()["dropped"] for reply in replies)
 
 
-async def reload_weights(engine: Engine) -> None:
+async def reload_weights(engine: UpstreamEngine) -> None:
     """Reload the weights from the model's folder in every replica. Raises `EngineError`.
 
     vLLM keeps prefixes in its cache that the old weights computed, and would mix both. So the prefix cache is reset,
@@ -101,7 +101,7 @@ async def reload_weights(engine: Engine) -> None:
     await _do_everywhere(engine, "/reset_prefix_cache?reset_running_requests=true", {}, failed)
 
 
-async def _do_everywhere(engine: Engine, path: str, body: Mapping[str, Any], failed: str) -> None:
+async def _do_everywhere(engine: UpstreamEngine, path: str, body: Mapping[str, Any], failed: str) -> None:
     try:
         await engine.post_everywhere(path, body)
     except EngineRefused as refused:

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.engines.engine import Engine, EngineAnswer
+from nemo_gym.engines.engine import EngineAnswer, UpstreamEngine
 from nemo_gym.failures import EngineError
 from nemo_gym.responses.arguments import is_json_object
 from nemo_gym.tokens.ids import IdSequence, encode_ids
@@ -53,7 +53,7 @@ class TokenInput(StrEnum):
 class TokenFeeder:
     """Sends chat requests with exact prompts."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: UpstreamEngine) -> None:
         self._engine = engine
         self._way: TokenInput | None = None
         self._asking = asyncio.Lock()

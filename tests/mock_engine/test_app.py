@@ -6,12 +6,14 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from nemo_gym.mock_engine import EngineOptions, MockEngine, Reply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine import EngineOptions, MockEngine, ModelReply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine.policies import Scene
 from tests.mock_engine.wire import ADD, USER, running
 from tests.waiting import until
 
-THOUGHTFUL = ScriptPolicy((Scene((Reply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),))
+THOUGHTFUL = ScriptPolicy(
+    (Scene((ModelReply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),)
+)
 TRAINING = {
     "return_token_ids": True,
     "logprobs": True,
@@ -64,7 +66,7 @@ async def test_nothing_of_tokens_is_in_an_answer_that_was_not_asked_for_them() -
 
 
 async def test_logprobs_name_tokens_by_their_text_unless_told_otherwise() -> None:
-    async with running(ScriptPolicy((Scene((Reply("abcd"),)),))) as wire:
+    async with running(ScriptPolicy((Scene((ModelReply("abcd"),)),))) as wire:
         _, answer = await wire.chat(logprobs=True, top_logprobs=2)
     first = answer["choices"][0]["logprobs"]["content"][0]
     assert (first["token"], first["bytes"]) == ("ab", [97, 98])
@@ -167,7 +169,7 @@ async def test_wrong_routes_methods_and_bodies_are_told_apart() -> None:
 
 
 async def test_a_policy_that_has_no_reply_is_an_error_with_its_reason() -> None:
-    async with running(ScriptPolicy((Scene((Reply("x"),), match="nowhere"),))) as wire:
+    async with running(ScriptPolicy((Scene((ModelReply("x"),), match="nowhere"),))) as wire:
         status, error = await wire.chat()
     assert status == 400
     assert "no scene" in error["error"]["message"]

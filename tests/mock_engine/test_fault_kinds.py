@@ -7,11 +7,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from nemo_gym.mock_engine import Reply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine import ModelReply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine.policies import Scene
 from tests.mock_engine.wire import ADD, USER, Wire, running
 
-CALLING = ScriptPolicy((Scene((Reply("I call.", "", (ToolCall("add", '{"a": 1}'),)),)),))
+CALLING = ScriptPolicy((Scene((ModelReply("I call.", "", (ToolCall("add", '{"a": 1}'),)),)),))
 TRAINING = {"return_token_ids": True, "logprobs": True, "return_tokens_as_token_ids": True}
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from nemo_gym.failures import InputError
 from nemo_gym.mock_engine._answers import answer_key
-from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 from nemo_gym.mock_engine.policies import (
     AnswerPolicy,
     EchoPolicy,
-    Policy,
+    MockPolicy,
     Scene,
     ScriptPolicy,
     ThinkingPolicy,
@@ -19,10 +19,10 @@ from nemo_gym.mock_engine.policies import (
 from tests.mock_engine.wire import ADD, LOOK_UP, USER
 
 
-def turns_of(policy: Policy, tools: list[Any], most: int = 9) -> list[Reply]:
+def turns_of(policy: MockPolicy, tools: list[Any], most: int = 9) -> list[ModelReply]:
     """The replies up to the first one without calls; every call is answered with its own name."""
     messages: list[dict[str, Any]] = [USER]
-    replies: list[Reply] = []
+    replies: list[ModelReply] = []
     while len(replies) < most:
         reply = policy.reply(messages, tools, Random(0))
         replies.append(reply)
@@ -37,7 +37,7 @@ def turns_of(policy: Policy, tools: list[Any], most: int = 9) -> list[Reply]:
 def test_echo_repeats_the_last_user_text_whatever_its_form() -> None:
     parts = [{"type": "text", "text": "one "}, {"type": "image_url"}, {"type": "input_text", "text": " two"}]
     messages: list[Any] = [USER, {"role": "assistant", "content": "3"}, {"role": "user", "content": parts}]
-    assert EchoPolicy().reply(messages, [], Random(0)) == Reply("one [image_url] two")
+    assert EchoPolicy().reply(messages, [], Random(0)) == ModelReply("one [image_url] two")
 
 
 def test_every_tool_is_called_once_in_order_and_the_close_quotes_the_last_output() -> None:
@@ -70,7 +70,7 @@ def test_a_new_user_message_has_the_tools_called_anew() -> None:
 
 def test_the_answer_closes_an_episode_of_tools() -> None:
     key = answer_key(['{"match": "1 + 2", "answer": "It is 3.", "wrong": "It is 4."}'])
-    assert turns_of(ToolsPolicy(closing=AnswerPolicy(key)), [ADD])[-1] == Reply("It is 3.")
+    assert turns_of(ToolsPolicy(closing=AnswerPolicy(key)), [ADD])[-1] == ModelReply("It is 3.")
 
 
 def test_answers_are_right_as_often_as_asked_for() -> None:
@@ -86,8 +86,8 @@ def test_a_question_outside_the_key_is_said_to_be_missing() -> None:
 
 
 def test_a_script_goes_by_text_and_turn_and_repeats_its_last_reply() -> None:
-    call = Reply(tool_calls=(ToolCall("add", "{}"),))
-    policy = ScriptPolicy((Scene((call, Reply("done")), match="1 + 2"), Scene((Reply("other"),))))
+    call = ModelReply(tool_calls=(ToolCall("add", "{}"),))
+    policy = ScriptPolicy((Scene((call, ModelReply("done")), match="1 + 2"), Scene((ModelReply("other"),))))
     said = {"role": "assistant", "content": "…"}
     assert policy.reply([USER], [], Random(0)) == call
     assert policy.reply([USER, said], [], Random(0)).text == "done"
@@ -97,10 +97,10 @@ def test_a_script_goes_by_text_and_turn_and_repeats_its_last_reply() -> None:
 
 def test_a_conversation_without_a_scene_is_an_error_that_quotes_it() -> None:
     with pytest.raises(InputError, match="What is 1"):
-        ScriptPolicy((Scene((Reply("x"),), match="nowhere"),)).reply([USER], [], Random(0))
+        ScriptPolicy((Scene((ModelReply("x"),), match="nowhere"),)).reply([USER], [], Random(0))
 
 
 def test_thinking_adds_reasoning_only_where_there_is_none() -> None:
     assert "call add" in ThinkingPolicy(ToolsPolicy()).reply([USER], [ADD], Random(0)).reasoning
-    scripted = ScriptPolicy((Scene((Reply("x", "mine"),)),))
+    scripted = ScriptPolicy((Scene((ModelReply("x", "mine"),)),))
     assert ThinkingPolicy(scripted).reply([USER], [], Random(0)).reasoning == "mine"

@@ -5,7 +5,7 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine._script import read_script
-from nemo_gym.mock_engine.conversation import Reply, ToolCall
+from nemo_gym.mock_engine.conversation import ModelReply, ToolCall
 
 SCRIPT = """
 - match: weather
@@ -25,9 +25,9 @@ def test_scenes_are_read_with_texts_reasoning_and_calls(tmp_path: Path) -> None:
     policy = read_script(file)
     asked = {"role": "user", "content": "The weather?"}
     calls = (ToolCall("get_weather", '{"city":"Oslo"}'), ToolCall("get_weather", '{"city": '))
-    assert policy.reply([asked], [], Random(0)) == Reply("", "I should look.", calls)
-    assert policy.reply([asked, {"role": "assistant"}], [], Random(0)) == Reply("It rains.")
-    assert policy.reply([{"role": "user", "content": "Hello"}], [], Random(0)) == Reply("No script.")
+    assert policy.reply([asked], [], Random(0)) == ModelReply("", "I should look.", calls)
+    assert policy.reply([asked, {"role": "assistant"}], [], Random(0)) == ModelReply("It rains.")
+    assert policy.reply([{"role": "user", "content": "Hello"}], [], Random(0)) == ModelReply("No script.")
 
 
 def test_everything_wrong_in_a_script_is_named_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from nemo_gym.mock_engine import EngineOptions, MockEngine, Policy
+from nemo_gym.mock_engine import EngineOptions, MockEngine, MockPolicy
 from tests.waiting import until
 
 USER = {"role": "user", "content": "What is 1 + 2?"}
@@ -55,7 +55,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def running(speaker: Policy | None = None, /, **options: Any) -> AsyncIterator[Wire]:
+async def running(speaker: MockPolicy | None = None, /, **options: Any) -> AsyncIterator[Wire]:
     """An engine with these options; `speaker` stands in for the policy that they describe."""
     async with (
         MockEngine(EngineOptions(**options), policy=speaker) as engine,

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from nemo_gym.engines.engine import Engine, EngineRefused, attributed_to
+from nemo_gym.engines.engine import EngineRefused, UpstreamEngine, attributed_to
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
 from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN
@@ -65,7 +65,7 @@ def session(name: str, deadline: Deadline | None = None) -> Iterator[None]:
 
 async def test_a_session_stays_with_its_replica_and_sessions_spread() -> None:
     replicas = Replicas(lambda url, call: reply({"ok": url}))
-    engine = Engine([A, B, C], transport=replicas)
+    engine = UpstreamEngine([A, B, C], transport=replicas)
     chosen = {}
     for number in range(60):
         with session(f"session-{number}"):
@@ -77,7 +77,7 @@ async def test_a_session_stays_with_its_replica_and_sessions_spread() -> None:
 
 async def test_without_a_session_the_replicas_are_asked_in_turn() -> None:
     replicas = Replicas(lambda url, call: reply({}))
-    engine = Engine([A, B], transport=replicas)
+    engine = UpstreamEngine([A, B], transport=replicas)
     for _ in range(4):
         await engine.post("/responses", {})
     assert replicas.asked == [A, B, A, B]
@@ -85,7 +85,7 @@ async def test_without_a_session_the_replicas_are_asked_in_turn() -> None:
 
 async def test_a_replica_that_is_away_is_passed_over_at_once() -> None:
     replicas = Replicas(lambda url, call: transport_error("connect_refused", url) if url == A else reply({}))
-    engine = Engine([A, B], transport=replicas, budget=BUDGET)
+    engine = UpstreamEngine([A, B], transport=replicas, budget=BUDGET)
     for number in range(20):
         with session(f"session-{number}"):
             assert (await engine.post("/responses", {})).url == B
@@ -96,7 +96,7 @@ async def test_a_replica_that_is_away_is_passed_over_at_once() -> None:
 async def test_a_replica_that_broke_off_is_asked_again_itself() -> None:
     failures = iter([transport_error("disconnected")])
     replicas = Replicas(lambda url, call: next(failures, None) or reply({}))
-    await Engine([A, B], transport=replicas, budget=BUDGET).post("/responses", {})
+    await UpstreamEngine([A, B], transport=replicas, budget=BUDGET).post("/responses", {})
     assert replicas.asked == [A, A]
 
 
@@ -104,7 +104,7 @@ async def test_a_call_that_was_delivered_goes_to_no_other_replica() -> None:
     """The engine may be at work on it: asking elsewhere as well would double its load just when it is weak."""
     replicas = Replicas(lambda url, call: transport_error("disconnected", url))
     with pytest.raises(EngineError) as raised:
-        await Engine([A, B], transport=replicas, budget=BUDGET).post("/responses", {})
+        await UpstreamEngine([A, B], transport=replicas, budget=BUDGET).post("/responses", {})
     assert raised.value.failure.kind == "engine:disconnected"
     assert replicas.asked == [A, A, A]
 
@@ -113,7 +113,7 @@ async def test_when_all_replicas_are_away_the_session_s_own_is_waited_for() -> N
     replicas = Replicas(lambda url, call: transport_error("connect_refused", url))
     budget = RetryBudget(seconds=0.4, first_wait_s=0.0)
     with pytest.raises(EngineError) as raised:
-        await Engine([A, B], transport=replicas, budget=budget).post("/responses", {})
+        await UpstreamEngine([A, B], transport=replicas, budget=budget).post("/responses", {})
     assert raised.value.failure.kind == "engine:connect_refused"
     assert raised.value.failure.peer == A
     assert replicas.asked[:3] == [A, B, A]
@@ -122,7 +122,7 @@ async def test_when_all_replicas_are_away_the_session_s_own_is_waited_for() -> N
 
 async def test_a_replica_that_is_known_to_be_away_is_left_alone_until_it_is_probed() -> None:
     replicas = Replicas(lambda url, call: transport_error("connect_refused", url) if url == A else reply({}))
-    engine = Engine([A, B], transport=replicas, budget=BUDGET)
+    engine = UpstreamEngine([A, B], transport=replicas, budget=BUDGET)
     for _ in range(40):
         assert (await engine.post("/responses", {})).url == B
     assert replicas.asked.count(A) == FAILURES_TO_OPEN
@@ -133,7 +133,7 @@ async def test_a_replica_that_is_known_to_be_away_is_left_alone_until_it_is_prob
 
 async def test_key_headers_and_query_go_with_every_request() -> None:
     replicas = Replicas(lambda url, call: reply({"data": []}))
-    engine = Engine(
+    engine = UpstreamEngine(
         f"{A}/", api_key="key", headers={"X-Team": "gym"}, query={"api-version": "1 2"}, transport=replicas
     )
     await engine.post("/responses", {"input": "x"})
@@ -148,7 +148,9 @@ async def test_key_headers_and_query_go_with_every_request() -> None:
 
 async def test_an_authorization_among_the_headers_is_the_one_that_is_sent() -> None:
     replicas = Replicas(lambda url, call: reply({}))
-    await Engine(A, api_key="key", headers={"authorization": "Basic abc"}, transport=replicas).post("/x", {})
+    await UpstreamEngine(A, api_key="key", headers={"authorization": "Basic abc"}, transport=replicas).post(
+        "/x", {}
+    )
     names = {name.lower(): value for name, value in replicas.calls[0][1].headers.items()}
     assert names["authorization"] == "Basic abc"
     assert len(names) == len(replicas.calls[0][1].headers)
@@ -165,13 +167,13 @@ async def test_an_authorization_among_the_headers_is_the_one_that_is_sent() -> N
 )
 def test_a_url_that_cannot_be_is_refused_without_its_secrets(url: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as raised:
-        Engine(url)
+        UpstreamEngine(url)
     assert "hunter22" not in str(raised.value)
 
 
 def test_no_url_is_no_engine() -> None:
     with pytest.raises(ConfigError, match="needs a base URL"):
-        Engine([])
+        UpstreamEngine([])
 
 
 # --- Failures ---------------------------------------------------------------------------------------------------
@@ -187,7 +189,9 @@ def test_no_url_is_no_engine() -> None:
 )
 async def test_secrets_that_an_engine_repeats_are_hidden(body: bytes) -> None:
     replicas = Replicas(lambda url, call: reply(body, 401))
-    engine = Engine(A, api_key="topsecretkey", headers={"X-Api-Key": "othersecret"}, transport=replicas)
+    engine = UpstreamEngine(
+        A, api_key="topsecretkey", headers={"X-Api-Key": "othersecret"}, transport=replicas
+    )
     with pytest.raises(EngineRefused) as raised:
         await engine.post("/responses", {})
     told = f"{raised.value} {raised.value.failure.to_wire()}"
@@ -199,7 +203,7 @@ async def test_secrets_that_an_engine_repeats_are_hidden(body: bytes) -> None:
 async def test_the_deadline_of_the_rollout_ends_the_call() -> None:
     replicas = Replicas(lambda url, call: reply(b"", 503))
     with session("s", Deadline(0.0)), pytest.raises(DeadlineError) as raised:
-        await Engine(A, transport=replicas).post("/responses", {})
+        await UpstreamEngine(A, transport=replicas).post("/responses", {})
     assert raised.value.failure.peer == A
 
 
@@ -221,12 +225,12 @@ LISTING: dict[str, Any] = {
 
 
 async def test_preflight_gives_what_every_replica_lists() -> None:
-    engine = Engine([A, B], transport=Replicas(lambda url, call: reply(LISTING)))
+    engine = UpstreamEngine([A, B], transport=Replicas(lambda url, call: reply(LISTING)))
     assert await engine.preflight("qwen-7b") == [*LISTING["data"], *LISTING["data"]]
 
 
 async def test_preflight_names_a_model_that_is_spelled_like_it() -> None:
-    engine = Engine(A, transport=Replicas(lambda url, call: reply(LISTING)))
+    engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply(LISTING)))
     with pytest.raises(EngineError, match="no model named `qwen-7B`") as raised:
         await engine.preflight("qwen-7B")
     assert raised.value.failure.remedy == "Did you mean `qwen-7b`?"
@@ -240,18 +244,18 @@ async def test_preflight_finds_the_one_replica_that_is_wrong() -> None:
         return transport_error("connect_refused", B) if url == B else reply(LISTING)
 
     with pytest.raises(EngineError) as raised:
-        await Engine([A, B, C], transport=Replicas(answer)).preflight("qwen-7b")
+        await UpstreamEngine([A, B, C], transport=Replicas(answer)).preflight("qwen-7b")
     assert raised.value.failure.peer == B
 
 
 async def test_preflight_tells_a_refused_key() -> None:
-    engine = Engine(A, transport=Replicas(lambda url, call: reply({"error": "Unauthorized"}, 401)))
+    engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply({"error": "Unauthorized"}, 401)))
     with pytest.raises(EngineRefused) as raised:
         await engine.preflight("qwen-7b")
     assert raised.value.failure.code == "unauthorized"
 
 
 async def test_an_engine_without_a_list_of_models_is_believed() -> None:
-    engine = Engine(A, transport=Replicas(lambda url, call: reply({"detail": "Not Found"}, 404)))
+    engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply({"detail": "Not Found"}, 404)))
     assert await engine.preflight("qwen-7b") == []
     assert await engine.models() == []

@@ -18,7 +18,7 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.config_types import ModelServerRef
 from nemo_gym.global_config import get_first_server_config_dict, get_global_config_dict
 from nemo_gym.judge import call_judge
-from nemo_gym.mock_engine import EchoPolicy, Reply
+from nemo_gym.mock_engine import EchoPolicy, ModelReply
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.server_utils import ServerClient
 from nemo_gym.testing import Turn, call, read_rows, run_environment
@@ -121,7 +121,7 @@ def test_a_policy_of_ones_own_and_the_agents_options() -> None:
 def test_several_calls_in_a_turn_and_reasoning() -> None:
     turns: list[Turn] = [
         [call("open_drawer", drawer="right"), call("open_drawer", drawer="left")],
-        Reply("tea", "I saw it."),
+        ModelReply("tea", "I saw it."),
     ]
     (row,) = run_environment(Drawers, [ROW], turns)
     assert row["reward"] == 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.engines.responses_upstream import without_our_fields
-from nemo_gym.mock_engine import EngineOptions, Reply, Tool, ToolCall
+from nemo_gym.mock_engine import EngineOptions, ModelReply, Tool, ToolCall
 from nemo_gym.mock_engine._template import ChatTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.conversation import Message, name_of, since_last_user
@@ -44,11 +44,11 @@ class RandomPolicy:
     turns: int = 4
     """After so many turns it answers without a tool call."""
 
-    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Message], tools: Sequence[Tool], rng: Random) -> ModelReply:
         reasoning = words(rng, 12) if rng.random() < self.thinking else ""
         spent = sum(message["role"] == "assistant" for message in since_last_user(conversation))
         if not tools or spent >= self.turns or rng.random() < 0.25:
-            return Reply(words(rng, 15), reasoning)
+            return ModelReply(words(rng, 15), reasoning)
         calls = tuple(
             ToolCall(
                 name_of(rng.choice(tools)),
@@ -56,7 +56,7 @@ class RandomPolicy:
             )
             for _ in range(rng.randint(1, 2))
         )
-        return Reply(words(rng, 6) if rng.random() < 0.4 else "", reasoning, calls)
+        return ModelReply(words(rng, 6) if rng.random() < 0.4 else "", reasoning, calls)
 
 
 class Ground:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.mock_engine import Reply, ToolCall
+from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.rows import as_trainers_read, calls_of, with_sequence_settled
 from nemo_gym.tokens.segments import segments_of
@@ -18,9 +18,11 @@ from tests.tokens.conversations import Conversation, Ground
 class Caller:
     """Thinks, and calls a tool, always."""
 
-    def reply(self, conversation: Any, tools: Any, rng: Random) -> Reply:
+    def reply(self, conversation: Any, tools: Any, rng: Random) -> ModelReply:
         thought = f"Thought {rng.randint(0, 10**9)} of many."
-        return Reply(f"Number {rng.randint(0, 10**9)}.", thought, (ToolCall("search", '{"q":"x","n":2}'),))
+        return ModelReply(
+            f"Number {rng.randint(0, 10**9)}.", thought, (ToolCall("search", '{"q":"x","n":2}'),)
+        )
 
 
 @pytest.fixture(params=["contract", "packed"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.mock_engine import Reply, ToolCall
+from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
@@ -23,12 +23,12 @@ BAD = 2
 class Talker:
     """Four turns with a call each, and a last one without."""
 
-    def reply(self, conversation: Any, tools: Any, rng: Random) -> Reply:
+    def reply(self, conversation: Any, tools: Any, rng: Random) -> ModelReply:
         turn = sum(message["role"] == "assistant" for message in conversation)
         thought = f"In turn {turn} I think before I act."
         if turn == TURNS - 1:
-            return Reply("That is all.", thought)
-        return Reply("", thought, (ToolCall("search", '{"q":"snow","n":1}'),))
+            return ModelReply("That is all.", thought)
+        return ModelReply("", thought, (ToolCall("search", '{"q":"snow","n":1}'),))
 
 
 async def five_turns(ground: Ground) -> Conversation:

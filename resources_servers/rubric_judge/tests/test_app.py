@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.judge import JudgeError
-from nemo_gym.mock_engine import Reply
+from nemo_gym.mock_engine import ModelReply
 from nemo_gym.testing.environment import Turns, read_rows, run_environment
 from resources_servers.rubric_judge.app import (
     RubricJudgeConfig,
@@ -50,16 +50,16 @@ class LiteralJudge:
         self.asked: list[str] = []
         self.read: list[str] = []
 
-    def reply(self, conversation: Sequence[Any], tools: Sequence[Any], rng: Random) -> Reply:
+    def reply(self, conversation: Sequence[Any], tools: Sequence[Any], rng: Random) -> ModelReply:
         prompt = str(conversation[-1]["content"])
         word = re.findall(r'Does the answer say "(.*?)"', prompt)[-1]
         self.asked.append(word)
         if word == self.failing_on:
-            return Reply(text="I'd rather not decide.")
+            return ModelReply(text="I'd rather not decide.")
         mark = re.findall(r"<<<(DATA-\w+)", prompt)[-1]
         _, _, answer = re.findall(rf"<<<{mark}\n(.*?)\n{mark}>>>", prompt, re.DOTALL)
         self.read.append(answer)
-        return Reply(text="Not [[NO]], but [[YES]]" if word in answer else "Not [[YES]], but [[NO]]")
+        return ModelReply(text="Not [[NO]], but [[YES]]" if word in answer else "Not [[YES]], but [[NO]]")
 
 
 def run(answer: str, row: dict[str, Any] = ROW, judge: Turns | None = None, **options: Any) -> dict[str, Any]:
