@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import GymError
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.files import RunFiles
@@ -123,7 +123,7 @@ class _Play:
         loop.set_exception_handler(self._record_lost_error)
         seeded = SeededSources(self._scenario.rng("sources"), loop.time)
         with (
-            sources.replaced_by(seeded),
+            clock.replaced_by(seeded),
             disks.replaced_by(self._disk),
             errors_reported_to(self._record_surprise),
         ):

@@ -24,7 +24,7 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, error_of
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
@@ -102,7 +102,7 @@ class UpstreamEngine:
         self._directory = Directory({url: [url] for url in (*self.urls, *map(root_of, self.urls))})
         self._transport = transport
         self._budget = budget
-        self._rng = sources.rng()
+        self._rng = clock.rng()
         self._round_robin = itertools.count()
         self._caller: Caller | None = None
         """The caller of the most recently used transport."""
@@ -247,7 +247,7 @@ def _reachable(urls: list[str], breakers: CircuitBreakers) -> list[str]:
     """Return the `urls` that are not known to be unreachable."""
     if not breakers.by_url:
         return urls
-    now = sources.monotonic()
+    now = clock.monotonic()
     return [url for url in urls if not breakers.is_out(url, now)]
 
 

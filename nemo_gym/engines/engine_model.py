@@ -18,8 +18,7 @@ from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym import WORKING_DIR
-from nemo_gym import clock as sources
+from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.failures import InputError
@@ -38,6 +37,8 @@ class EngineModelConfig(BaseResponsesAPIModelConfig):
 
     record_to: str | None = None
     """A JSONL file to which every call is appended, in the format of `replay_model`."""
+    history_room_mb: float | None = None
+    """Accepted and without effect: model servers no longer keep conversations."""
 
 
 class EngineModel(SimpleResponsesAPIModel):
@@ -47,6 +48,8 @@ class EngineModel(SimpleResponsesAPIModel):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
+        if self.config.history_room_mb is not None:
+            log.info("history_room_mb has no effect: agents send whole conversations")
         # Not private attributes: pydantic raises and catches an error for every access to those.
         record_to = self.config.record_to
         self._noted: Counter[str] = Counter()
@@ -159,11 +162,11 @@ def models_list(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_id(prefix: str) -> str:
-    return f"{prefix}_{sources.hex_id()}"
+    return f"{prefix}_{clock.hex_id()}"
 
 
 def now() -> float:
-    return float(int(sources.wall_clock()))
+    return float(int(clock.wall_clock()))
 
 
 def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import orjson
 from fastapi import Request
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import (
     Failure,
     GymError,
@@ -157,14 +157,14 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]
     """Run one attempt at the task row in `request` and return the scored row. Raises `GymError` if it fails."""
     episode = Episode(parse_row(await request.body()), request)
     on_truncation = episode.on_truncation(agent.config.on_truncation)
-    started = sources.monotonic()
+    started = clock.monotonic()
     async with _Session(agent, episode):
-        episode.timing["seed_session"] = acted = sources.monotonic() - started
+        episode.timing["seed_session"] = acted = clock.monotonic() - started
         with _PolicyActing():
             act = await agent.act(episode)
-        episode.timing["act"] = sources.monotonic() - started - acted
+        episode.timing["act"] = clock.monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)
-    episode.timing["total"] = sources.monotonic() - started
+    episode.timing["total"] = clock.monotonic() - started
     row = {
         **episode.row,
         **scored,
@@ -257,12 +257,12 @@ async def _score(
 
 
 async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, Any]:
-    started = sources.monotonic()
+    started = clock.monotonic()
     resources = agent.resources_server_name
     body = orjson.dumps({**episode.row, "response": act.response})
     reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt")
-    episode.timing["verify"] = sources.monotonic() - started
+    episode.timing["verify"] = clock.monotonic() - started
     try:
         verified = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.mock_engine._lazy_random import LazyRandom
 from nemo_gym.mock_engine._plausible import plausible_value
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
@@ -83,7 +83,7 @@ class Engine:
         self.tokenizer: Tokenizer = tokenizer or PairTokenizer()
         self.template: ChatTemplate = template or MarkTemplate()
         self._rng = LazyRandom()
-        self._id_prefix = sources.hex_id()[:20]
+        self._id_prefix = clock.hex_id()[:20]
         self._numbers = count(1)
         self._times_seen: dict[int, int] = {}
 
@@ -103,7 +103,7 @@ class Engine:
             prompt_ids = self.tokenizer.encode(prompt) if request.prompt_ids is None else request.prompt_ids
         return Generation(
             id=f"{self._id_prefix}{next(self._numbers):012x}",
-            created=int(sources.wall_clock()),
+            created=int(clock.wall_clock()),
             model=self.options.model,
             prompt=prompt,
             prompt_tokens=prompt_tokens,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import Boundary, GymError
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
@@ -53,7 +53,7 @@ class SessionAccess:
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     token: str | None = None
     """The run's token; None outside of a run, where no route requires it."""
-    incarnation: str = field(default_factory=lambda: sources.hex_id()[:12])
+    incarnation: str = field(default_factory=lambda: clock.hex_id()[:12])
     """The id of this process, so that a caller notices a restart that lost its session."""
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
@@ -74,7 +74,7 @@ class SessionAccess:
                 session = None  # an old cookie opens a new session and not the closed one
         is_new = session is None
         if session is None:
-            session = sources.hex_id()
+            session = clock.hex_id()
         incarnation = headers.get(_INCARNATION)
         if incarnation is not None and incarnation != self.incarnation.encode():
             raise self._lost(session)

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.serving._session_locks import SessionLocks
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class SessionCookies:
 class SessionRegistry:
     """The sessions of one server process."""
 
-    def __init__(self, *, idle_s: float = IDLE_S, clock: Callable[[], float] = sources.monotonic) -> None:
+    def __init__(self, *, idle_s: float = IDLE_S, clock: Callable[[], float] = clock.monotonic) -> None:
         self._idle_s = idle_s
         self._clock = clock
         self._open: dict[str, dict[str, Any]] = {}

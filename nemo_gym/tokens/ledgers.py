@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
@@ -23,7 +23,7 @@ class Ledgers:
     """Ledgers by session. `room_mb` limits the stored ids in megabytes; `idle_s` is in seconds."""
 
     def __init__(
-        self, *, room_mb: float = 1024, idle_s: float = IDLE_S, clock: Callable[[], float] = sources.monotonic
+        self, *, room_mb: float = 1024, idle_s: float = IDLE_S, clock: Callable[[], float] = clock.monotonic
     ) -> None:
         self._most_ids = int(room_mb * 1e6) // ID_BYTES
         self._idle_s = idle_s

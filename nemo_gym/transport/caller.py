@@ -21,7 +21,7 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
 from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
 from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Reply, Transport
@@ -66,7 +66,7 @@ class Caller:
         *,
         budget: RetryBudget | None = None,
         breakers: CircuitBreakers | None = None,
-        clock: Callable[[], float] = sources.monotonic,
+        clock: Callable[[], float] = clock.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class Caller:
         self._budget = budget or RetryBudget()
         self._clock = clock
         self._sleep = sleep
-        self._rng = rng or sources.rng()
+        self._rng = rng or _new_rng()
 
     async def call(
         self,
@@ -269,6 +269,10 @@ def retry_after_s(reply: Reply) -> float | None:
     except ValueError:
         pass
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - sources.wall_clock())
+        return max(0.0, parsedate_to_datetime(value).timestamp() - clock.wall_clock())
     except ValueError:
         return None
+
+
+def _new_rng() -> random.Random:
+    return clock.rng()

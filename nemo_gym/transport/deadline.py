@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 
 DEADLINE_HEADER = "x-ng-deadline"
 """The header with the seconds left, a decimal number."""
@@ -18,8 +18,8 @@ class Deadline:
     at: float
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = sources.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Callable[[], float] = clock.monotonic) -> Deadline:
         return cls(clock() + seconds)
 
-    def seconds_left(self, clock: Callable[[], float] = sources.monotonic) -> float:
+    def seconds_left(self, clock: Callable[[], float] = clock.monotonic) -> float:
         return self.at - clock()

@@ -18,7 +18,7 @@ import orjson
 from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
@@ -308,7 +308,7 @@ class ServerClient(BaseModel):
 def _session_of_context(context: RequestContext, server: str, opens: bool) -> str:
     """Return the session of the current request; a second session at the same server gets its own name."""
     if opens and server in context.incarnations:
-        return f"{context.session}~{sources.hex_id()[:8]}"
+        return f"{context.session}~{clock.hex_id()[:8]}"
     return context.session
 
 

@@ -189,7 +189,7 @@ def test_other_names_stay_what_they_are(written: str, path: str) -> None:
 @pytest.mark.parametrize("name", [*SPELLINGS, "run", "reset", "", "STEP"])
 def test_a_task_can_declare_no_tool_by_such_a_name(name: str) -> None:
     client = ServerClient.connect({}, transport=InProcessGym().transport, token=None)
-    with pytest.raises(InputError, match="is a route of the gym"):
+    with pytest.raises(InputError, match="is a reserved route of the gym"):
         ToolClient(client, "env", [{"type": "function", "name": name, "parameters": {}}])
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
 from nemo_gym.names import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, TOKEN_HEADER
@@ -99,7 +99,7 @@ class Reverifier:
         self, environment: str, task: PlannedAttempt, stored: Mapping[str, Any]
     ) -> dict[str, Any]:
         body = {**orjson.loads(task.row), PARAMS_KEY: stored[PARAMS_KEY], "response": stored["response"]}
-        session = sources.hex_id()
+        session = clock.hex_id()
         if self._modes[environment] is ReverifyMode.STATELESS:
             return await self._post(environment, "/verify", body, session)
         await self._post(environment, "/seed_session", body, session)

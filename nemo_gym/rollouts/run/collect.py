@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
@@ -47,7 +47,7 @@ async def collect(
     stop: Stop | None = None,
     display: Display | None = None,
     attempter: Attempter | None = None,
-    clock: Callable[[], float] = sources.monotonic,
+    clock: Callable[[], float] = clock.monotonic,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
@@ -240,4 +240,4 @@ def _finished_of_plan(inspection: DatasetInspection, journal: Journal) -> int:
 
 
 def _now() -> str:
-    return datetime.fromtimestamp(sources.wall_clock(), UTC).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(clock.wall_clock(), UTC).isoformat(timespec="seconds")

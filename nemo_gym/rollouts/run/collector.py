@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run._window import Window, window_of
@@ -84,7 +84,7 @@ class Collector:
         self._on_settled = on_settled
         self._pace = pace
         self._sleep = sleep
-        self._rng = rng or sources.rng()
+        self._rng = rng or clock.rng()
         self._window = window or window_of(self._limits.in_parallel, counters.planned)
         self._workers: set[asyncio.Task[None]] = set()
         self._active = 0

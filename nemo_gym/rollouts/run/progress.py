@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from nemo_gym import clock as sources
+from nemo_gym import clock
 from nemo_gym.rollouts.run.counters import RunCounters
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Display(Protocol):
 class Pace:
     """The rate of settled rollouts over the last minute, so that a slow start has no lasting effect."""
 
-    def __init__(self, clock: Callable[[], float] = sources.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = clock.monotonic) -> None:
         self._clock = clock
         self._started = clock()
         self._marks: deque[tuple[float, int]] = deque([(self._started, 0)])
@@ -63,7 +63,7 @@ class Pace:
 
 @asynccontextmanager
 async def show_progress(
-    counters: RunCounters, display: Display, clock: Callable[[], float] = sources.monotonic
+    counters: RunCounters, display: Display, clock: Callable[[], float] = clock.monotonic
 ) -> AsyncIterator[Pace]:
     """Update `display` while the block runs."""
     pace = Pace(clock)
