@@ -235,7 +235,7 @@ async def test_a_server_says_when_it_starts_that_there_is_no_sandbox(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     await make_server(python_executable=python_for_other_users()).on_start()
-    assert "There is no sandbox for code of strangers (bubblewrap (bwrap) is not installed" in caplog.text
+    assert "No sandbox is available for untrusted code (bubblewrap (bwrap) is not installed" in caplog.text
     with pytest.raises(ConfigError, match="require_sandbox is set") as caught:
         await make_server(python_executable=python_for_other_users(), require_sandbox=True).on_start()
     assert caught.value.failure.code == "sandbox_unavailable"
