@@ -43,9 +43,8 @@ def main(channel: socket.socket) -> None:
     with Path(os.devnull).open("w") as discarded:  # the output of implementations
         for descriptor in (1, 2):
             os.dup2(discarded.fileno(), descriptor)
-    with contextlib.suppress(
-        ImportError
-    ):  # the inspection of an implementation reports the error with its place
+    # The inspection of an implementation reports the same error with its place.
+    with contextlib.suppress(ImportError):
         importlib.import_module("nemo_gym.launch._preload")
     with contextlib.suppress(EOFError):  # the command ended before it had servers to inspect
         messages.send(channel, inspect_all(*messages.receive(channel)))

@@ -48,8 +48,7 @@ class Inspector:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with contextlib.suppress(
-            ProcessLookupError, PermissionError
-        ):  # macOS answers EPERM for a group of zombies
+        # macOS answers EPERM for a group of zombies.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._program.process.pid, signal.SIGKILL)  # an import that hangs may run in a fork
         self._program.close()

@@ -1,0 +1,1 @@
+"""Older import paths. These modules re-export and hold no logic; new code imports from the rooms themselves."""
