@@ -145,3 +145,18 @@ TOOLS = [
 
 def task_row(**fields: Any) -> dict[str, Any]:
     return {"responses_create_params": {"input": "count to two", "tools": TOOLS}, "uuid": "row-1", **fields}
+
+
+VERIFY = {
+    **task_row(),
+    "response": {
+        "id": "r",
+        "created_at": 0,
+        "model": "m",
+        "object": "response",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    },
+}

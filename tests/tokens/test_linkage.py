@@ -8,27 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.tokens._rebuilding import Rebuilding
-from nemo_gym.tokens.capture import Capture
-from nemo_gym.tokens.histories import History, MessageDigest, digest_of, history_of, reasoning_texts
-from nemo_gym.tokens.ids import encode_ids
-from nemo_gym.tokens.ledgers import Ledgers
+from nemo_gym.tokens.histories import MessageDigest
 from nemo_gym.tokens.linkage import MOST_LEAVES, Ledger, exact_reason, reason_of
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import segments_of
-
-
-def captured(prompt: list[int], generated: list[int]) -> Capture:
-    logprobs = [-token / 8 for token in generated]
-    return Capture(prompt, generated, logprobs, None, encode_ids(prompt), encode_ids(generated))
-
-
-def said(*words: str) -> History:
-    return tuple(
-        MessageDigest(role="user", content_hash=hash(word), has_reasoning=False, size=len(word))
-        for word in words
-    )
-
+from tests.tokens.captures import captured, said
 
 tokens = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 steps = st.lists(
@@ -110,82 +95,3 @@ def test_the_texts_tell_what_a_template_did() -> None:
     assert exact_reason(seen, "Snow.<|user|>Next", thoughts) is SegmentReason.REASONING_DROPPED
     assert exact_reason(seen, seen.replace(".", "!"), thoughts) is SegmentReason.REASONING_DROPPED
     assert exact_reason("Snow.", "Snow<|user|>Next", thoughts) is SegmentReason.TEMPLATE_REWRITE
-
-
-CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-def test_an_answer_is_recognised_when_it_comes_back() -> None:
-    answers: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({"content": None, "tool_calls": [CALL]}, {"content": "", "tool_calls": [CALL]}),
-        (
-            {"content": "hi", "reasoning": "hm"},
-            {"content": "hi", "reasoning": "hm", "reasoning_content": "hm"},
-        ),
-        ({"content": "<think>hm</think>hi"}, {"content": "hi", "reasoning_content": "hm"}),
-    ]
-    for was, now in answers:
-        assert digest_of({"role": "assistant", **was}).says_same(digest_of({"role": "assistant", **now}))
-        assert (
-            digest_of({"role": "assistant", **was}).has_reasoning
-            is digest_of({"role": "assistant", **now}).has_reasoning
-        )
-
-
-def test_tools_are_part_of_what_is_said() -> None:
-    messages = [{"role": "user", "content": "hi"}]
-    assert history_of({"messages": messages}) != history_of({"messages": messages, "tools": [CALL]})
-
-
-def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
-    messages = [
-        {"role": "user", "content": "<think>not mine</think>"},
-        {"role": "assistant", "content": "<think> inline </think>x", "reasoning": ""},
-        {"role": "assistant", "content": "y", "reasoning_content": "field"},
-    ]
-    assert reasoning_texts(messages) == ["inline", "field"]
-
-
-# --- Room -------------------------------------------------------------------------------------------------------
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_sessions_that_are_silent_for_long_are_dropped() -> None:
-    clock = Clock()
-    ledgers = Ledgers(idle_s=60, clock=clock)
-    ledgers.add("old", captured([1], [2]))
-    clock.now = 61
-    ledgers.add("new", captured([1], [2]))
-    assert len(ledgers) == 1
-    assert ledgers.held_ids == 2
-
-
-def test_when_room_runs_out_the_longest_silent_session_forgets_first() -> None:
-    ledgers = Ledgers(room_mb=10 * 4 / 1e6)
-    for session in ("a", "b", "c"):
-        ledgers.add(session, captured([1, 2, 3], [4]), said("q", session))
-    assert ledgers.held_ids == 8
-    extended = captured([1, 2, 3, 4, 5], [6])
-    assert ledgers.add("c", extended, said("q", "c", "x", "y")).reason is None
-    assert ledgers.add("a", extended, said("q", "a", "x", "y")).reason is SegmentReason.UNLINKED
-
-
-def test_a_closed_session_leaves_nothing() -> None:
-    ledgers = Ledgers()
-    ledgers.add("a", captured([1], [2]))
-    ledgers.drop("a")
-    ledgers.drop("a")
-    assert (len(ledgers), ledgers.held_ids) == (0, 0)
-
-
-def test_calls_without_a_session_are_alone() -> None:
-    ledgers = Ledgers()
-    assert ledgers.add(None, captured([1], [2])).reason is None
-    assert ledgers.add(None, captured([1], [2])).call == ledgers.add_masked(None) == 0
-    assert len(ledgers) == 0

@@ -11,10 +11,9 @@ import pytest
 
 from nemo_gym.mock_engine._template import MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp, read_prompt
+from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.rows import calls_of
-from nemo_gym.tokens.splicing import spliced
 from responses_api_models.vllm_model.token_input import TokenInput, message_in
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground, RandomPolicy, converse
@@ -100,51 +99,6 @@ async def test_after_an_answer_that_was_cut_off_the_engine_renders(feed: str) ->
 async def test_the_preflight_says_how_the_engine_can_be_fed(feed: str | None, way: TokenInput) -> None:
     ground = Ground(around=FEEDS[feed]) if feed else Ground()
     assert (await ground.server.preflight())["training"]["token_input"] == way
-
-
-def test_prompts_of_the_stub_are_read_back() -> None:
-    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
-    call = {"function": {"name": "f", "arguments": '{"a":1}'}}
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Hi\nthere"},
-        {"role": "assistant", "content": "x", "reasoning": "hm", "tool_calls": [call]},
-        {"role": "tool", "content": "3"},
-    ]
-    assert read_prompt(MarkTemplate().prompt(messages, [tool])) == (messages, [tool])
-    assert read_prompt(MarkTemplate().prompt(messages[1:2], [tool])) == (messages[1:2], [tool])
-
-
-# --- Splicing ---------------------------------------------------------------------------------------------------
-
-END, NEWLINE = 9, 8
-
-
-@pytest.mark.parametrize(
-    ("seen", "closed", "rendered", "expected"),
-    [
-        # The answer was tokenized anew: [5, 6] for what was sampled as [7].
-        ([1, END, 7, END], [1, END, 5, 6, END], [1, END, 5, 6, END, 2, END, 3], [1, END, 7, END, 2, END, 3]),
-        # A newline after each turn, which the policy doesn't write.
-        (
-            [1, END, NEWLINE, 7, END],
-            [1, END, NEWLINE, 5, END, NEWLINE],
-            [1, END, NEWLINE, 5, END, NEWLINE, 2, END, NEWLINE, 3],
-            [1, END, NEWLINE, 7, END, NEWLINE, 2, END, NEWLINE, 3],
-        ),
-        # The template drops what stood in the earlier answer once another turn follows.
-        ([1, END, 4, 7, END], [1, END, 4, 7, END], [1, END, 7, END, 2, 3], [1, END, 4, 7, END, 2, 3]),
-        # The last turn ends with another token than the policy ended it with.
-        ([1, END, 7, NEWLINE], [1, END, 7, END], [1, END, 7, END, 2, 3], None),
-        # The template knows fewer turns than there were.
-        ([1, END, 7, END], [1, END, 7, END], [7, END, 2, 3], None),
-        ([], [1, END], [1, END, 3], None),
-    ],
-)
-def test_splicing(
-    seen: list[int], closed: list[int], rendered: list[int], expected: list[int] | None
-) -> None:
-    assert spliced(seen, closed, rendered) == expected
 
 
 @pytest.mark.parametrize(

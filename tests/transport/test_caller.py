@@ -141,21 +141,6 @@ async def test_an_unknown_server_is_named_with_the_nearest_one() -> None:
         await make_caller(Peer(reply(200)), Clock()).call("modle", "GET", "/")
 
 
-def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
-    urls = [f"http://{letter}" for letter in "abcd"]
-    four, three = Directory({"env": urls}), Directory({"env": urls[:3]})
-    before = {str(n): four.choose("env", str(n)) for n in range(400)}
-    assert before == {session: four.choose("env", session) for session in before}
-    assert set(before.values()) == set(urls)
-    moved = [session for session, url in before.items() if three.choose("env", session) != url]
-    assert {before[session] for session in moved} == {urls[3]}
-
-
-def test_calls_without_a_session_take_turns() -> None:
-    directory = Directory({"env": ["http://a", "http://b"]})
-    assert [directory.choose("env", None) for _ in range(4)] == ["http://a", "http://b"] * 2
-
-
 @pytest.mark.parametrize(
     ("header", "expected"),
     [("7", lambda s: s == 7), ("-3", lambda s: s == 0), ("soon", lambda s: s is None)],
@@ -166,19 +151,6 @@ def test_retry_after_header(header: str, expected: Callable[[float | None], bool
 
 def test_retry_after_as_a_date_in_the_past_waits_for_nothing() -> None:
     assert retry_after_s(reply(429, retry_after=formatdate(0, usegmt=True))) == 0.0
-
-
-def test_the_directory_reads_hosts_ports_and_replicas_from_the_configuration() -> None:
-    config = {
-        "env": {"resources_servers": {"x": {"host": "0.0.0.0", "port": 5, "_ng_replica_ports": [5, 6]}}},
-        "agent": {"responses_api_agents": {"y": {"host": "::1", "port": 7}}},
-        "not_started": {"responses_api_models": {"z": {"entrypoint": "app.py"}}},
-        "policy_base_url": "http://elsewhere",
-    }
-    directory = Directory.of_config(config)
-    assert directory.replicas("env") == ("http://127.0.0.1:5", "http://127.0.0.1:6")
-    assert directory.replicas("agent") == ("http://[::1]:7",)
-    assert directory.names() == ("env", "agent")
 
 
 async def test_what_is_logged_names_peer_cause_and_session_but_no_query(

@@ -6,32 +6,15 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call, HttpTransport, Reply
-from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.http import most_calls_in_flight
-from tests.waiting import until
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def serve(handle: Handler) -> AsyncIterator[str]:
-    async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await handle(reader, writer)
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(closing, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+from tests.transport.loopback import read_request, serve
 
 
 class AiohttpOnly(HttpTransport):
@@ -47,14 +30,6 @@ async def transport(request: pytest.FixtureRequest) -> AsyncIterator[HttpTranspo
     transport: HttpTransport = request.param()
     yield transport
     await transport.close()
-
-
-async def read_request(reader: asyncio.StreamReader) -> bytes:
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = next(
-        (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
-    )
-    return head + await reader.readexactly(length)
 
 
 async def test_a_call_arrives_and_its_answer_comes_back_whole(transport: HttpTransport) -> None:
@@ -209,29 +184,3 @@ def test_a_process_that_may_open_few_files_makes_more_calls_than_that() -> None:
 @pytest.mark.parametrize("files", [64, 256, 1024, 20_000, 1 << 20])
 def test_a_server_and_its_callers_fit_into_the_files(files: int) -> None:
     assert 16 <= most_calls_in_flight(files) <= files // 2
-
-
-async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
-    """Those to one peer are closed for those to another, the longest idle first, and none while there is room."""
-    open_to: dict[str, int] = {}
-
-    async def talk(url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        open_to[url] = open_to.get(url, 0) + 1
-        try:
-            while True:
-                await read_request(reader)
-                await asyncio.sleep(0.02)  # so that calls overlap
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
-        except asyncio.IncompleteReadError:
-            open_to[url] -= 1
-
-    client = PlainHttp()
-    client.max_open = 4
-    async with serve(lambda *streams: talk("one", *streams)) as one, serve(lambda *s: talk("two", *s)) as two:
-        await asyncio.gather(*(client.send(one, Call("GET", "/")) for _ in range(3)))
-        await client.send(two, Call("GET", "/"))
-        assert open_to == {"one": 3, "two": 1}
-        await asyncio.gather(*(client.send(two, Call("GET", "/")) for _ in range(3)))
-        await until(lambda: open_to == {"one": 1, "two": 3})
-        await client.close()
-        await until(lambda: open_to == {"one": 0, "two": 0})

@@ -1,0 +1,40 @@
+"""Digests of messages, and the reasoning texts of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_gym.tokens.histories import digest_of, history_of, reasoning_texts
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def test_an_answer_is_recognised_when_it_comes_back() -> None:
+    answers: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"content": None, "tool_calls": [CALL]}, {"content": "", "tool_calls": [CALL]}),
+        (
+            {"content": "hi", "reasoning": "hm"},
+            {"content": "hi", "reasoning": "hm", "reasoning_content": "hm"},
+        ),
+        ({"content": "<think>hm</think>hi"}, {"content": "hi", "reasoning_content": "hm"}),
+    ]
+    for was, now in answers:
+        assert digest_of({"role": "assistant", **was}).says_same(digest_of({"role": "assistant", **now}))
+        assert (
+            digest_of({"role": "assistant", **was}).has_reasoning
+            is digest_of({"role": "assistant", **now}).has_reasoning
+        )
+
+
+def test_tools_are_part_of_what_is_said() -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    assert history_of({"messages": messages}) != history_of({"messages": messages, "tools": [CALL]})
+
+
+def test_thoughts_are_found_in_fields_and_in_the_text() -> None:
+    messages = [
+        {"role": "user", "content": "<think>not mine</think>"},
+        {"role": "assistant", "content": "<think> inline </think>x", "reasoning": ""},
+        {"role": "assistant", "content": "y", "reasoning_content": "field"},
+    ]
+    assert reasoning_texts(messages) == ["inline", "field"]

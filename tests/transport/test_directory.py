@@ -1,0 +1,33 @@
+"""Base URLs of servers, and the choice of a replica."""
+
+from __future__ import annotations
+
+from nemo_gym.transport import Directory
+
+
+def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
+    urls = [f"http://{letter}" for letter in "abcd"]
+    four, three = Directory({"env": urls}), Directory({"env": urls[:3]})
+    before = {str(n): four.choose("env", str(n)) for n in range(400)}
+    assert before == {session: four.choose("env", session) for session in before}
+    assert set(before.values()) == set(urls)
+    moved = [session for session, url in before.items() if three.choose("env", session) != url]
+    assert {before[session] for session in moved} == {urls[3]}
+
+
+def test_calls_without_a_session_take_turns() -> None:
+    directory = Directory({"env": ["http://a", "http://b"]})
+    assert [directory.choose("env", None) for _ in range(4)] == ["http://a", "http://b"] * 2
+
+
+def test_the_directory_reads_hosts_ports_and_replicas_from_the_configuration() -> None:
+    config = {
+        "env": {"resources_servers": {"x": {"host": "0.0.0.0", "port": 5, "_ng_replica_ports": [5, 6]}}},
+        "agent": {"responses_api_agents": {"y": {"host": "::1", "port": 7}}},
+        "not_started": {"responses_api_models": {"z": {"entrypoint": "app.py"}}},
+        "policy_base_url": "http://elsewhere",
+    }
+    directory = Directory.of_config(config)
+    assert directory.replicas("env") == ("http://127.0.0.1:5", "http://127.0.0.1:6")
+    assert directory.replicas("agent") == ("http://[::1]:7",)
+    assert directory.names() == ("env", "agent")

@@ -1,0 +1,66 @@
+"""Calls between servers carry the session and the deadline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport import Call
+from nemo_gym.transport.server_client import ServerClient
+from responses_api_agents.simple_agent.app import SimpleAgent
+from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
+
+
+async def test_session_and_deadline_travel_with_the_calls_a_handler_makes() -> None:
+    seen: list[Call] = []
+
+    gym = InProcessGym()
+    send = gym.transport.send
+
+    async def recorded(base_url: str, call: Call) -> Any:
+        seen.append(call)
+        return await send(base_url, call)
+
+    gym.transport.send = recorded  # type: ignore[method-assign]
+    gym.add(CounterEnvironment, "env")
+    model = gym.add(ScriptedModel, "policy_model")
+    assert isinstance(model, ScriptedModel)
+    model.turns = [[text("hi")]]
+    gym.add(
+        SimpleAgent,
+        "agent",
+        resources_server={"type": "resources_servers", "name": "env"},
+        model_server={"type": "responses_api_models", "name": "policy_model"},
+    )
+    headers = {"x-ng-session": "attempt-7", "x-ng-deadline": "60"}
+    await gym.client().post("agent", "/run", json=task_row(), headers=headers)
+    paths = [call.path for call in seen]
+    assert paths == ["/run", "/seed_session", "/v1/responses", "/verify", "/close_session"]
+    assert {call.headers["x-ng-session"] for call in seen} == {"attempt-7"}
+    assert all(0 < float(call.headers["x-ng-deadline"]) <= 60 for call in seen[:-1])
+    assert "x-ng-deadline" not in seen[-1].headers
+
+
+def test_a_second_session_at_the_same_server_gets_a_name_of_its_own() -> None:
+    from nemo_gym.transport.context import RequestContext
+    from nemo_gym.transport.server_client import _session_of_context
+
+    context = RequestContext("s")
+    assert _session_of_context(context, "env", opens=True) == "s"
+    context.incarnations["env"] = "incarnation-1"
+    assert _session_of_context(context, "env", opens=True) != "s"
+    assert _session_of_context(context, "env", opens=False) == "s"
+
+
+def test_a_server_client_can_be_built_as_environments_do() -> None:
+    from unittest.mock import MagicMock
+
+    config = CounterEnvironment.model_fields["config"].annotation
+    assert config is not None
+    server = CounterEnvironment(
+        config=config(host="0.0.0.0", port=8080, entrypoint="", name=""),
+        server_client=MagicMock(spec=ServerClient),
+    )
+    assert TestClient(server.setup_webserver()).get("/").json() == {"status": "ok"}
