@@ -4,12 +4,11 @@ import asyncio
 import json
 from typing import Any
 
-import aiohttp
 import pytest
 
 from nemo_gym.mock_engine import ModelReply, ScriptPolicy, ToolCall
 from nemo_gym.mock_engine.policies import Scene
-from tests.mock_engine.wire import ADD, USER, Wire, running
+from tests.mock_engine.wire import ADD, USER, raw, running
 
 CALLING = ScriptPolicy((Scene((ModelReply("I call.", "", (ToolCall("add", '{"a": 1}'),)),)),))
 TRAINING = {"return_token_ids": True, "logprobs": True, "return_tokens_as_token_ids": True}
@@ -21,12 +20,6 @@ async def suffer(fault: str, **fields: Any) -> tuple[int, Any]:
         answer = await wire.chat(tools=[ADD], **fields)
         assert wire.engine.stats.faults == {fault: 1}
         return answer
-
-
-async def raw(wire: Wire, **fields: Any) -> bytes:
-    url = f"{wire.engine.base_url}/chat/completions"
-    async with wire.session.post(url, json={"messages": [USER], **fields}) as answer:
-        return await answer.read()
 
 
 async def choice_of(fault: str, **fields: Any) -> dict[str, Any]:
@@ -57,121 +50,6 @@ async def test_gateway_errors_are_a_proxy_s_page(status: int) -> None:
         async with wire.session.post(url, json={"messages": [USER]}) as answer:
             assert (answer.status, answer.content_type) == (status, "text/html")
             assert (await answer.text()).startswith("<html>")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (1, "However, you requested"),
-        (2, "Please reduce the length of the input messages."),
-        (3, "'max_tokens' or 'max_completion_tokens' is too large"),
-        (4, "the model's context length is only"),
-        (5, "cannot be greater than max_model_len=max_total_tokens=65536"),
-        (6, "max_tokens must be at least 1, got -186."),
-        (7, "but the prompt contains"),
-    ],
-)
-async def test_context_errors_come_in_every_wording(text: int, words: str) -> None:
-    status, error = await suffer(f"overflow_{text}", max_tokens=100)
-    assert status == 400
-    assert words in error["error"]["message"]
-
-
-async def test_a_budget_error_tells_true_sizes_so_that_a_smaller_budget_fits() -> None:
-    async with running(faults=[{"do": "overflow_3", "nth": 1}]) as wire:
-        _, error = await wire.chat(max_tokens=100)
-        limit, prompt = (
-            int(word) for word in error["error"]["message"].rstrip(").").split(" > ")[1].split(" - ")
-        )
-        status, answer = await wire.chat(max_tokens=limit - prompt)
-    assert (status, answer["usage"]["prompt_tokens"]) == (200, prompt)
-
-
-@pytest.mark.parametrize("text", range(1, 7))
-async def test_lookalikes_are_bad_requests_that_say_nothing_of_the_context(text: int) -> None:
-    status, error = await suffer(f"lookalike_{text}")
-    assert status == 400
-    assert "context" not in error["error"]["message"]
-
-
-async def test_a_hanging_request_is_never_answered_but_its_end_is_noticed() -> None:
-    async with running(faults=[{"do": "hang"}]) as wire:
-        waiting = asyncio.ensure_future(wire.chat())
-        await wire.in_flight(1)
-        done, _ = await asyncio.wait([waiting], timeout=0.1)
-        assert not done
-        waiting.cancel()
-        await wire.in_flight(0)
-        assert wire.engine.stats.disconnects == 1
-
-
-@pytest.mark.parametrize(("fault", "executed"), [("reset_before", False), ("reset_after", True)])
-async def test_a_reset_cuts_the_connection_before_or_after_execution(fault: str, executed: bool) -> None:
-    async with running(latency_s=0.05, faults=[{"do": fault, "times": 1}]) as wire:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        reader, writer = await asyncio.open_connection(
-            *wire.engine.root_url.removeprefix("http://").split(":")
-        )
-        body = json.dumps({"messages": [USER]}).encode()
-        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
-        writer.write(head + body)
-        with pytest.raises(ConnectionResetError):
-            await reader.read()
-        writer.close()
-        assert (loop.time() - started >= 0.05) is executed
-        assert (await wire.chat())[0] == 200
-
-
-async def test_a_reset_amid_a_stream_comes_after_its_first_events() -> None:
-    async with running(faults=[{"do": "reset_after"}]) as wire:
-        url = f"{wire.engine.base_url}/chat/completions"
-        async with wire.session.post(url, json={"messages": [USER], "stream": True}) as answer:
-            received = await answer.content.readline()
-            with pytest.raises(aiohttp.ClientError):
-                received += await answer.content.read()
-    assert received.startswith(b"data: {")
-    assert b"[DONE]" not in received
-
-
-async def test_a_short_body_announces_more_than_it_sends() -> None:
-    async with running(faults=[{"do": "short_body"}]) as wire:
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await raw(wire)
-
-
-async def test_a_short_stream_ends_without_its_end() -> None:
-    async with running(faults=[{"do": "short_body"}]) as wire:
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await raw(wire, stream=True)
-
-
-@pytest.mark.parametrize("fields", [{}, {"stream": True}])
-async def test_a_dripped_body_arrives_whole_and_late(fields: dict[str, Any]) -> None:
-    loop = asyncio.get_running_loop()
-    async with running(faults=[{"do": "drip", "over_s": 0.2, "nth": 2}]) as wire:
-        at_once = await raw(wire, seed=1, **fields)
-        started = loop.time()
-        dripped = await raw(wire, seed=1, **fields)
-    assert loop.time() - started >= 0.2
-    assert len(dripped) == len(at_once)
-
-
-async def test_broken_json_has_the_right_length_and_does_not_parse() -> None:
-    async with running(faults=[{"do": "broken_json"}]) as wire:
-        body = await raw(wire)
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(body)
-
-
-@pytest.mark.parametrize("fields", [{}, {"stream": True}])
-async def test_invalid_utf8_is_the_only_thing_wrong_with_the_body(fields: dict[str, Any]) -> None:
-    async with running(faults=[{"do": "invalid_utf8"}]) as wire:
-        body = await raw(wire, **fields)
-    with pytest.raises(UnicodeDecodeError):
-        body.decode()
-    if not fields:
-        assert json.loads(body.decode(errors="replace"))["choices"]
 
 
 async def test_a_delay_alone_leaves_the_answer_whole() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import aiohttp
 
-from nemo_gym.mock_engine import EngineOptions, MockEngine, MockPolicy
+from nemo_gym.mock_engine import EngineOptions, MockEngine, MockPolicy, ModelReply, ScriptPolicy, ToolCall
+from nemo_gym.mock_engine.policies import Scene
 from tests.waiting import until
 
 USER = {"role": "user", "content": "What is 1 + 2?"}
@@ -62,3 +63,22 @@ async def running(speaker: MockPolicy | None = None, /, **options: Any) -> Async
         aiohttp.ClientSession() as session,
     ):
         yield Wire(engine, session)
+
+
+THOUGHTFUL = ScriptPolicy(
+    (Scene((ModelReply("Let me add.", "Two numbers.", (ToolCall("add", '{"a": 1}'),)),)),)
+)
+
+
+TRAINING = {
+    "return_token_ids": True,
+    "logprobs": True,
+    "top_logprobs": 0,
+    "return_tokens_as_token_ids": True,
+}
+
+
+async def raw(wire: Wire, **fields: Any) -> bytes:
+    url = f"{wire.engine.base_url}/chat/completions"
+    async with wire.session.post(url, json={"messages": [USER], **fields}) as answer:
+        return await answer.read()

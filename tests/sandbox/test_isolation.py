@@ -110,7 +110,7 @@ def test_random_users_differ() -> None:
     assert min(users) > 1000
 
 
-@pytest.mark.parametrize("way", isolations(FOLDERS), ids=lambda way: f"{way.kind}-{way.draws_user}")
+@pytest.mark.parametrize("way", [*isolations(FOLDERS)], ids=lambda way: f"{way.kind}-{way.draws_user}")
 def test_a_command_sets_every_limit_and_ends_with_the_program(way: Isolation, tmp_path: Path) -> None:
     limits = SandboxLimits(wall_s=2.5, memory_bytes=MIB, file_bytes=10, open_files=20)
     launch = way.launch(["/bin/true", "--", "x"], limits, Workspace(tmp_path, user=4711))
@@ -122,7 +122,7 @@ def test_a_command_sets_every_limit_and_ends_with_the_program(way: Isolation, tm
     assert ("--reuid=4711" in launch.command) is way.draws_user
 
 
-@pytest.mark.parametrize("way", isolations(FOLDERS), ids=lambda way: f"{way.kind}-{way.draws_user}")
+@pytest.mark.parametrize("way", [*isolations(FOLDERS)], ids=lambda way: f"{way.kind}-{way.draws_user}")
 def test_every_launch_without_a_workspace_has_a_user_of_its_own_or_none(way: Isolation) -> None:
     users = {way.launch(["/bin/true"], SandboxLimits(), None).user for _ in range(5)}
     assert users == {None} or len(users) == 5 == len(users - {None})
