@@ -14,7 +14,7 @@ from nemo_gym.processes.workers import default_pool
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.server_client import ServerReply
 from tests.resources.computing import ComputingEnvironment, StatefulEnvironment
-from tests.serving.test_middleware import VERIFY
+from tests.serving.environments import VERIFY
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from nemo_gym.failures import EngineError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.transport import Transport
 from responses_api_models.azure_openai_model.app import AzureOpenAIModel
-from tests.models.upstreams import App, Canned, Mounted, RecordingUpstream
+from tests.engines.upstreams import App, Canned, Mounted, RecordingUpstream
 
 VERSION = {"api-version": "2025-04-01-preview"}
 

@@ -12,7 +12,7 @@ from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.transport import InMemoryTransport, Transport
 from responses_api_models.openai_model.app import OpenAIModel
-from tests.models.upstreams import Canned, RecordingUpstream, StrictOpenAI, openai_over
+from tests.engines.upstreams import Canned, RecordingUpstream, StrictOpenAI, openai_over
 
 HELLO = {"input": "hello"}
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}

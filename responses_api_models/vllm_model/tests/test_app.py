@@ -11,7 +11,7 @@ from nemo_gym.failures import EngineError, InputError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.tokens.records import RECORD_FIELD
 from responses_api_models.vllm_model.app import VLLMModel
-from tests.models.upstreams import Canned, RecordingUpstream, vllm_over
+from tests.engines.upstreams import Canned, RecordingUpstream, vllm_over
 
 TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 HELLO = {"input": "hello"}

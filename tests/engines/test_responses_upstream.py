@@ -16,7 +16,7 @@ from nemo_gym.engines.responses_upstream import (
 )
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.tokens.records import RECORD_FIELD
-from tests.models.upstreams import refusals
+from tests.engines.upstreams import refusals
 
 TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "status": "completed"}

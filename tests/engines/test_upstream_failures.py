@@ -18,8 +18,8 @@ from nemo_gym.serving.base import SimpleServer
 from responses_api_models.azure_openai_model.app import AzureOpenAIModel
 from responses_api_models.openai_model.app import OpenAIModel
 from responses_api_models.vllm_model.app import VLLMModel
-from tests.models.kinds import Ground
-from tests.models.upstreams import Canned
+from tests.engines.kinds import Ground
+from tests.engines.upstreams import Canned
 
 SECRET = "sk-very-secret-0123456789"
 MODEL = "mock"

@@ -17,8 +17,8 @@ from responses_api_models.openai_model.app import OpenAIModel
 from responses_api_models.replay_model.app import ReplayModel
 from responses_api_models.scripted_model.app import ScriptedModel
 from responses_api_models.vllm_model.app import VLLMModel
-from tests.models import scenarios
-from tests.models.upstreams import RecordingUpstream, StrictOpenAI
+from tests.engines import scenarios
+from tests.engines.upstreams import RecordingUpstream, StrictOpenAI
 
 MODEL = "mock"
 OPTIONS = EngineOptions(model=MODEL, policy="tools", think=True)

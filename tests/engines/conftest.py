@@ -6,7 +6,7 @@ import pytest
 from openai import OpenAI
 
 from nemo_gym.testing.serving import LoopbackServers
-from tests.models.kinds import KINDS, Ground
+from tests.engines.kinds import KINDS, Ground
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from tests.models import scenarios
-from tests.models.kinds import KINDS
+from tests.engines import scenarios
+from tests.engines.kinds import KINDS
 
 MODEL = scenarios.MODEL
 

@@ -13,7 +13,7 @@ import pytest
 
 from nemo_gym.testing.serving import LoopbackServers, serving
 from nemo_gym.transport import Call, HttpTransport
-from tests.models.upstreams import Canned, vllm_over
+from tests.engines.upstreams import Canned, vllm_over
 
 
 async def test_an_app_is_served_in_the_running_loop() -> None:

@@ -10,7 +10,6 @@ import orjson
 import pytest
 from fastapi.testclient import TestClient
 
-from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.engine_model import model_entry
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
@@ -21,7 +20,7 @@ from nemo_gym.openai_utils import (
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
-from tests.models.upstreams import Canned, vllm_over
+from tests.engines.upstreams import Canned, vllm_over
 from tests.waiting import until
 
 HELLO = {"input": "hello"}
@@ -124,21 +123,6 @@ def test_every_call_that_was_answered_is_recorded(tmp_path: Path) -> None:
     assert [line["api"] for line in recorded] == ["responses", "chat", "responses"]
     assert recorded[0]["request"] == HELLO
     assert recorded[1] == {"api": "chat", "request": MESSAGES, "answer": completion}
-
-
-def test_two_processes_can_share_a_recording(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    first, second = Recorder(path), Recorder(path)
-    for number in range(4):
-        (first if number % 2 else second).add("chat", {"number": number}, {})
-    first.close()
-    second.close()
-    assert [orjson.loads(line)["request"]["number"] for line in path.read_bytes().splitlines()] == [
-        0,
-        1,
-        2,
-        3,
-    ]
 
 
 def test_a_recording_that_cannot_be_written_is_found_at_the_start(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: requests, answers and events in the format of its clients."""
+"""A request of Anthropic's Messages API as a Responses request."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.failures import EngineError, InputError
-from nemo_gym.responses.messages_api import message_events, message_of_response, sse_of_message
+from nemo_gym.failures import InputError
 from nemo_gym.responses.messages_request import arguments_of, input_of, responses_params_of_message
 
 USER = {"role": "user", "content": "hello"}
@@ -24,9 +23,6 @@ def params_of(**fields: Any) -> dict[str, Any]:
 def input_of_messages(*messages: Any) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = params_of(messages=[*messages])["input"]
     return items
-
-
-# --- Request ----------------------------------------------------------------------------------------------------
 
 
 def test_a_plain_request() -> None:
@@ -232,88 +228,6 @@ def test_what_cannot_be_said_is_named(fields: dict[str, Any], param: str) -> Non
     assert raised.value.failure.param == param
 
 
-# --- Answer -----------------------------------------------------------------------------------------------------
-
-
-def response(*output: Any, **fields: Any) -> dict[str, Any]:
-    usage = {
-        "input_tokens": 10,
-        "input_tokens_details": {"cached_tokens": 4},
-        "output_tokens": 7,
-        "total_tokens": 17,
-    }
-    return {
-        "id": "resp_1",
-        "model": "m",
-        "status": "completed",
-        "output": list(output),
-        "usage": usage,
-        **fields,
-    }
-
-
-REASONING = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Add."}]}
-TEXT = {"type": "message", "content": [{"type": "output_text", "text": "Let me add."}]}
-CALL = {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'}
-
-
-def test_an_answer_with_thinking_text_and_a_call() -> None:
-    tokens = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
-    message = message_of_response(response(REASONING, TEXT, {**CALL, **tokens}))
-    assert message == {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [
-            {"type": "thinking", "thinking": "Add.", "signature": ""},
-            {"type": "text", "text": "Let me add."},
-            {"type": "tool_use", "id": "call_1", "name": "add", "input": {"a": 1}},
-        ],
-        "stop_reason": "tool_use",
-        "stop_sequence": None,
-        "usage": {
-            "input_tokens": 6,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 4,
-            "output_tokens": 7,
-        },
-        **tokens,
-    }
-
-
-@pytest.mark.parametrize(
-    ("answer", "stop_reason"),
-    [
-        (response(TEXT), "end_turn"),
-        (response(TEXT, CALL), "tool_use"),
-        (
-            response(TEXT, CALL, status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-            "max_tokens",
-        ),
-        (response(TEXT, status="incomplete", incomplete_details={"reason": "content_filter"}), "refusal"),
-        (response({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}), "refusal"),
-    ],
-)
-def test_why_it_stopped(answer: dict[str, Any], stop_reason: str) -> None:
-    assert message_of_response(answer)["stop_reason"] == stop_reason
-
-
-def test_encrypted_reasoning_comes_back_as_it_went() -> None:
-    encrypted = {"type": "reasoning", "summary": [], "encrypted_content": "abc"}
-    signed = {**REASONING, "encrypted_content": "abc"}
-    message = message_of_response(response(encrypted, signed, TEXT))
-    assert message["content"][0] == {"type": "redacted_thinking", "data": "abc"}
-    assert message["content"][1] == {"type": "thinking", "thinking": "Add.", "signature": "abc"}
-    items = input_of_messages(USER, {"role": "assistant", "content": message["content"]}, USER)
-    assert items[1:3] == [encrypted, signed]
-
-
-def test_an_item_that_no_message_can_hold_is_the_engine_s_failure() -> None:
-    with pytest.raises(EngineError, match="web_search_call"):
-        message_of_response(response({"type": "web_search_call"}))
-
-
 @given(st.text(max_size=30) | st.dictionaries(st.text(max_size=3), st.integers(), max_size=3).map(json.dumps))
 def test_arguments_mean_the_same_after_a_round_trip(arguments: str) -> None:
     returned = arguments_of(input_of(arguments))
@@ -325,55 +239,3 @@ def test_arguments_mean_the_same_after_a_round_trip(arguments: str) -> None:
         assert orjson.loads(returned) == meant
     else:
         assert returned == arguments
-
-
-# --- Stream -----------------------------------------------------------------------------------------------------
-
-
-def rebuilt(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message that a client makes of `events`."""
-    message: dict[str, Any] = dict(events[0]["message"])
-    message["content"] = []
-    partial = ""
-    for event in events[1:]:
-        if event["type"] == "content_block_start":
-            assert event["index"] == len(message["content"])
-            message["content"].append(dict(event["content_block"]))
-            partial = ""
-        elif event["type"] == "content_block_delta":
-            block, delta = message["content"][event["index"]], event["delta"]
-            field = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-            if delta["type"] == "input_json_delta":
-                partial += delta["partial_json"]
-                block["input"] = json.loads(partial)
-            else:
-                block[field[delta["type"]]] += delta[field[delta["type"]]]
-        elif event["type"] == "message_delta":
-            message |= event["delta"]
-            message["usage"] = event["usage"]
-    return message
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        response(REASONING, TEXT, CALL),
-        response(TEXT),
-        response({"type": "message", "content": [{"type": "output_text", "text": ""}]}),
-        response({"type": "reasoning", "summary": [], "encrypted_content": "abc"}, TEXT),
-        response({**CALL, "arguments": "{broken"}),
-    ],
-)
-def test_the_events_make_the_message(answer: dict[str, Any]) -> None:
-    message = message_of_response(answer)
-    events = list(message_events(message))
-    assert rebuilt(events) == message
-    assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
-    opening = events[0]["message"]
-    assert (opening["content"], opening["stop_reason"], opening["usage"]["output_tokens"]) == ([], None, 0)
-
-
-def test_events_are_named_by_their_type() -> None:
-    for event in sse_of_message(message_of_response(response(TEXT))):
-        name, data, *_ = event.decode().split("\n")
-        assert name == f"event: {json.loads(data.removeprefix('data: '))['type']}"
