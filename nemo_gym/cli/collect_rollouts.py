@@ -133,13 +133,15 @@ COMMAND = Command(
 
 
 def collect_rollouts(keys: CollectKeys) -> int:
+    settings = settings_of(keys, datasets_of(keys))
+
     async def run() -> int:
         from nemo_gym.rollouts.run.discovery import find_gym
 
         gym = await find_gym(
             Path.cwd(), host=keys.head_server.host, port=keys.head_server.port, token=keys.run_token
         )
-        return await run_collection(settings_of(keys, datasets_of(keys)), gym, as_json=keys.as_json)
+        return await run_collection(settings, gym, as_json=keys.as_json)
 
     return run_in_loop(run())
 

@@ -84,6 +84,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     from nemo_gym.cli.collect_rollouts import existing_of, run_in_loop, show
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey, servers_for
     from nemo_gym.rollouts.lookback.stored import StoredRun
+    from nemo_gym.rollouts.output.files import RunFiles
     from nemo_gym.rollouts.run.collector import RunLimits
     from nemo_gym.rollouts.run.required_servers import require_agents
 
@@ -101,6 +102,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
         stop_after_identical_failures=keys.stop_after_identical_failures,
     )
     stored = StoredRun(Path(keys.input_jsonl_fpath))
+    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
     survey = Survey.of(stored)
     agents = set(survey.verifiable.values())
     require_agents(agents, config.data)

@@ -21,6 +21,7 @@ from nemo_gym.datasets._statistics import DatasetStatistics
 from nemo_gym.datasets.checking import check_line
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import replacing
+from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
@@ -154,10 +155,16 @@ class Preparation:
         return self.report
 
     def write(self, folder: Path, *, without_repetitions: bool = False) -> None:
-        """Write the files of every split to `folder`, optionally without duplicates and leaks."""
+        """Write the files of every split to `folder`, optionally without duplicates and leaks.
+
+        Raises `ConfigError` if that would overwrite a source.
+        """
+        splits = self.report.splits()
+        outputs = [folder / name for split in splits for name in (f"{split}.jsonl", f"{split}_metrics.json")]
+        refuse_inputs(outputs, [locate(source.file.path) for source in self._sources])
         repeated = {one.place for one in (*self.report.duplicates, *self.report.leaks)}
         left_out = repeated if without_repetitions else set()
-        for split in self.report.splits():
+        for split in splits:
             path = folder / f"{split}.jsonl"
             self.report.written[path] = self._write_split(split, path, left_out)
             metrics = orjson.dumps(self.report.statistics_of(split).to_json(), option=orjson.OPT_INDENT_2)

@@ -9,6 +9,7 @@ import orjson
 from nemo_gym.config.prompts import apply_prompt_to_row, load_prompt_config
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import replacing
+from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, parse_row
@@ -17,8 +18,10 @@ from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, parse_r
 def materialize_prompts(rows: Path, prompt_config: str, output: Path) -> int:
     """Write `rows` with their prompts to `output`, and return their number.
 
-    Raises `ConfigError` with every row that does not match the template. In this case nothing is written.
+    Raises `ConfigError` if `output` is an input, or with every row that does not match the template. In these cases
+    nothing is written.
     """
+    refuse_inputs([output], [locate(rows), Path(prompt_config)])
     prompt = load_prompt_config(prompt_config)
     faults: list[RowFault] = []
     count = 0

@@ -20,6 +20,8 @@ from nemo_gym.export._splits import SplitBy, Splits
 from nemo_gym.export._writing import ending_of, open_row_file, path_of_split
 from nemo_gym.export.report import Report
 from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.rollouts.output.inputs import refuse_inputs
+from nemo_gym.rollouts.plan.dataset import locate
 
 _DIGEST_BYTES = 12
 
@@ -140,6 +142,7 @@ def _open_outputs(
         if splits
         else {"": settings.output}
     )
+    refuse_inputs(paths.values(), map(locate, settings.inputs))
     taken = [str(path) for path in paths.values() if path.exists()]
     if taken and not settings.overwrite:
         raise ConfigError(

@@ -108,6 +108,10 @@ def always(result: AttemptResult) -> Behaviour:
     return behave
 
 
+def all_planned(identity: RolloutId) -> bool:
+    return True
+
+
 def planned(task: int, repeat: int = 0, *, agent: str = AGENT) -> PlannedAttempt:
     identity = RolloutId(task, repeat)
     rest = orjson.dumps(task_row(task, agent=agent))[1:]

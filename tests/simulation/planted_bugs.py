@@ -14,6 +14,7 @@ from nemo_gym.episodes import driver as episode
 from nemo_gym.failures import GymError
 from nemo_gym.rollouts.output import disk, journal
 from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.rollouts.output.finished import StoredRollouts
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.run import collect, collector, stopping
@@ -90,7 +91,7 @@ def torn_tail_kept() -> AbstractContextManager[Any]:
 
 def finished_rollouts_forgotten() -> AbstractContextManager[Any]:
     """A resumed run repeats finished rollouts."""
-    return patch.object(journal, "read_finished", lambda path: FinishedRollouts())
+    return patch.object(journal, "read_finished", lambda *_: StoredRollouts(FinishedRollouts(), 0))
 
 
 def manifest_written_in_place() -> AbstractContextManager[Any]:

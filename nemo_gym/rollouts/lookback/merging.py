@@ -55,6 +55,7 @@ def merge_shards(
     files = RunFiles.of(output)
     _refuse_existing(files, overwrite)
     runs = [RunFiles.existing(path) for path in shards]
+    files.refuse_inputs(path for run in runs for path in run.present())
     offsets = _offsets(runs) if renumber else [0] * len(runs)
     with ExitStack() as opened:
         rows = _Lines.of([run.rows for run in runs], offsets, opened)

@@ -153,12 +153,7 @@ async def reverify(
     Raises:
         ConfigError: the environments or the output are invalid. Nothing has run.
     """
-    if RunFiles.of(settings.output).is_same_run(stored.files):
-        raise ConfigError(
-            "the output of a reverification can't be its input",
-            code="output_is_input",
-            remedy="Choose another +output_jsonl_fpath.",
-        )
+    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
     work = _Reverification(settings, stored, survey, caller, gym, stop or Stop())
     return await work.run(display or NoDisplay())
 
@@ -244,6 +239,7 @@ class _Reverification:
             RunFiles.of(self._settings.output),
             identity,
             start,
+            is_planned=self._survey.verifiable.__contains__,
             existing=self._settings.existing,
             allow_identity_change=self._settings.allow_identity_change,
         )

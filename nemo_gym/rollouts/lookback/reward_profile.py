@@ -28,6 +28,7 @@ from nemo_gym.metrics import read_record, sample_standard_deviation
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
+from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.identity import RolloutId
 
 _TOKENS = "output_tokens"
@@ -127,7 +128,11 @@ def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
 def write_profile(
     run: StoredRun, output: Path, *, pass_threshold: float = 1.0, rates: PassRates | None = None
 ) -> ProfileSummary:
-    """Write a profile row for each task of `run` within `rates`, ordered by task."""
+    """Write a profile row for each task of `run` within `rates`, ordered by task.
+
+    Raises `ConfigError` if `output` is a file of `run`.
+    """
+    refuse_inputs([output], run.files.present())
     rates = rates or PassRates()
     summary = ProfileSummary()
     with replacing(output) as file:

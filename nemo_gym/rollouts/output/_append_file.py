@@ -2,6 +2,7 @@
 
 `append` passes each line to the operating system in one write and buffers nothing, so `kill -9` loses no finished row.
 A power cut or a full disk can damage only the end of the file; `recover` cuts a torn end off and keeps it separately.
+A file that another program deletes, replaces or truncates is noticed at the next row, or at the end of the run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +36,7 @@ class AppendFile:
         except OSError as error:
             raise ConfigError(f"cannot write {path}: {error.strerror}", code="output_unwritable") from error
         self._lock()
-        self._size = os.fstat(self._fd).st_size
+        self._note_identity()
 
     @property
     def size(self) -> int:
@@ -42,8 +44,31 @@ class AppendFile:
         return self._size
 
     def append(self, line: bytes) -> None:
-        """Write `line` and a line break. Raises `ConfigError` if the disk refuses it; then nothing is written."""
+        """Write `line` and a line break.
+
+        Raises `ConfigError` if the disk refuses it, or as `refuse_changes` does; then nothing is written.
+        """
+        self.refuse_changes()
         self._add(line + b"\n")
+
+    def refuse_changes(self) -> None:
+        """Raise `ConfigError` if another program has deleted, replaced, truncated or extended the file."""
+        change = self._find_change()
+        if change is not None:
+            raise ConfigError(
+                f"{self.path} {change} by another program during the run",
+                code="output_changed",
+                remedy="Keep other programs away from the files of a run, then resume with +resume_from_cache=true: "
+                "rollouts whose rows are lost are attempted again.",
+            )
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Replace the whole content by `lines` atomically. Raises `ConfigError` if the disk refuses it."""
+        write_atomically(self.path, lines)
+        disk().close(self._fd)
+        self._fd = disk().open_to_append(self.path)
+        self._lock()
+        self._note_identity()
 
     def _add(self, data: bytes) -> None:
         """Write all of `data` or nothing."""
@@ -83,6 +108,22 @@ class AppendFile:
             disk().sync(self._fd)
         finally:
             disk().close(self._fd)
+
+    def _note_identity(self) -> None:
+        status = self.path.stat()
+        self._inode = status.st_dev, status.st_ino
+        self._size = status.st_size
+
+    def _find_change(self) -> str | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return "was deleted"
+        if (status.st_dev, status.st_ino) != self._inode:
+            return "was replaced"
+        if status.st_size < self._size:
+            return f"was truncated from {self._size:,} to {status.st_size:,} bytes"
+        return "was written to" if status.st_size > self._size else None
 
     def _lock(self) -> None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Final
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.disk import disk
+from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of
 
 _PLAIN: Final = ".jsonl"
@@ -65,10 +66,6 @@ class RunFiles:
         """Return the run's files in every possible form."""
         return [replace(self, ending=ending) for ending in ENDINGS]
 
-    def is_same_run(self, other: RunFiles) -> bool:
-        """Return whether both are the same run, in any form."""
-        return self.stem == other.stem and self.folder.absolute() == other.folder.absolute()
-
     def in_another_form(self) -> RunFiles | None:
         """Return the form in which the run exists, if it is another one."""
         return next((form for form in self.forms() if form != self and form._has_results()), None)
@@ -101,8 +98,15 @@ class RunFiles:
 
     def present(self) -> list[Path]:
         """Return the files that exist and are not empty."""
-        every = (self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs)
-        return [path for path in every if holds_text(path)]
+        return [path for path in self._main_files() if holds_text(path)]
+
+    def refuse_inputs(self, inputs: Iterable[Path]) -> None:
+        """Raise `ConfigError` if the run would write, replace or move one of `inputs`, in any form."""
+        main = [path for form in self.forms() for path in form._main_files()]
+        refuse_inputs([*main, *self._every_file()], inputs)
+
+    def _main_files(self) -> tuple[Path, ...]:
+        return self.rows, self.failures, self.manifest, self.aggregate_metrics, self.materialized_inputs
 
     def holds_results(self) -> bool:
         """Return whether the run has a row or a failure, in any form."""
@@ -114,6 +118,10 @@ class RunFiles:
     def first_free_torn(self) -> Path:
         """Return the path for the next torn end of a file."""
         return _first_free(lambda number: self._named(f"_torn_{number}{self.ending}"))
+
+    def first_free_unplanned(self) -> Path:
+        """Return the path for the next rows of rollouts that the plan does not have."""
+        return _first_free(lambda number: self._named(f"_unplanned_{number}{self.ending}"))
 
     def make_folder(self) -> None:
         """Create the folder. Raises `ConfigError` if it cannot be created or written to."""
@@ -138,12 +146,12 @@ class RunFiles:
         return replace(self, stem=f"{self.stem}.{number}")
 
     def _every_file(self) -> list[Path]:
-        """Return every file of the run in any form, including torn ends, earlier failures and journals."""
+        """Return all files in any form, including torn ends, unplanned rows, earlier failures and journals."""
         named = {path for form in self.forms() for path in form.present()}
         stem = glob.escape(self.stem)
         separate = {
             path
-            for kind in ("_torn_*", "_failures.*")
+            for kind in ("_torn_*", "_unplanned_*", "_failures.*")
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }

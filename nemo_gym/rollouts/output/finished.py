@@ -7,7 +7,7 @@ first attempt. Rows from other programs are parsed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -17,18 +17,35 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 
+IsPlanned = Callable[[RolloutId], bool]
+"""Tells whether a plan has a rollout."""
 
-def read_finished(path: Path) -> FinishedRollouts:
-    """Return the rollouts with a row in `path`. Raises `ConfigError` for a row without identity, or a second one."""
-    finished = FinishedRollouts()
+
+class StoredRollouts(NamedTuple):
+    """The rollouts of a file of rows."""
+
+    finished: FinishedRollouts
+    """The planned ones."""
+    unplanned: int
+    """Number of rows of others."""
+
+
+def read_finished(path: Path, is_planned: IsPlanned) -> StoredRollouts:
+    """Return the rollouts with a row in `path`.
+
+    Raises `ConfigError` for a row without identity, or a second row of a planned rollout.
+    """
+    finished, unplanned = FinishedRollouts(), 0
     for number, identity in enumerate(read_identities(path), start=1):
-        if not finished.add(identity):
+        if not is_planned(identity):
+            unplanned += 1
+        elif not finished.add(identity):
             raise ConfigError(
                 f"{path}:{number}: duplicate row of {identity}",
                 code="duplicate_row",
                 remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
             )
-    return finished
+    return StoredRollouts(finished, unplanned)
 
 
 class PlacedRow(NamedTuple):

@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import read_finished
+from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_finished
 from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
 from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts
 
 
@@ -60,6 +63,11 @@ class Journal:
     def add_failure(self, line: bytes) -> None:
         self._failures.append(line)
 
+    def refuse_changes(self) -> None:
+        """Raise `ConfigError` if another program has changed the files."""
+        self._rows.refuse_changes()
+        self._failures.refuse_changes()
+
     def close(self, ending: Mapping[str, Any]) -> None:
         """Record the end of this start in the manifest, and close the files."""
         self._rows.close()
@@ -73,12 +81,14 @@ def open_journal(
     identity: dict[str, Any],
     start: Mapping[str, Any],
     *,
+    is_planned: IsPlanned,
     existing: Existing = Existing.REFUSE,
     allow_identity_change: bool = False,
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
-    `start` is recorded in the manifest: the time and settings of this start.
+    `start` is recorded in the manifest: the time and settings of this start. Rows of rollouts that are not planned are
+    moved to a file of their own.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -88,7 +98,9 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
-        finished = read_finished(files.rows)
+        finished, unplanned = read_finished(files.rows, is_planned)
+        if unplanned:
+            notes += _set_unplanned_aside(rows, files, is_planned)
         notes += _keep_earlier_failures(files)
         failures = opened.enter_context(closing(append_to(files.failures)))
         manifest.identity = identity
@@ -158,6 +170,17 @@ def _recover(file: AppendFile, files: RunFiles) -> list[str]:
         if torn
         else []
     )
+
+
+def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanned) -> list[str]:
+    """Move the rows of rollouts that are not planned to another file; return a note."""
+    kept_at = files.first_free_unplanned()
+    for is_wanted, write in ((False, partial(write_atomically, kept_at)), (True, file.replace)):
+        lines = (line.content for line in read_lines(files.rows))
+        write(line for line in lines if is_planned(identity_of_line(line, files.rows)) is is_wanted)
+    return [
+        f"{files.rows.name} had rows of rollouts that the plan does not have: they are now in {kept_at.name}"
+    ]
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

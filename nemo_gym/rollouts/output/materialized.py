@@ -59,5 +59,9 @@ class MaterializedInputs:
             self.add(planned)
             yield planned
 
+    def refuse_changes(self) -> None:
+        """Raise `ConfigError` if another program has changed the file."""
+        self._file.refuse_changes()
+
     def close(self) -> None:
         self._file.close()

@@ -73,8 +73,3 @@ class FinishedRollouts:
         """Return the highest identity; (-1, -1) for an empty set."""
         task = max(self._repeats, default=-1)
         return RolloutId(task, self._repeats.get(task, 0).bit_length() - 1)
-
-    def count(self, tasks: range, repeats: int) -> int:
-        """Count the members among the first `repeats` repeats of `tasks`."""
-        mask = (1 << repeats) - 1
-        return sum((bits & mask).bit_count() for task, bits in self._repeats.items() if task in tasks)

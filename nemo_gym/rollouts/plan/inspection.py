@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, TaskShaper
 
@@ -74,6 +75,16 @@ class DatasetInspection:
     def first_tasks(self) -> tuple[int, ...]:
         """The index of each file's first task: tasks are numbered across all files."""
         return tuple(sum(file.rows for file in self.files[:place]) for place in range(len(self.files)))
+
+    def membership(self) -> Callable[[RolloutId], bool]:
+        """Return a function that tells whether the plan has a rollout."""
+        planned = [
+            (range(first, first + file.rows), range(file.file.num_repeats))
+            for first, file in zip(self.first_tasks, self.files, strict=True)
+        ]
+        return lambda identity: any(
+            identity.task in tasks and identity.repeat in repeats for tasks, repeats in planned
+        )
 
     @property
     def notes(self) -> list[str]:

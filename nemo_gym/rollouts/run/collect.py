@@ -98,6 +98,7 @@ def _open_files(
         files,
         identity_of(settings.plan, inspection, servers),
         {"started_at": _now(), "settings": settings.to_json()},
+        is_planned=inspection.membership(),
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
     )
@@ -140,7 +141,7 @@ class _Run:
         self._clock = clock
         self._metrics = RunMetrics()
         inspection, journal = prepared.inspection, prepared.journal
-        finished = _finished_of_plan(inspection, journal)
+        finished = len(journal.finished)
         self._window = window_of(settings.limits.in_parallel, inspection.rollouts - finished)
         auto = self._window if isinstance(self._window, AutoWindow) else None
         self._counters = RunCounters(inspection.rollouts, finished, auto=auto)
@@ -192,6 +193,8 @@ class _Run:
                 await self._collector(attempter).run(
                     materialized.written_from(plan) if materialized else plan
                 )
+                if materialized is not None:
+                    materialized.refuse_changes()
         except GymError as error:
             log.debug("the run failed; its summary has the reason", exc_info=error)
             self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
@@ -229,14 +232,6 @@ class _Run:
             self._prepared.journal.close({**ending, "ended_at": _now(), "counts": counts_of(self._counters)})
         except (ConfigError, OSError) as error:  # a full disk must not hide the summary
             log.warning("cannot record the end of the run in its manifest: %s", error)
-
-
-def _finished_of_plan(inspection: DatasetInspection, journal: Journal) -> int:
-    """Count the planned rollouts that have a row; a changed run may also have rows of other rollouts."""
-    return sum(
-        journal.finished.count(range(first, first + file.rows), file.file.num_repeats)
-        for first, file in zip(inspection.first_tasks, inspection.files, strict=True)
-    )
 
 
 def _now() -> str:

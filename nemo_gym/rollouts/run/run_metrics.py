@@ -23,7 +23,7 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
-from nemo_gym.rollouts.run.stopping import Stop, first_of
+from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
 from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
 
@@ -197,9 +197,15 @@ async def write_metrics(
 ) -> tuple[dict[str, AggregateResult], list[str]]:
     """Compute and write the metrics of all rows of a run; return them with notes.
 
-    `metrics` has the rollouts of this start; the rows of earlier starts are read from the file.
+    `metrics` has the rollouts of this start; the rows of earlier starts are read from the file. A run whose output was
+    changed by another program is stopped, without metrics.
     """
     files = journal.files
+    try:
+        journal.refuse_changes()
+    except ConfigError as error:
+        stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
+        return {}, ["no metrics were computed: the output has lost rows"]
     await asyncio.to_thread(
         metrics.note_rows, files.rows, journal.rows_before, lambda: not stop.cancelling.is_set()
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.paths import GYM_FOLDERS
+from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
@@ -40,6 +42,14 @@ class CollectSettings:
     write_materialized_inputs: bool = True
     environment_metrics_max_rows: int = 10_000
     """The largest number of rows for which environment metrics are requested; 0 for never."""
+
+    def __post_init__(self) -> None:
+        """Raises `ConfigError` for an invalid output, or one that is an input."""
+        named = [
+            path for file in self.datasets for path in (file.path, file.prompt_config) if path is not None
+        ]
+        found = [folder / path for path in named for folder in GYM_FOLDERS]
+        RunFiles.of(self.output).refuse_inputs([*named, *found])
 
     @property
     def plan(self) -> PlanSettings:

@@ -20,7 +20,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
-from tests.rollouts.doubles import identities, read_rows
+from tests.rollouts.doubles import all_planned, identities, read_rows
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 TASKS, REPEATS = 6, 3
@@ -153,12 +153,12 @@ def test_an_earlier_run_in_the_output_is_not_touched_unasked(tmp_path: Path) -> 
 def test_a_merged_run_is_not_taken_for_the_one_that_it_replaces(tmp_path: Path) -> None:
     files = RunFiles.of(tmp_path / "merged.jsonl")
     identity: dict[str, Any] = {"datasets": [], "config": {}}
-    replaced = open_journal(files, identity, {})
+    replaced = open_journal(files, identity, {}, is_planned=all_planned)
     replaced.add_row(orjson.dumps(scored_row(5)))
     replaced.close({})
     merge_shards([store_shard(tmp_path / "shard.jsonl", [scored_row(0)])], files.rows, overwrite=True)
     with pytest.raises(ConfigError, match="has no manifest"):
-        open_journal(files, identity, {}, existing=Existing.RESUME)
+        open_journal(files, identity, {}, existing=Existing.RESUME, is_planned=all_planned)
 
 
 def test_the_command_takes_patterns(

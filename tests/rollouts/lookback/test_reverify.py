@@ -216,7 +216,7 @@ async def test_a_killed_reverification_goes_on_where_it_was(rows: Path, tmp_path
 
 
 async def test_a_run_is_not_written_over_itself(rows: Path) -> None:
-    with pytest.raises(ConfigError, match="can't be its input"):
+    with pytest.raises(ConfigError, match="overwrite its input"):
         await again(rows, rows, gym_of())
 
 

@@ -45,6 +45,42 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    "change", ["was deleted", "was replaced", "was truncated from 9 to 4 bytes", "was written to"]
+)
+def test_a_change_by_another_program_is_refused_and_nothing_is_written(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    with opened(path) as file:
+        file.append(b"12345678")
+        file.refuse_changes()
+        if change in ("was deleted", "was replaced"):
+            content = path.read_bytes()
+            path.rename(tmp_path / "other")
+            if change == "was replaced":
+                path.write_bytes(content)
+        elif change == "was written to":
+            with path.open("ab") as other:
+                other.write(b"{}")
+        else:
+            os.truncate(path, 4)
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(ConfigError, match=change) as caught:
+            file.append(b"{}")
+        assert caught.value.failure.code == "output_changed"
+        assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_a_replaced_content_is_appended_to_and_stays_locked(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with opened(path) as file:
+        file.append(b"{}")
+        file.replace([b"[1]\n", b"[2]\n"])
+        with pytest.raises(ConfigError, match="another process"):
+            AppendFile(path)
+        file.append(b"[3]")
+    assert path.read_bytes() == b"[1]\n[2]\n[3]\n"
+
+
 @given(cut=st.integers(min_value=0))
 def test_a_file_cut_anywhere_keeps_its_whole_rows_and_its_torn_end_is_kept_apart(
     tmp_path_factory: pytest.TempPathFactory, cut: int

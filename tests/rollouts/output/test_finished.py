@@ -8,13 +8,17 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.finished import read_finished
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.output.finished import read_finished as read_stored
+from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 
 
 def write(path: Path, *lines: bytes) -> Path:
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
+
+
+def read_finished(path: Path) -> FinishedRollouts:
+    return read_stored(path, lambda _: True).finished
 
 
 def test_our_rows_and_those_of_others_are_found(tmp_path: Path) -> None:
@@ -50,3 +54,12 @@ def test_two_rows_of_one_rollout_are_refused(tmp_path: Path) -> None:
     line = RolloutId(0, 0).head() + b'"a":1}'
     with pytest.raises(ConfigError, match="duplicate row of task 0, repeat 0"):
         read_finished(write(tmp_path / "rows.jsonl", line, line))
+
+
+@pytest.mark.parametrize("identity", ["-1,0", "0,-1", "0,7", "2,0", f"0,{10**15}", f"{10**15},0"])
+def test_rows_outside_the_plan_are_counted_and_not_finished(tmp_path: Path, identity: str) -> None:
+    task, repeat = identity.split(",")
+    other = f'{{"_ng_task_index":{task},"_ng_rollout_index":{repeat},"reward":1}}'.encode()
+    path = write(tmp_path / "rows.jsonl", RolloutId(1, 0).head() + b'"a":1}', other, other)
+    finished, unplanned = read_stored(path, lambda one: one.task in range(2) and one.repeat in range(2))
+    assert (len(finished), unplanned) == (1, 2)

@@ -20,7 +20,7 @@ from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
-from tests.rollouts.doubles import identities, read_rows
+from tests.rollouts.doubles import all_planned, identities, read_rows
 from tests.rollouts.output.test_packed_file import dying
 
 IDENTITY: dict[str, Any] = {"datasets": [{"sha256": "abc", "num_repeats": 1}], "config": {}}
@@ -33,6 +33,7 @@ def files_in(folder: Path) -> RunFiles:
 
 
 def opened(folder: Path, identity: dict[str, Any] | None = None, **options: Any) -> Journal:
+    options = {"is_planned": all_planned} | options
     return open_journal(files_in(folder), dict(identity or IDENTITY), {"started_at": "now"}, **options)
 
 
@@ -83,7 +84,13 @@ def test_overwriting_moves_the_earlier_run_aside_as_a_whole(tmp_path: Path) -> N
     assert len(read_rows(files.folder / "out.1.jsonl")) == 2
     names = {path.name for path in files.folder.iterdir()}
     assert {"out.1.jsonl", "out.1_failures.jsonl", "out.1_run.json", "out.2_run.json"} <= names
-    aside = open_journal(RunFiles.of(files.folder / "out.1.jsonl"), IDENTITY, {}, existing=Existing.RESUME)
+    aside = open_journal(
+        RunFiles.of(files.folder / "out.1.jsonl"),
+        IDENTITY,
+        {},
+        existing=Existing.RESUME,
+        is_planned=all_planned,
+    )
     assert len(aside.finished) == 2
     aside.close({})
 
@@ -210,13 +217,13 @@ def test_a_torn_row_is_kept_and_spoken_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_compressed", [False, True])
 def test_failures_of_a_killed_start_are_kept_whole(tmp_path: Path, packing: str, is_compressed: bool) -> None:
     files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
-    open_journal(files, IDENTITY, {}).close({})
+    open_journal(files, IDENTITY, {}, is_planned=all_planned).close({})
     content = b"".join(row(task) + b"\n" for task in range(3))
     if is_compressed:  # killed before it could remove the journal
         with replacing(files.failures) as file:
             file.write(content)
     journal_of(files.failures).write_bytes(content)
-    open_journal(files, IDENTITY, {}, **RESUME).close({})
+    open_journal(files, IDENTITY, {}, **RESUME, is_planned=all_planned).close({})
     kept = tmp_path / f"out_failures.1.jsonl{packing}"
     assert b"".join(line.content for line in read_lines(kept)) == content
     assert not journal_of(kept).exists()
@@ -239,14 +246,17 @@ def test_a_death_at_any_operation_of_a_resumed_start_loses_and_doubles_nothing(
     while deaths == at:
         at += 1
         files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
-        with closing_run(open_journal(files, IDENTITY, {})) as journal:
+        with closing_run(open_journal(files, IDENTITY, {}, is_planned=all_planned)) as journal:
             journal.add_row(row(0))
             journal.add_failure(row(7))
-        with dying(at) as disk, closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+        with (
+            dying(at) as disk,
+            closing_run(open_journal(files, IDENTITY, {}, **RESUME, is_planned=all_planned)) as journal,
+        ):
             journal.add_row(row(1))
             journal.add_failure(row(8))
         deaths += disk.has_killed
-        with closing_run(open_journal(files, IDENTITY, {}, **RESUME)) as journal:
+        with closing_run(open_journal(files, IDENTITY, {}, **RESUME, is_planned=all_planned)) as journal:
             if RolloutId(1, 0) not in journal.finished:
                 journal.add_row(row(1))
             journal.add_failure(row(9))
@@ -256,6 +266,37 @@ def test_a_death_at_any_operation_of_a_resumed_start_loses_and_doubles_nothing(
         assert failures in ([row(7), row(9)], [row(7), row(8), row(9)]), at
         assert not list(files.folder.glob("*.journal")), at
     assert deaths > (30 if packing else 15)
+
+
+@pytest.mark.parametrize("packing", ["", *sorted(CODECS)])
+def test_a_death_at_any_operation_of_setting_unplanned_rows_aside_loses_and_doubles_nothing(
+    tmp_path: Path, packing: str
+) -> None:
+    deaths, at = 0, 0
+    resumed: dict[str, Any] = {**RESUME, "is_planned": lambda identity: identity.task == 1}
+    while deaths == at:
+        at += 1
+        files = RunFiles.of(tmp_path / str(at) / f"out.jsonl{packing}")
+        with closing_run(open_journal(files, IDENTITY, {}, is_planned=all_planned)) as journal:
+            for task in range(3):
+                journal.add_row(row(task))
+        with dying(at) as disk, closing_run(open_journal(files, IDENTITY, {}, **resumed)) as journal:
+            pass
+        deaths += disk.has_killed
+        with closing_run(open_journal(files, IDENTITY, {}, **resumed)) as journal:
+            assert RolloutId(1, 0) in journal.finished
+        assert [line.content.rstrip() for line in read_lines(files.rows)] == [row(1)], at
+        aside = {line.content for path in files.folder.glob("out_unplanned_*") for line in read_lines(path)}
+        assert aside == {row(0) + b"\n", row(2) + b"\n"}, at
+    assert deaths > 5
+
+
+def test_unplanned_rows_move_aside_with_their_run(tmp_path: Path) -> None:
+    files = write_run(tmp_path)
+    opened(tmp_path, is_planned=lambda _: False, **RESUME).close({})
+    assert len(read_rows(files.folder / "out_unplanned_1.jsonl")) == 3
+    opened(tmp_path, is_planned=lambda _: False, existing=Existing.MOVE_ASIDE).close({})
+    assert (files.folder / "out.1_unplanned_1.jsonl").exists()
 
 
 @contextmanager
@@ -268,10 +309,10 @@ def closing_run(journal: Journal) -> Iterator[Journal]:
 @pytest.mark.parametrize("packing", sorted(CODECS))
 def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Path, packing: str) -> None:
     files = RunFiles.of(tmp_path / f"out.jsonl{packing}")
-    open_journal(files, IDENTITY, {}).close({})
+    open_journal(files, IDENTITY, {}, is_planned=all_planned).close({})
     journal_of(files.rows).write_bytes(row(0) + b"\n")
     journal_of(files.failures).write_bytes(row(1) + b"\n")
-    open_journal(files, IDENTITY, {}, existing=Existing.MOVE_ASIDE).close({})
+    open_journal(files, IDENTITY, {}, existing=Existing.MOVE_ASIDE, is_planned=all_planned).close({})
     aside = RunFiles.of(tmp_path / f"out.1.jsonl{packing}")
     assert [line.content for line in read_lines(aside.rows)] == [row(0) + b"\n"]
     assert [line.content for line in read_lines(aside.failures)] == [row(1) + b"\n"]

@@ -39,11 +39,3 @@ def test_the_last_is_the_highest(given_ids: list[RolloutId]) -> None:
     for identity in given_ids:
         finished.add(identity)
     assert finished.last() == max(given_ids, default=RolloutId(-1, -1))
-
-
-def test_those_of_a_plan_are_counted_apart_from_others() -> None:
-    finished = FinishedRollouts()
-    for identity in (RolloutId(0, 0), RolloutId(0, 3), RolloutId(1, 1), RolloutId(9, 0)):
-        finished.add(identity)
-    assert finished.count(range(2), repeats=2) == 2
-    assert finished.count(range(10), repeats=4) == 4

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import gzip
+import os
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.disk import Disk
 from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import AttemptResult
+from nemo_gym.rollouts.run.answer import AttemptResult, Scored
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
@@ -222,8 +225,101 @@ async def test_another_dataset_is_not_mixed_into_a_run(tmp_path: Path) -> None:
     assert (summary.exit_code, summary.counters.completed) == (0, 1)
     write_dataset(tmp_path / "tasks.jsonl", 2)
     shrunk = await run(tmp_path, existing=Existing.RESUME, allow_identity_change=True)
-    assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 4)
-    assert "not to the plan" in shrunk.notes[0]
+    assert (shrunk.exit_code, shrunk.counters.finished_before, shrunk.agents[0].completed) == (0, 2, 2)
+    assert "out_unplanned_1.jsonl" in shrunk.notes[0]
+    assert identities(read_rows(out(tmp_path, "_unplanned_1.jsonl"))) == [(2, 0), (3, 0)]
+    assert identities(read_rows(out(tmp_path))) == [(0, 0), (1, 0)]
+
+
+def _unlink(path: Path) -> None:
+    path.unlink()
+
+
+def _replace(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _remove_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("away"))
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+@pytest.mark.parametrize("harm", [_unlink, _replace, _truncate, _remove_folder])
+@pytest.mark.parametrize("at", [2, 5])
+async def test_a_changed_output_ends_the_run_with_exit_code_1(
+    tmp_path: Path, ending: str, harm: Callable[[Path], None], at: int
+) -> None:
+    """While the run goes on (task 2), and between the last row and the end (task 5)."""
+    write_dataset(tmp_path / "tasks.jsonl", 6)
+    output = out(tmp_path, ending)
+    rows = journal_of(output) if ending == ".jsonl.gz" else output
+
+    class Harming(RunCounters):
+        def note_scored(self, scored: Scored) -> None:
+            super().note_scored(scored)
+            if self.scored == at + 1:
+                harm(rows)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nemo_gym.rollouts.run.collect.RunCounters", Harming)
+        summary = await run(tmp_path, output=output, limits=RunLimits(in_parallel=1))
+    assert summary.exit_code == 1
+    assert summary.stop is not None
+    assert str(rows if harm is not _remove_folder else rows.parent) in summary.stop.message
+    assert "by another program during the run" in summary.stop.message
+    assert "+resume_from_cache=true" in (summary.stop.remedy or "")
+    resumed = await run(tmp_path, output=output, existing=Existing.RESUME)
+    assert resumed.exit_code == 0
+    assert len(list(read_lines(output))) == 6
+
+
+@pytest.mark.parametrize("companion", ["_failures.jsonl", "_materialized_inputs.jsonl"])
+async def test_a_deleted_companion_ends_the_run_with_exit_code_1(tmp_path: Path, companion: str) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 3)
+
+    async def delete(task: PlannedAttempt) -> AttemptResult:
+        out(tmp_path, companion).unlink()
+        return scored(task)
+
+    summary = await run(tmp_path, agents=Agents({2: delete}))
+    assert summary.exit_code == 1
+    assert summary.stop is not None
+    assert f"out{companion} was deleted" in summary.stop.message
+
+
+async def test_a_stored_row_outside_the_plan_is_set_aside_by_a_resume(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 2)
+    await run(tmp_path)
+    foreign = RolloutId(7, 0).head() + b'"reward":9.0,"agent_ref":{"name":"simple_agent"}}'
+    with out(tmp_path).open("ab") as file:
+        file.write(foreign + b"\n")
+    summary = await run(tmp_path, existing=Existing.RESUME)
+    assert (summary.exit_code, summary.agents[0].mean_reward) == (0, 1.0 / 2)
+    assert out(tmp_path, "_unplanned_1.jsonl").read_bytes() == foreign + b"\n"
+    assert sum("out_unplanned_1.jsonl" in note for note in summary.notes) == 1
+
+
+def test_settings_refuse_an_output_that_is_an_input(tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    write_dataset(tasks, 1)
+    (tmp_path / "link.jsonl").symlink_to(tasks)
+    (tmp_path / "hard.jsonl").hardlink_to(tasks)
+    (tmp_path / "linked").symlink_to(tmp_path)
+    (tmp_path / "stem_failures.jsonl").symlink_to(tasks)
+    for name in ("tasks.jsonl", "tasks.jsonl.gz", "tasks.jsonl.zst", "link.jsonl", "hard.jsonl.gz", "stem.jsonl",
+                 "linked/tasks.jsonl", f"../{tmp_path.name}/tasks.jsonl"):  # fmt: skip
+        with pytest.raises(ConfigError, match="would overwrite its input"):
+            settings_of(tmp_path, output=tmp_path / name, existing=Existing.MOVE_ASIDE)
+    journal = tmp_path / "packed.jsonl.gz.journal"
+    write_dataset(journal, 1)
+    with pytest.raises(ConfigError, match="would overwrite its input"):
+        settings_of(tmp_path, output=tmp_path / "packed.jsonl.gz", datasets=(DatasetFile(journal),))
 
 
 async def test_a_dataset_of_malformed_rows_alone_is_refused_all_the_same(tmp_path: Path) -> None:

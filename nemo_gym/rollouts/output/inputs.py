@@ -1,0 +1,36 @@
+"""Refuses to write to a file that is also read, whatever name it is given by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.compression import journal_of
+
+
+def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise `ConfigError` if one of `outputs` is one of `inputs`.
+
+    The same file is found by any path, through symbolic and hard links; a compressed file and its journal are one.
+    """
+    written = {_identity_of(path): path for output in outputs for path in (output, journal_of(output))}
+    for file in inputs:
+        for path in (file, journal_of(file)):
+            output = written.get(_identity_of(path))
+            if output is not None:
+                also = "" if output == path else f", which is the same file as {path}"
+                raise ConfigError(
+                    f"the output would overwrite its input: {output}{also}",
+                    code="output_is_input",
+                    remedy="Choose another output.",
+                )
+
+
+def _identity_of(path: Path) -> object:
+    """Return the device and inode of an existing file, else its absolute path."""
+    try:
+        status = path.stat()
+    except OSError:
+        return path.resolve()
+    return status.st_dev, status.st_ino
