@@ -47,7 +47,8 @@ from nemo_gym.failures import ConfigError, GymError
 
 if TYPE_CHECKING:
     from nemo_gym.config import GlobalConfig
-    from nemo_gym.launch.inspection import Inspector
+    from nemo_gym.config.options import Inspect
+    from nemo_gym.processes.fork_server import ForkServer
 
 
 class ExitCode(IntEnum):
@@ -166,26 +167,33 @@ class ConfigCommand(Command[KeysT]):
     """Modules in `nemo_gym.cli` of other commands, whose keys are accepted and ignored."""
 
     def run(  # type: ignore[override]  # its handler takes the configuration too
-        self, argv: Sequence[str] | None, handler: Callable[[KeysT, GlobalConfig], int]
+        self,
+        argv: Sequence[str] | None,
+        handler: Callable[[KeysT, GlobalConfig], int],
+        *,
+        fork_server: ForkServer | None = None,
     ) -> int:
+        """Like `Command.run`. The options of servers are checked in forks of `fork_server`, or of one of its own."""
         arguments = list(sys.argv[1:] if argv is None else argv)
 
         def work() -> int:
-            keys, config = self.load(arguments)
+            keys, config = self.load(arguments, fork_server)
             for warning in config.warnings:
                 self._complain(f"warning: {warning}")
             return handler(keys, config)
 
         return self._guarded(arguments, work)
 
-    def load(self, arguments: Sequence[str]) -> tuple[KeysT, GlobalConfig]:
+    def load(
+        self, arguments: Sequence[str], fork_server: ForkServer | None = None
+    ) -> tuple[KeysT, GlobalConfig]:
         """Return the command's keys and the configuration. Raises `ConfigErrors`."""
-        from nemo_gym.launch.inspection import Inspector
+        from nemo_gym.launch.inspection import inspector
 
-        with Inspector() as inspector:  # it imports the server stack while the configuration is read
-            return self._load(arguments, inspector)
+        with inspector(fork_server) as inspect:
+            return self._load(arguments, inspect)
 
-    def _load(self, arguments: Sequence[str], inspector: Inspector) -> tuple[KeysT, GlobalConfig]:
+    def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[KeysT, GlobalConfig]:
         from nemo_gym.config import load
         from nemo_gym.config.current import set_global_config_dict
 
@@ -194,7 +202,7 @@ class ConfigCommand(Command[KeysT]):
             arguments,
             command_keys=self.keys,
             other_keys=[other.keys for other in others],
-            inspect=inspector.inspect,
+            inspect=inspect,
         )
         set_global_config_dict(config.data)
         return cast(KeysT, config.command_keys), config

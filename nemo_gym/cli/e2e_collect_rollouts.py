@@ -166,5 +166,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         code = command().run(
             arguments,
             lambda keys, config: collect_end_to_end(keys, config, began=began, fork_server=fork_server),
+            fork_server=fork_server,
         )
     sys.exit(code)

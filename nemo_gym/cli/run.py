@@ -112,5 +112,6 @@ def main(argv: Sequence[str] | None = None) -> None:
                 began=began,
                 fork_server=fork_server,
             ),
+            fork_server=fork_server,
         )
     sys.exit(code)

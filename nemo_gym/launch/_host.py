@@ -1,8 +1,8 @@
 """A launcher in its own process, for programs that embed a gym.
 
-A trainer's interpreter is busy, runs threads and forks, so supervision runs outside it. The trainer sends the loaded
-configuration and receives `Ready`, and a `Failure` if the gym fails, at its start or later. The gym ends when the
-channel is closed or the trainer has ended.
+A trainer's interpreter is busy, runs threads and forks, so supervision runs outside it. The trainer requests
+the inspection of servers, sends the loaded configuration and receives `Ready`, and a `Failure` if the gym fails, at its
+start or later. The gym ends when the channel is closed or the trainer has ended.
 """
 
 from __future__ import annotations
@@ -11,16 +11,26 @@ import asyncio
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import nemo_gym.config.loading  # noqa: F401 - the class of the message, imported while the trainer loads it
+from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import GymError
 from nemo_gym.launch.gym import LaunchableConfig, RunningGym
+from nemo_gym.launch.inspection import inspect
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals
 from nemo_gym.processes import messages
 from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.processes.program import until_parent_ends
+
+
+class InspectionRequest(NamedTuple):
+    """The servers whose options are checked, and the data of their configuration."""
+
+    servers: Sequence[ServerInstance]
+    data: Mapping[str, Any]
 
 
 class Ready(NamedTuple):
@@ -52,14 +62,22 @@ async def host(
 
 
 def main(channel: socket.socket, fork_server: ForkServer) -> None:
-    """Host the gym whose configuration arrives on the channel."""
+    """Answer a request for an inspection, then host the gym whose configuration arrives on the channel."""
     began = time.monotonic()
     try:
-        config = messages.receive(channel)
-    except EOFError:
-        return  # the embedding program rejected its configuration
-    try:
-        asyncio.run(host(config, fork_server, began, channel))
+        if (config := _receive_config(channel, fork_server)) is not None:
+            asyncio.run(host(config, fork_server, began, channel))
     except GymError as error:
         messages.send(channel, error.failure)
         sys.exit(1)
+
+
+def _receive_config(channel: socket.socket, fork_server: ForkServer) -> LaunchableConfig | None:
+    """Return the configuration, or None if the embedding program rejected it."""
+    try:
+        while isinstance(message := messages.receive(channel), InspectionRequest):
+            messages.send(channel, inspect(fork_server, *message))
+    except EOFError:
+        return None
+    config: LaunchableConfig = message
+    return config

@@ -22,9 +22,9 @@ from fastapi import FastAPI
 from nemo_gym.config import bootstrap
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.head.server import HeadServer
+from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch._spawners import Child, ServerProcess
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.inline import load_server_class
 from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.serving.base import SimpleServer

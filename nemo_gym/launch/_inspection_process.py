@@ -1,23 +1,13 @@
-"""The child process of an `Inspector`: it inspects every implementation and sends one answer.
-
-Each `app.py` is imported in its own fork, in the environment in which a server would import it. Two implementations
-may therefore have modules of the same name, and one that ends its process does not end the others.
-"""
+"""The inspection of one implementation, in a fork: its `app.py` is imported as a server would import it."""
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import importlib
-import multiprocessing
 import os
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,73 +17,19 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
+from nemo_gym.launch.inspection import CHANNEL_FD
 from nemo_gym.processes import messages
 
-IMPORT_TIMEOUT_S = 120.0
-"""Seconds that all imports may take together. The start of a server has its own limit."""
 _OF_OTHER_VERSIONS = (ImportError, AttributeError, TypeError)
 """Errors of an import that may be caused by a missing package or by another version of it."""
 
-_context = multiprocessing.get_context("fork")
 
-
-def main(channel: socket.socket) -> None:
-    """Receive the servers and the configuration, and send the inspections by server name."""
+def main() -> None:
+    """Receive the file, its servers and the configuration, and send the inspections by server name."""
     gc.disable()  # the process ends before there is garbage worth collecting
-    with Path(os.devnull).open("w") as discarded:  # the output of implementations
-        for descriptor in (1, 2):
-            os.dup2(discarded.fileno(), descriptor)
-    # The inspection of an implementation reports the same error with its place.
-    with contextlib.suppress(ImportError):
-        importlib.import_module("nemo_gym.launch._preload")
-    with contextlib.suppress(EOFError):  # the command ended before it had servers to inspect
-        messages.send(channel, inspect_all(*messages.receive(channel)))
-
-
-def inspect_all(servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> dict[str, Inspection]:
-    """Return the inspections by server name. Each implementation is imported once."""
-    by_script = groupby(sorted(servers, key=_script_of), key=_script_of)
-    forks = [_ForkedInspection(script, list(users), data) for script, users in by_script]
-    deadline = time.monotonic() + IMPORT_TIMEOUT_S
-    return {name: inspection for fork in forks for name, inspection in fork.result(deadline)}
-
-
-def _script_of(server: ServerInstance) -> Path:
-    return server.directory / server.entrypoint
-
-
-class _ForkedInspection:
-    """The inspection of one implementation, in a fork of this process."""
-
-    def __init__(self, script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> None:
-        self._script, self._servers = script, servers
-        self._reader, writer = _context.Pipe(duplex=False)
-        self._process = _context.Process(target=_send_inspections, args=(writer, script, servers, data))
-        self._process.start()
-        writer.close()
-
-    def result(self, deadline: float) -> Iterator[tuple[str, Inspection]]:
-        """Yield the inspection of each server; all are the same if the import fails or exceeds the deadline."""
-        try:
-            if self._reader.poll(max(0.0, deadline - time.monotonic())):
-                yield from self._reader.recv()
-                return
-            inspection = Inspection(unchecked=f"it takes over {IMPORT_TIMEOUT_S:g} s to import")
-            self._process.kill()
-        except EOFError:
-            self._process.join()
-            message = (
-                f"The process ended with exit code {self._process.exitcode} while the file was imported."
-            )
-            inspection = Inspection(code_fault=(str(self._script), None, message))
-        for server in self._servers:
-            yield server.name, inspection
-
-
-def _send_inspections(
-    writer: Connection, script: Path, servers: Sequence[ServerInstance], data: Mapping[str, Any]
-) -> None:
-    writer.send(list(_inspections(script, servers, data)))
+    channel = socket.socket(fileno=CHANNEL_FD)
+    messages.send(channel, dict(_inspections(*messages.receive(channel))))
+    os._exit(0)  # an implementation may have started threads, and the end of an interpreter takes long
 
 
 def _inspections(
@@ -118,7 +54,7 @@ def _inspections(
 def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[BaseModel] | None:
     """Return the config class of the server that `script` runs, or None if it runs no server of this gym."""
     from nemo_gym.config import bootstrap
-    from nemo_gym.launch.inline import config_class_of, load_server_class
+    from nemo_gym.launch._implementation import config_class_of, load_server_class
 
     folder = script.parent
     bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))

@@ -18,9 +18,9 @@ _STARTS_NOTHING = ("help", "dry_run=true", "placement=inline")
 """Parts of arguments with which a command starts no server. A missed one only wastes a fork server."""
 
 
-def start_fork_server() -> ForkServer:
-    """Start a fork server that preloads the common modules of servers in parallel."""
-    server = ForkServer("nemo_gym.launch._preload" if FORKS_ARE_SAFE else "")
+def start_fork_server(preload: str = "nemo_gym.launch._preload") -> ForkServer:
+    """Start a fork server that preloads a module in parallel, by default the common modules of servers."""
+    server = ForkServer(preload if FORKS_ARE_SAFE else "")
     server.start()
     return server
 

@@ -13,29 +13,24 @@ is meant for notebooks, tests and small runs.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import copy
-import runpy
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.nodes import value_at
 from nemo_gym.config.options import option_faults
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.failures import ConfigError
 from nemo_gym.head.server import HeadServer
+from nemo_gym.launch._implementation import config_class_of, load_server_class
 from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
 from nemo_gym.processes.event_loop_thread import EventLoopThread
@@ -158,39 +153,3 @@ def _classes(
         if problems := [Problem(None, fault.message, fault.remedy) for fault in faults]:
             raise ConfigErrors(problems)
         yield each.name, loaded[script]
-
-
-def load_server_class(script: Path) -> type[SimpleServer]:
-    """The class whose `run_webserver()` the file calls at its end. Raises `ConfigError` if there is none."""
-    for folder in (str(PARENT_DIR), str(script.parents[2]), str(script.parent)):
-        if folder not in sys.path:
-            sys.path.append(folder)
-    name = _class_run_by(ast.parse(script.read_text(encoding="utf-8"), str(script)))
-    found = runpy.run_path(str(script), run_name=f"inline_{script.parent.name}").get(name) if name else None
-    if not (isinstance(found, type) and issubclass(found, SimpleServer)):
-        raise ConfigError(
-            f"{script} can't be placed inline: it does not end with `MyServer.run_webserver()`",
-            code="not_inline",
-            remedy="Run each server in its own process: +placement=process.",
-        )
-    return found
-
-
-def config_class_of(server_class: type[SimpleServer]) -> type[BaseModel]:
-    """The class of a server's options."""
-    annotation = server_class.model_fields["config"].annotation
-    assert isinstance(annotation, type)
-    assert issubclass(annotation, BaseModel)
-    return annotation
-
-
-def _class_run_by(tree: ast.AST) -> str | None:
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "run_webserver"
-            and isinstance(node.func.value, ast.Name)
-        ):
-            return node.func.value.id
-    return None

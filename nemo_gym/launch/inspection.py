@@ -1,10 +1,10 @@
-"""Validation of server options by the servers' own config classes, in a child process.
+"""Validation of server options by the servers' own config classes, in forks of a fork server.
 
-The child process starts to import the server stack as soon as it exists, while the command reads its configuration.
-A command therefore opens the inspector first and passes it to `nemo_gym.config.load`:
+    with inspector() as inspect:
+        config = load(arguments, inspect=inspect)
 
-    with Inspector() as inspector:
-        config = load(arguments, inspect=inspector.inspect)
+A command that starts servers passes its fork server. Others get one that imports only the modules that implementations
+import first; it does so while the command reads its configuration.
 """
 
 from __future__ import annotations
@@ -12,43 +12,100 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from nemo_gym.config.options import Inspection
+from nemo_gym.config.options import Inspect, Inspection
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.launch.early_start import start_fork_server
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.processes import messages
-from nemo_gym.processes.program import Program
+from nemo_gym.processes.fork_server import ForkServer
+
+IMPORT_TIMEOUT_S = 120.0
+"""Seconds that all imports may take together. The start of a server has its own limit."""
+CHANNEL_FD = 3
+"""The descriptor of the socket to the command in a fork."""
 
 
-class Inspector:
-    """A child process that answers one request."""
+@contextlib.contextmanager
+def inspector(fork_server: ForkServer | None = None) -> Iterator[Inspect]:
+    """A function that inspects servers in forks of `fork_server`, by default of a fork server of its own."""
+    if fork_server is not None:
+        yield partial(inspect, fork_server)
+        return
+    with contextlib.closing(start_fork_server("nemo_gym.base_resources_server")) as own:
+        yield partial(inspect, own)
 
-    def __init__(self) -> None:
-        self._program = Program("nemo_gym.launch._inspection_process:main", grace_s=0)
 
-    def inspect(self, servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> dict[str, Inspection]:
-        """Return the inspection of each server by its name. Raises `LaunchError` if the child process is killed."""
-        try:
-            self._program.send((servers, data))
-            inspections: dict[str, Inspection] = messages.receive(self._program.channel)
-        except (OSError, EOFError) as error:
-            raise LaunchError(
-                "the process that checks the options of servers has ended",
-                code="inspection_failed",
-                remedy="It was killed, perhaps by the system because memory was short.",
-            ) from error
-        return inspections
+def inspect(
+    fork_server: ForkServer, servers: Sequence[ServerInstance], data: Mapping[str, Any]
+) -> dict[str, Inspection]:
+    """Return the inspections by server name. Each implementation is imported once, in a fork of its own.
 
-    def __enter__(self) -> Inspector:
-        return self
+    Two implementations may therefore have modules of the same name, and one that ends its process does not end the
+    others. Raises `LaunchError` if no process can be forked.
+    """
+    by_script = groupby(sorted(servers, key=_script_of), key=_script_of)
+    try:
+        forks = [_ForkedInspection(fork_server, script, list(users), data) for script, users in by_script]
+        deadline = time.monotonic() + IMPORT_TIMEOUT_S
+        return {name: inspection for fork in forks for name, inspection in fork.result(deadline).items()}
+    except OSError as error:
+        raise LaunchError(
+            f"the options of servers cannot be checked: {error}",
+            code="inspection_failed",
+            remedy="Its process was killed or could not start, perhaps because memory was short.",
+        ) from error
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+
+def _script_of(server: ServerInstance) -> Path:
+    return server.directory / server.entrypoint
+
+
+class _ForkedInspection:
+    """The inspection of one implementation, in a fork."""
+
+    def __init__(
+        self,
+        fork_server: ForkServer,
+        script: Path,
+        servers: Sequence[ServerInstance],
+        data: Mapping[str, Any],
     ) -> None:
-        # macOS answers EPERM for a group of zombies.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._program.process.pid, signal.SIGKILL)  # an import that hangs may run in a fork
-        self._program.close()
+        self._script, self._servers = script, servers
+        self._channel, theirs = socket.socketpair()
+        with theirs, Path(os.devnull).open("w") as discarded:  # the output of implementations
+            self._process = fork_server.fork(
+                "inspection",
+                "nemo_gym.launch._inspection_process:main",
+                descriptors={1: discarded.fileno(), 2: discarded.fileno(), CHANNEL_FD: theirs.fileno()},
+            )
+        with contextlib.suppress(OSError):  # it has ended; `result` finds out why
+            messages.send(self._channel, (script, servers, data))
+
+    def result(self, deadline: float) -> Mapping[str, Inspection]:
+        """Return the inspections by server name; all are the same if the import ends the process or takes too long."""
+        try:
+            with self._channel:
+                self._channel.settimeout(max(0.001, deadline - time.monotonic()))
+                inspections: Mapping[str, Inspection] = messages.receive(self._channel)
+                return inspections
+        except TimeoutError:
+            inspection = Inspection(unchecked=f"it takes over {IMPORT_TIMEOUT_S:g} s to import")
+            self._process.signal(signal.SIGKILL)
+        except EOFError:
+            message = f"The process ended with exit code {self._exit_code()} while the file was imported."
+            inspection = Inspection(code_fault=(str(self._script), None, message))
+        return {server.name: inspection for server in self._servers}
+
+    def _exit_code(self) -> int:
+        from nemo_gym.processes.event_loop_thread import EventLoopThread
+
+        with EventLoopThread("inspection") as loop:
+            return loop.run(self._process.ended())

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nemo_gym.failures import Failure
 from nemo_gym.launch.early_start import start_fork_server
@@ -22,13 +22,18 @@ from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from nemo_gym.config.current import GlobalConfigDictParserConfig
+    from nemo_gym.config.options import Inspection
+    from nemo_gym.config.servers import ServerInstance
     from nemo_gym.launch._host import Ready
 
 log = logging.getLogger(__name__)
 
 SHUTDOWN_TIMEOUT_S = 5.0
 POLL_PAUSE_S = 1.0
+_Answer = TypeVar("_Answer")
 
 
 class RunHelper:
@@ -96,27 +101,32 @@ def run_host(channel: socket.socket) -> None:
 def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | None) -> Ready:
     """Load the configuration, send it to the process, and wait until its servers are ready."""
     from nemo_gym.config.current import GlobalConfigDictParser
-    from nemo_gym.launch.inspection import Inspector
+    from nemo_gym.launch._host import InspectionRequest, Ready
 
-    with Inspector() as inspector:
-        config = GlobalConfigDictParser().load(parser_config, inspect=inspector.inspect)
+    def inspect(servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> Mapping[str, Inspection]:
+        return _ask(program, InspectionRequest(servers, data), dict)
+
+    config = GlobalConfigDictParser().load(parser_config, inspect=inspect)
     for warning in config.warnings:
         log.warning("%s", warning)
+    return _ask(program, config, Ready)
+
+
+def _ask(program: Program, message: object, answer: type[_Answer]) -> _Answer:
+    """Send a message to the process and return its answer. Raises `LaunchError` if it answers otherwise or ends."""
     with contextlib.suppress(BrokenPipeError):  # the reason of its end is read below
-        program.send(config)
-    ready = _receive(program)
-    if ready is None or isinstance(ready, Failure):
-        raise _reason_of_end(program, ready)
-    return ready
+        program.send(message)
+    received = _receive(program)
+    if not isinstance(received, answer):
+        raise _reason_of_end(program, received)
+    return received
 
 
-def _receive(program: Program) -> Ready | Failure | None:
+def _receive(program: Program) -> Any:
     """Receive a message of the process; None if it ended without one."""
-    try:
-        message: Ready | Failure = messages.receive(program.channel)
-    except EOFError:
-        return None
-    return message
+    with contextlib.suppress(EOFError):
+        return messages.receive(program.channel)
+    return None
 
 
 def _reason_of_end(program: Program, message: Failure | None = None) -> LaunchError:

@@ -11,7 +11,7 @@ from pydantic import Field
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Keys
 from nemo_gym.config import ConfigErrors, load, load_keys
-from nemo_gym.launch.inspection import Inspector
+from nemo_gym.launch.inspection import inspector
 from tests.config.small_gym import POLICY, WEATHER, load_in, problems_in, write_gym
 
 EVERYTHING_WRONG = """\
@@ -49,8 +49,8 @@ def test_everything_that_is_wrong_is_reported_at_once_with_its_place(tmp_path: P
         "~nothing",
         "+agent_x=1",
     )
-    with Inspector() as inspector:
-        problems = problems_in(tmp_path, "+config_paths=[main.yaml]", *overrides, inspect=inspector.inspect)
+    with inspector() as inspect:
+        problems = problems_in(tmp_path, "+config_paths=[main.yaml]", *overrides, inspect=inspect)
     places = [str(problem.where) for problem in problems]
     assert sorted(places) == sorted(
         [

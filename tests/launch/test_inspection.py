@@ -12,7 +12,7 @@ from nemo_gym.authoring.implementations import find_implementations
 from nemo_gym.config import GlobalConfig
 from nemo_gym.config.problems import Problem
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.launch.inspection import Inspector
+from nemo_gym.launch.inspection import inspector
 from tests.config.small_gym import POLICY, load_in, only, problems_in, write_gym
 
 LINE = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
@@ -26,13 +26,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def loaded(folder: Path, *overrides: str) -> GlobalConfig:
-    with Inspector() as inspector:
-        return load_in(folder, *LINE, *overrides, inspect=inspector.inspect)
+    with inspector() as inspect:
+        return load_in(folder, *LINE, *overrides, inspect=inspect)
 
 
 def problems(folder: Path, *overrides: str) -> list[Problem]:
-    with Inspector() as inspector:
-        return problems_in(folder, *LINE, *overrides, inspect=inspector.inspect)
+    with inspector() as inspect:
+        return problems_in(folder, *LINE, *overrides, inspect=inspect)
 
 
 def put_first(folder: Path, text: str) -> None:
@@ -58,8 +58,8 @@ def test_an_option_of_the_wrong_type_stands_where_it_was_written(folder: Path) -
 
 
 def test_what_refers_to_something_missing_is_reported_once(folder: Path) -> None:
-    with Inspector() as inspector:
-        found = problems_in(folder, LINE[0], *POLICY[1:], inspect=inspector.inspect)
+    with inspector() as inspect:
+        found = problems_in(folder, LINE[0], *POLICY[1:], inspect=inspect)
     assert "`${policy_base_url}`" in only(found)[1]
 
 
@@ -173,8 +173,8 @@ def test_every_implementation_of_the_repository_can_be_asked() -> None:
         for number, each in enumerate(ours)
     ]
     data = {each.name: {each.kind: {each.implementation: each.config}} for each in servers}
-    with Inspector() as inspector:
-        said = inspector.inspect(servers, {**data, "default_host": "127.0.0.1"})
+    with inspector() as inspect:
+        said = inspect(servers, {**data, "default_host": "127.0.0.1"})
     assert len(servers) > 20
     for server in servers:
         inspection = said[server.name]

@@ -1,0 +1,50 @@
+"""The class of a server, loaded from its file, and the class of its options."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from nemo_gym import PARENT_DIR
+from nemo_gym.failures import ConfigError
+from nemo_gym.serving.base import SimpleServer
+
+
+def load_server_class(script: Path) -> type[SimpleServer]:
+    """The class whose `run_webserver()` the file calls at its end. Raises `ConfigError` if there is none."""
+    for folder in (str(PARENT_DIR), str(script.parents[2]), str(script.parent)):
+        if folder not in sys.path:
+            sys.path.append(folder)
+    name = _class_run_by(ast.parse(script.read_text(encoding="utf-8"), str(script)))
+    found = runpy.run_path(str(script), run_name=f"inline_{script.parent.name}").get(name) if name else None
+    if not (isinstance(found, type) and issubclass(found, SimpleServer)):
+        raise ConfigError(
+            f"{script} can't be placed inline: it does not end with `MyServer.run_webserver()`",
+            code="not_inline",
+            remedy="Run each server in its own process: +placement=process.",
+        )
+    return found
+
+
+def config_class_of(server_class: type[SimpleServer]) -> type[BaseModel]:
+    """The class of a server's options."""
+    annotation = server_class.model_fields["config"].annotation
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    return annotation
+
+
+def _class_run_by(tree: ast.AST) -> str | None:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "run_webserver"
+            and isinstance(node.func.value, ast.Name)
+        ):
+            return node.func.value.id
+    return None
