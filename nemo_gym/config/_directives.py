@@ -8,7 +8,7 @@ path that depends on itself is a cycle. Sources of `_inherit_from` are removed a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nemo_gym.config.nodes import (
@@ -22,7 +22,6 @@ from nemo_gym.config.nodes import (
     Node,
     Path,
     Scalar,
-    children_of,
     node_at,
     overridden_by_another,
     remove_at,
@@ -47,14 +46,15 @@ class Directives:
         self._problems = problems
         self._layers: dict[Path, Layers] = {}
         self._pending: list[Path] = []
-        self._endless: frozenset[int] = frozenset()
-        """The directives, by the identity of their nodes, that contain themselves."""
+        self._expanded: dict[int, list[Path]] = {}
+        """The paths at which each directive, by the identity of its node, was expanded."""
+        self._endless: set[int] = set()
+        """The directives that contain themselves, directly or through other directives."""
         self.dropped: dict[Path, Location] = {}
         """The sources of `_inherit_from`, with the location of the directive that uses each."""
 
     def resolve(self) -> DictNode:
         """Return the tree without directives. A directive that cannot be resolved is a problem, and left out."""
-        self._endless = _endless_directives(self._root)
         built = self._build(())
         assert isinstance(built, DictNode)
         # Deepest first: a source inside another source must be removed before the outer one.
@@ -66,13 +66,6 @@ class Directives:
     def has(self, path: Path) -> bool:
         """Return whether `path` exists."""
         return bool(self._layers_at(path))
-
-    def layers_of(self, directive: Node) -> Layers:
-        """Return the layers of the source of a directive."""
-        names = [
-            split_path(text, self._root) for _, text, _ in _sources_of(directive) if isinstance(text, str)
-        ]
-        return tuple(layer for name in names for layer in self._layers_at(name))
 
     def keys_at(self, path: Path) -> set[str]:
         """Return the keys of the mapping at `path`."""
@@ -94,10 +87,20 @@ class Directives:
         return replace(top, items=tuple(item for item in items if item is not None))
 
     def _build_dict(self, layers: Layers, path: Path) -> DictNode:
-        keys = dict.fromkeys(key for layer in layers if isinstance(layer, DictNode) for key in layer.entries)
+        keys = dict.fromkeys(
+            key
+            for layer in layers
+            if isinstance(layer, DictNode)
+            for key in layer.entries
+            if key not in DIRECTIVE_KEYS
+        )
+        for (
+            key
+        ) in keys:  # before what is below, so that a directive which contains itself is named by its own path
+            self._layers_at((*path, key))
         entries = {}
         for key in keys:
-            below = None if key in DIRECTIVE_KEYS else self._build((*path, key))
+            below = self._build((*path, key))
             if below is not None:
                 entries[key] = below
         self._check_deletions(layers, path)
@@ -158,8 +161,7 @@ class Directives:
                 node.where, f"{render_path(path)} has two sources.", "Keep either _inherit_from or _copy."
             )
         directive, text, where = sources[0]
-        if id(node) in self._endless:
-            self._problems.add(where, f"{render_path(path)} contains itself.", "Take a part of it instead.")
+        if self._is_endless(node, path, where):
             return _without_directive(node)
         if not isinstance(text, str):
             self._problems.add(where, f"`{directive}` must be the dotted path of another key.")
@@ -180,6 +182,17 @@ class Directives:
             return _without_directive(node)
         return self._over_source(node, below, text)
 
+    def _is_endless(self, node: Node, path: Path, where: Location) -> bool:
+        """Return whether the directive contains itself: it was expanded above `path`. That is a problem."""
+        paths = self._expanded.setdefault(id(node), [])
+        if id(node) not in self._endless and any(path[: len(above)] == above != path for above in paths):
+            self._problems.add(
+                where, f"{render_path(paths[0])} contains itself.", "Take a part of it instead."
+            )
+            self._endless.add(id(node))
+        paths.append(path)
+        return id(node) in self._endless
+
     def _over_source(self, node: Node, below: Layers, text: str) -> Layers:
         own = _without_directive(node)
         if not own or isinstance(below[-1], DictNode):
@@ -198,33 +211,6 @@ class Directives:
         if not self.has(parent):
             return self._nearest(parent)
         return did_you_mean(str(source[-1]), self.keys_at(parent))
-
-
-def _endless_directives(root: DictNode) -> frozenset[int]:
-    """Return the directives whose source contains them, directly or through other directives."""
-    directives = Directives(root, Problems())
-    inside = {
-        id(node): {id(each) for layer in directives.layers_of(node) for each in _directives_in(layer)}
-        for node in _directives_in(root)
-    }
-    return frozenset(node for node in inside if node in _reachable(node, inside))
-
-
-def _directives_in(node: Node) -> Iterator[Node]:
-    if any(_sources_of(node)):
-        yield node
-    for _, below in children_of(node):
-        yield from _directives_in(below)
-
-
-def _reachable(start: int, edges: Mapping[int, set[int]]) -> set[int]:
-    found: set[int] = set()
-    pending = [start]
-    while pending:
-        more = edges.get(pending.pop(), set()) - found
-        found |= more
-        pending += more
-    return found
 
 
 def _sources_of(node: Node) -> Iterator[tuple[str, object, Location]]:

@@ -1,13 +1,12 @@
 """Interpolations (`${...}`) and mandatory values (`???`), as OmegaConf defines them, with one problem per failed value.
 
-OmegaConf is imported only if an interpolation is more than a whole value that names a scalar (`${policy_base_url}`).
+OmegaConf is imported only if there is an interpolation.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, leaves, node_at, render_path, to_plain
@@ -19,7 +18,6 @@ _MARK = "${"
 _REFERENCE = re.compile(
     r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,]+?)\s*[},]"
 )
-_SCALAR_REFERENCE = re.compile(r"\$\{(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}", re.ASCII)
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
@@ -44,24 +42,20 @@ def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None)
     With `only`, interpolations below other top-level keys are kept as text.
     """
     data: dict[str, Any] = to_plain(root)
-    interpolated = [
-        (path, node)
-        for path, node in leaves(root)
-        if _is_interpolated(node) and (only is None or path[0] in only)
-    ]
-    scalars = [_scalar_named_by(node, root) for _, node in interpolated]
-    if None not in scalars:
-        for (path, _), scalar in zip(interpolated, scalars, strict=True):
-            assert scalar is not None
-            _put(data, path, scalar.value)
+    interpolated = {path: node for path, node in leaves(root) if _is_interpolated(node)}
+    if not interpolated:
         return data
-    resolver = _Resolver(root, data, problems)
-    for path, node in interpolated:
-        resolver.check_grammar(path, node)
-    values = [(path, resolver.value_at(path, node.where)) for path, node in interpolated]
-    for path, value in values:
-        _put(data, path, value)
-    resolver.report_unknown()
+    from omegaconf import OmegaConf
+
+    for path, node in list(interpolated.items()):
+        if _is_malformed(path, node, problems):  # OmegaConf would reject the whole configuration for it
+            del interpolated[path]
+            _put(data, path, None)
+    resolver = _Resolver(OmegaConf.create(data), problems)
+    wanted = [path for path in interpolated if only is None or path[0] in only]
+    for path in wanted:
+        _put(data, path, resolver.value_at(path, interpolated[path].where))
+    resolver.report_unknown(root)
     return data
 
 
@@ -88,43 +82,33 @@ def resolve_texts(
     return resolved
 
 
-@dataclass(frozen=True, slots=True)
-class _Unknown:
-    """A key that interpolations refer to and that is not defined."""
+def _is_malformed(path: Path, node: Node, problems: Problems) -> bool:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import GrammarParseError
 
-    key: str
-    places: list[tuple[Path, Location]]
+    try:
+        OmegaConf.create({"text": to_plain(node)})
+    except GrammarParseError as error:
+        is_secret = any(is_secret_name(str(part)) for part in path)
+        problems.add(
+            node.where,
+            f"{render_path(path)} contains a malformed `${{...}}`{'' if is_secret else f': {_reason(error)}'}.",
+            r"To write `${` as text, put a backslash before it: `\${`.",
+        )
+        return True
+    return False
 
 
 class _Resolver:
-    def __init__(self, root: DictNode, data: dict[str, Any], problems: Problems) -> None:
-        self._root = root
+    """Reads interpolated values from OmegaConf's tree of a configuration."""
+
+    def __init__(self, config: Any, problems: Problems) -> None:
+        self._config = config
         self._problems = problems
-        self._plain = data
-        self._malformed: set[Path] = set()
-        self._unknown: dict[str, _Unknown] = {}
-        self._config: Any = None
-
-    def check_grammar(self, path: Path, node: Node) -> None:
-        """Record a malformed interpolation. OmegaConf would reject the whole configuration for it."""
-        from omegaconf import OmegaConf
-        from omegaconf.errors import GrammarParseError
-
-        assert isinstance(node, Scalar)
-        try:
-            OmegaConf.create({"text": node.value})
-        except GrammarParseError as error:
-            self._malformed.add(path)
-            is_secret = any(is_secret_name(str(part)) for part in path)
-            self._problems.add(
-                node.where,
-                f"{render_path(path)} contains a malformed `${{...}}`{'' if is_secret else f': {_reason(error)}'}.",
-                r"To write `${` as text, put a backslash before it: `\${`.",
-            )
+        self._unknown: dict[str, list[tuple[Path, Location]]] = {}
+        """Keys that interpolations refer to and that are not defined, with the places of these interpolations."""
 
     def value_at(self, path: Path, where: Location) -> Any:
-        if path in self._malformed:
-            return None
         from omegaconf import Container, OmegaConf
         from omegaconf.errors import (
             InterpolationKeyError,
@@ -134,14 +118,15 @@ class _Resolver:
         )
 
         try:
-            value = self._config_root()
+            value = self._config
             for part in path:
                 value = value[part]
             return OmegaConf.to_container(value, resolve=True) if isinstance(value, Container) else value
         except (InterpolationToMissingValueError, MissingMandatoryValue):
             return None  # it refers to a ???, which is reported at its own location
         except InterpolationKeyError as error:
-            self._note_unknown(error, path, where)
+            match = re.search(r"Interpolation key '([^']*)' not found", str(error))
+            self._unknown.setdefault(match[1] if match else render_path(path), []).append((path, where))
         except OmegaConfBaseException as error:
             self._report(error, path, where)
         return None
@@ -157,38 +142,18 @@ class _Resolver:
             f"Set it, or write a default: ${{oc.env:{variable[1]},default}}.",
         )
 
-    def report_unknown(self) -> None:
+    def report_unknown(self, root: DictNode) -> None:
         """Add one problem for each unknown key, at the first interpolation that refers to it."""
-        known = {
-            render_path(path[: depth + 1]) for path, _ in leaves(self._root) for depth in range(len(path))
-        }
-        for unknown in self._unknown.values():
-            (path, where), *others = unknown.places
+        known = {render_path(path[: depth + 1]) for path, _ in leaves(root) for depth in range(len(path))}
+        for key, ((path, where), *others) in self._unknown.items():
             more = f" (and in {len(others)} more)" if others else ""
-            near = did_you_mean(unknown.key, known)
-            give = f"Write +{unknown.key}=<value> on the command line, or set it in env.yaml or in a file."
+            near = did_you_mean(key, known)
+            give = f"Write +{key}=<value> on the command line, or set it in env.yaml or in a file."
             self._problems.add_absence(
                 where,
-                f"{render_path(path)} refers to `${{{unknown.key}}}`{more}, which does not exist.",
+                f"{render_path(path)} refers to `${{{key}}}`{more}, which does not exist.",
                 f"{near} {give}" if near else give,
             )
-
-    def _config_root(self) -> Any:
-        if self._config is None:
-            from omegaconf import OmegaConf
-
-            plain = self._plain
-            if self._malformed:
-                plain = to_plain(self._root)
-                for path in self._malformed:
-                    _put(plain, path, None)
-            self._config = OmegaConf.create(plain)
-        return self._config
-
-    def _note_unknown(self, error: Exception, path: Path, where: Location) -> None:
-        match = re.search(r"Interpolation key '([^']*)' not found", str(error))
-        key = match[1] if match else render_path(path)
-        self._unknown.setdefault(key, _Unknown(key, [])).places.append((path, where))
 
 
 def references(root: DictNode) -> dict[Path, set[str]]:
@@ -227,16 +192,6 @@ def _names_secret_variable(node: Node | None) -> bool:
     return isinstance(text, str) and any(
         is_secret_name(match["name"]) for match in _ENVIRONMENT.finditer(text)
     )
-
-
-def _scalar_named_by(node: Node, root: DictNode) -> Scalar | None:
-    """Return the scalar that the whole text of `node` refers to, unless that is interpolated too."""
-    assert isinstance(node, Scalar)
-    reference = _SCALAR_REFERENCE.fullmatch(str(node.value))
-    named = node_at(root, tuple(reference["path"].split("."))) if reference else None
-    if isinstance(named, Scalar) and named.value != MISSING and not _is_interpolated(named):
-        return named
-    return None
 
 
 def _is_interpolated(node: Node) -> bool:

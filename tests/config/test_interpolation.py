@@ -54,19 +54,6 @@ def test_environment_variables_and_their_defaults(monkeypatch: pytest.MonkeyPatc
     assert data == {"a": "here", "b": "fallback"}
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"b": 1}, {"b": "x"}, {"b": None}, {"b": {"c": 1}}, {"b": "${d}", "d": 1}, {"b": ""}, {"b": r"\${d}"},
-        {"b": {"c": True}, "named": "${b.c}"}, {"b": [1, 2], "named": "${b.0}"}, {"named": "${ b }", "b": 2},
-    ],
-)  # fmt: skip
-def test_reading_without_omegaconf_gives_the_same_values(given: dict[str, Any]) -> None:
-    alone = resolved({"named": "${b}", **given})
-    beside_others = resolved({"named": "${b}", **given, "text": "it is ${named}"})
-    assert alone == {key: value for key, value in beside_others.items() if key != "text"}
-
-
 def test_a_reference_to_a_missing_value_has_none_either() -> None:
     assert resolved({"a": "${b}", "b": "???"})["a"] is None
 

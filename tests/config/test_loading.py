@@ -126,11 +126,6 @@ def test_loading_does_not_change_its_arguments(tmp_path: Path) -> None:
         ("from nemo_gym.config import hide_secrets", ("omegaconf", "hydra", "yaml")),
         ("import nemo_gym.config.loading", ("omegaconf", "hydra")),
         ("from nemo_gym.config import load; load([], env_path=None)", ("omegaconf", "hydra")),
-        (
-            "from nemo_gym.config import load; load([], initial={'policy_base_url': 'http://host/v1', "
-            "'policy_model_name': '${policy_base_url}'})",
-            ("omegaconf", "hydra"),
-        ),
         ("from nemo_gym.cli.command import *; COMMAND.help()", ("omegaconf", "hydra", "yaml")),
     ],
 )
