@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import uvloop
 
 from nemo_gym import mock_engine
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess

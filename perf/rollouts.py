@@ -26,7 +26,7 @@ import psutil
 from pydantic import Field
 
 from nemo_gym.cli.command import Keys
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollouts.run.discovery import find_gym

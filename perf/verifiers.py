@@ -26,7 +26,7 @@ from pydantic import Field
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Keys
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import InlineGym, inline
 from nemo_gym.processes import workers
 from nemo_gym.processes.workers import WorkerPool

@@ -46,7 +46,7 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import ConfigError, GymError
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
     from nemo_gym.processes.fork_server import ForkServer
 
@@ -103,7 +103,7 @@ class Command(Generic[KeysT]):
 
     def parse(self, arguments: Sequence[str]) -> KeysT:
         """Return the keys in `arguments` and `env.yaml`. Raises `ConfigErrors`."""
-        from nemo_gym.config import load_keys
+        from nemo_gym.config.loading import load_keys
 
         return load_keys(arguments, self.keys)
 
@@ -194,8 +194,8 @@ class ConfigCommand(Command[KeysT]):
             return self._load(arguments, inspect)
 
     def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[KeysT, GlobalConfig]:
-        from nemo_gym.config import load
         from nemo_gym.config.current import set_global_config_dict
+        from nemo_gym.config.loading import load
 
         others = [import_module(f"nemo_gym.cli.{module}").COMMAND for module in self.accepts_keys_of]
         config = load(

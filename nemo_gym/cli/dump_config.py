@@ -12,7 +12,7 @@ from pydantic import Field
 from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
 
 
 class DumpConfigKeys(Keys):

@@ -17,7 +17,7 @@ from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
     from nemo_gym.rollouts.plan.dataset import DatasetFile

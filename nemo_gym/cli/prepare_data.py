@@ -15,7 +15,7 @@ from nemo_gym.config.types import DatasetType
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.datasets.preparation import PreparationReport, SourceFile
 
 _TYPES_OF_MODE: dict[str, tuple[DatasetType, ...]] = {

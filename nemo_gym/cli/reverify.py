@@ -15,7 +15,8 @@ from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
 from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig, ServerInstance
+    from nemo_gym.config.loading import GlobalConfig
+    from nemo_gym.config.servers import ServerInstance
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.discovery import DiscoveredGym

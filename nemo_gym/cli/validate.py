@@ -15,8 +15,9 @@ from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 from nemo_gym.config.problems import Problems
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig, ServerInstance
     from nemo_gym.config.datasets import ServerDataset
+    from nemo_gym.config.loading import GlobalConfig
+    from nemo_gym.config.servers import ServerInstance
 
 
 class ValidateKeys(Keys):

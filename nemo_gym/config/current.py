@@ -21,7 +21,7 @@ from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
 
 AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
@@ -110,8 +110,7 @@ class GlobalConfigDictParser:
 
         Raises `ConfigErrors`.
         """
-        from nemo_gym.config import load
-        from nemo_gym.config.loading import ENV_FILE
+        from nemo_gym.config.loading import ENV_FILE, load
 
         given = parse_config or GlobalConfigDictParserConfig()
         env_path: Path | None = given.dotenv_path or ENV_FILE

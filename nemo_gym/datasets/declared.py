@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nemo_gym.config.datasets import ServerDataset
 
 if TYPE_CHECKING:
-    from nemo_gym.config import GlobalConfig
+    from nemo_gym.config.loading import GlobalConfig
 
 
 class DeclaredDataset(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import yaml
 from fastapi import FastAPI, Request, Response
 
-from nemo_gym.config import hide_secrets
+from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.names import SERVER_KINDS

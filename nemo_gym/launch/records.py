@@ -109,7 +109,7 @@ def write_discovery(folder: Path, config: Mapping[str, Any], run: RunRecord) -> 
     """Write the discovery file into `folder`. Returns the pid of another running gym whose file it replaced."""
     import yaml
 
-    from nemo_gym.config import hide_secrets
+    from nemo_gym.config.secrets import hide_secrets
 
     earlier = discovery_owner(folder)
     document = {RUN_KEY: asdict(run), **hide_secrets(dict(config))}

@@ -10,7 +10,7 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.base_responses_api_agent import SimpleResponsesAPIAgent
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.failures import ConfigError
 
 FOLDER = PARENT_DIR / "responses_api_agents"

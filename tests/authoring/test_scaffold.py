@@ -9,7 +9,7 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.authoring.scaffold import class_name_of, scaffold
 from nemo_gym.cli import init_resources_server
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.failures import ConfigError
 
 SCRIPTED = "responses_api_models/scripted_model/configs/scripted_model.yaml"

@@ -16,7 +16,7 @@ from nemo_gym.cli import main as umbrella
 from nemo_gym.cli import moved, verbs
 from nemo_gym.cli.command import Command, ConfigCommand, ExitCode, Keys
 from nemo_gym.cli.moved import MOVED
-from nemo_gym.config import GlobalConfig
+from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.failures import ConfigError, EngineError
 from tests.config.small_gym import POLICY, write_gym
 

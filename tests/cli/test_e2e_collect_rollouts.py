@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.cli import e2e_collect_rollouts
 from nemo_gym.cli.e2e_collect_rollouts import chosen_datasets
-from nemo_gym.config import GlobalConfig
+from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from tests.launch.small_servers import write_server

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config import ConfigErrors, GlobalConfig, load
+from nemo_gym.config.loading import GlobalConfig, load
 from nemo_gym.config.options import Inspect
-from nemo_gym.config.problems import Problem
+from nemo_gym.config.problems import ConfigErrors, Problem
 
 APPS = {
     "resources_servers/weather": """

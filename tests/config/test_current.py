@@ -7,7 +7,8 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from nemo_gym import cli
-from nemo_gym.config import ConfigErrors, bootstrap
+from nemo_gym.config import bootstrap
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.global_config import (
     GlobalConfigDictParser,

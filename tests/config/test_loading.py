@@ -10,7 +10,8 @@ from pydantic import Field
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Keys
-from nemo_gym.config import ConfigErrors, load, load_keys
+from nemo_gym.config.loading import load, load_keys
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.launch.inspection import inspector
 from tests.config.small_gym import POLICY, WEATHER, load_in, problems_in, write_gym
 
@@ -123,9 +124,9 @@ def test_loading_does_not_change_its_arguments(tmp_path: Path) -> None:
     [
         ("import nemo_gym.config_types", ("omegaconf", "hydra", "yaml", "nemo_gym.config.loading")),
         ("import nemo_gym.global_config", ("omegaconf", "hydra", "yaml")),
-        ("from nemo_gym.config import hide_secrets", ("omegaconf", "hydra", "yaml")),
+        ("import nemo_gym.config.secrets", ("omegaconf", "hydra", "yaml")),
         ("import nemo_gym.config.loading", ("omegaconf", "hydra")),
-        ("from nemo_gym.config import load; load([], env_path=None)", ("omegaconf", "hydra")),
+        ("from nemo_gym.config.loading import load; load([], env_path=None)", ("omegaconf", "hydra")),
         ("from nemo_gym.cli.command import *; COMMAND.help()", ("omegaconf", "hydra", "yaml")),
     ],
 )

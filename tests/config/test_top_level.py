@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from nemo_gym.config import ConfigErrors, load
 from nemo_gym.config.keys import GlobalKeys, is_pointless
+from nemo_gym.config.loading import load
+from nemo_gym.config.problems import ConfigErrors
 from tests.config.small_gym import POLICY, load_in, load_text, only, problems_in, problems_of, write_gym
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine._distributions import parse_distribution

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.engines.engine_model import EngineModel
 
 FOLDER = PARENT_DIR / "responses_api_models"

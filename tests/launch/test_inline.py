@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import GlobalConfig, bootstrap, load
+from nemo_gym.config import bootstrap
+from nemo_gym.config.loading import GlobalConfig, load
 from nemo_gym.failures import ConfigError
-from nemo_gym.launch.inline import gym_inline, inline, load_server_class
+from nemo_gym.launch._implementation import load_server_class
+from nemo_gym.launch.inline import gym_inline, inline
 from nemo_gym.transport import Call
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.upstream_error import UpstreamError

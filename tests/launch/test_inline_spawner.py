@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.config import GlobalConfig, bootstrap, load
+from nemo_gym.config import bootstrap
+from nemo_gym.config.loading import GlobalConfig, load
 from nemo_gym.global_config import get_global_config_dict, maybe_get_global_config_dict
 from nemo_gym.launch._inline_spawner import InlineSpawner
 from nemo_gym.launch._states import RestartPolicy, ServerState

@@ -9,7 +9,7 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.authoring.implementations import find_implementations
-from nemo_gym.config import GlobalConfig
+from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.config.problems import Problem
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch.inspection import inspector

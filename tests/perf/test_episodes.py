@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.config import load
+from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine.process import EngineProcess
 from perf.episodes import EPISODES, Episode
