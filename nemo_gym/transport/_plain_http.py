@@ -22,7 +22,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from nemo_gym.failures import TransportError
-from nemo_gym.transport._answer_parser import AnswerError, AnswerParser
+from nemo_gym.transport._answer_parser import AnswerError, AnswerParser, whole_reply
 from nemo_gym.transport._errors import DISCONNECTED, call_failed
 from nemo_gym.transport.calls import Call, Reply
 
@@ -120,8 +120,10 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._readable = select.poll()
         self._answer: asyncio.Future[Reply] | None = None
+        self._method: str | None = None
+        """The method of the pending request; None while idle."""
         self._parser: AnswerParser | None = None
-        """The parser of the pending response; None while idle, so that no response stays in memory."""
+        """The parser of a pending response that has begun and is not of the common form."""
 
     def is_silent(self) -> bool:
         """Return whether the peer has neither sent data since its last response nor closed the connection.
@@ -132,7 +134,7 @@ class _Connection(asyncio.Protocol):
 
     def exchange(self, method: str, request: list[bytes]) -> asyncio.Future[Reply]:
         assert self._transport is not None
-        self._parser = AnswerParser(method)
+        self._method = method
         answer = self._answer = self._loop.create_future()
         if len(request) == 1:
             self._transport.write(request[0])
@@ -155,23 +157,30 @@ class _Connection(asyncio.Protocol):
         self._readable.register(opened.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        if self._parser is None:
+        if self._method is None:
             self.abort()
             return
+        if self._parser is None:
+            reply = whole_reply(data) if self._method != "HEAD" else None
+            if reply is not None:
+                self._finish(reply, keeps_alive=True)
+                return
+            self._parser = AnswerParser(self._method)
         try:
             self._parser.feed(data)
             if self._parser.is_whole:
-                self._finish(self._parser)
+                self._finish(self._parser.reply(), self._parser.keeps_alive)
         except AnswerError as error:
             self._fail(error.code, error)
 
     def eof_received(self) -> None:
         self.is_reusable = False
-        if self._parser is None:
+        if self._method is None:
             return
+        parser = self._parser or AnswerParser(self._method)
         try:
-            self._parser.end()
-            self._finish(self._parser)
+            parser.end()
+            self._finish(parser.reply(), keeps_alive=False)
         except AnswerError as error:
             self._fail(error.code, error)
 
@@ -180,18 +189,17 @@ class _Connection(asyncio.Protocol):
         self.is_reusable = False
         self._fail(DISCONNECTED, error or "the connection was closed")
 
-    def _finish(self, parser: AnswerParser) -> None:
+    def _finish(self, reply: Reply, keeps_alive: bool) -> None:
         assert self._transport is not None
-        reply = parser.reply()
-        if not parser.keeps_alive or self._transport.get_write_buffer_size():
+        if not keeps_alive or self._transport.get_write_buffer_size():
             self.is_reusable = False
-        self._parser = None
+        self._method = self._parser = None
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
 
     def _fail(self, code: str, cause: Exception | str) -> None:
         self.abort()
-        self._parser = None
+        self._method = self._parser = None
         if self._answer is not None and not self._answer.done():
             error = call_failed(code, self._peer, cause)
             error.__cause__ = cause if isinstance(cause, Exception) else None

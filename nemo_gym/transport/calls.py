@@ -29,8 +29,10 @@ class Reply:
 
     __slots__ = ("_headers", "body", "status")
 
-    def __init__(self, status: int, headers: Headers | Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-        """Raw `headers` are decoded on first use, because most callers read none."""
+    def __init__(
+        self, status: int, headers: Headers | Sequence[tuple[bytes, bytes]] | bytes, body: bytes
+    ) -> None:
+        """Raw `headers`, pairs or lines, are decoded on first use, because most callers read none."""
         self.status = status
         self.body = body
         self._headers = headers
@@ -38,6 +40,9 @@ class Reply:
     @property
     def headers(self) -> Headers:
         headers = self._headers
+        if isinstance(headers, bytes):
+            lines = [line.partition(b":") for line in headers.split(b"\r\n")[:-1]]
+            headers = [(name, value) for name, _, value in lines]
         if not isinstance(headers, CIMultiDict | CIMultiDictProxy):
             decoded = [
                 (name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in headers
