@@ -43,10 +43,6 @@ _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;" + _TEXT + rb")
 _CHUNK_SIZE_BEGUN: Final = re.compile(rb"(?:[0-9A-Fa-f]{1,15}[ \t]*(?:;" + _TEXT + rb")?)?\r?")
 _LONE_LINE_BREAK: Final = re.compile(rb"(?<!\r)\n|\r(?=[^\n])")
 
-_MAX_KNOWN_NAMES = 1000
-_known_names: dict[bytes, bytes] = {}
-"""Cache of well-formed header names → lower case for headers that frame the body, else empty."""
-
 
 class AnswerError(Exception):
     """The bytes are not a usable response; `code` is the code of the `TransportError` to raise."""
@@ -166,13 +162,10 @@ class AnswerParser:
         """Determine how the body ends (RFC 9112, section 6.3). Raises `AnswerError` for conflicting headers."""
         framing: dict[bytes, list[bytes]] = {}
         for line in lines:
-            name, colon, value = line.partition(b":")
+            name, value = _checked_header(line)
             self._headers.append((name, value))
-            known = _known_names.get(name) if colon else None
-            if known is None:
-                known = _checked_name(line)
-            if known:
-                framing.setdefault(known, []).append(value.strip(b" \t").lower())
+            if name.lower() in _FRAMING:
+                framing.setdefault(name.lower(), []).append(value.strip(b" \t").lower())
         lengths = framing.get(b"content-length", ())
         codings = framing.get(b"transfer-encoding", ())
         if codings or len(lengths) > 1:
@@ -250,7 +243,7 @@ class AnswerParser:
             if end < 0:
                 return False
             for line in _lines_of(data[at:end]):
-                _checked_name(line)
+                _checked_header(line)
             self._at = end
         self._finish()
         return True
@@ -286,21 +279,17 @@ def _lines_of(block: bytes) -> list[bytes]:
     return lines
 
 
-def _checked_name(line: bytes) -> bytes:
-    """Return the header's name in lower case if it frames the body, else empty bytes.
+def _checked_header(line: bytes) -> tuple[bytes, bytes]:
+    """Return the header's name and value.
 
     Errors quote only the start of a malformed line, which may contain a secret.
     """
-    name, colon, _ = line.partition(b":")
+    name, colon, value = line.partition(b":")
     if line[:1] in (b" ", b"\t"):
         raise AnswerError("a header is folded over two lines")
     if not colon or not _NAME.fullmatch(name):
         raise AnswerError(f"the header {name[:40]!r} is malformed")
-    if len(_known_names) >= _MAX_KNOWN_NAMES:
-        _known_names.clear()
-    known = name.lower()
-    _known_names[name] = known if known in _FRAMING else b""
-    return _known_names[name]
+    return name, value
 
 
 def _length_of(value: bytes) -> int:
