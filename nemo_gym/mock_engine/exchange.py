@@ -7,11 +7,13 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.serving.listening import UvicornSend
+from nemo_gym.transport.whole_response import send_response
 
 JSON = b"application/json"
 _ABORT_WITH_RST = struct.pack("ii", 1, 0)
@@ -75,7 +77,7 @@ class Exchange:
 
     async def wait_for(self, awaited: Awaitable[None]) -> None:
         """Await `awaited`. When the client disconnects, cancel it and raise ClientLeft."""
-        watch = DisconnectWatch(self._receive, self._send)
+        watch = DisconnectWatch(self._receive)
         await watch.run(awaited)
         if watch.has_disconnected:
             raise ClientLeft
@@ -90,8 +92,9 @@ class Exchange:
         self, status: int, body: bytes, content_type: bytes = JSON, headers: Sequence[Header] = ()
     ) -> None:
         """Send a whole answer."""
-        await self.start(status, content_type, (*headers, (b"content-length", b"%d" % len(body))))
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        self.status = status
+        sent = [(b"content-type", content_type), *headers, (b"content-length", b"%d" % len(body))]
+        await send_response(self._send, status, sent, body)
 
     async def start(self, status: int, content_type: bytes, headers: Sequence[Header] = ()) -> None:
         """Send the head of an answer. Without a content length the body is chunked."""
@@ -109,10 +112,9 @@ class Exchange:
 
         Without a socket, the app returns without an answer, which has the same effect.
         """
-        cycle = getattr(self._send, "__self__", None)  # uvicorn's, which has the connection's transport
-        transport: Any = getattr(cycle, "transport", None)
-        if transport is None:
+        if not isinstance(self._send, UvicornSend):
             raise ConnectionCut
+        transport = self._send.cycle.transport
         if with_reset:
             connection = transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT_WITH_RST)

@@ -6,33 +6,29 @@ Most handlers end before watching is worth its cost, so only handlers that run f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive
 
 WATCHED_AFTER_S = 0.02
 """Seconds that a handler runs before its client is watched."""
 
 
 class DisconnectWatch:
-    """Wraps `receive` and `send` of one request and watches for the client's disconnect."""
+    """Wraps `receive` of one request and watches for the client's disconnect."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        """`receive` must belong to a request whose body has been read."""
+    def __init__(self, receive: Receive, is_answered: Callable[[], bool] = lambda: False) -> None:
+        """`receive` must belong to a request whose body has been read.
+
+        `is_answered` returns whether the response is complete: then a disconnect no longer cancels the handler.
+        """
         self._receive = receive
-        self._send = send
+        self._is_answered = is_answered
         self._left = asyncio.Event()
-        self._is_answered = False
 
     @property
     def has_disconnected(self) -> bool:
         return self._left.is_set()
-
-    async def send(self, message: Message) -> None:
-        # After the complete response, a disconnect no longer cancels the handler.
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self._is_answered = True
-        await self._send(message)
 
     async def receive(self) -> Message:
         """Wait until the client has disconnected."""
@@ -49,7 +45,7 @@ class DisconnectWatch:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
             self._left.set()
-            if not self._is_answered:
+            if not self._is_answered():
                 handler.cancel()
 
         def begin() -> None:
@@ -64,7 +60,6 @@ class DisconnectWatch:
                 raise
             handler.uncancel()
         finally:
-            self._is_answered = True
             beginning.cancel()
             if watcher is not None:
                 watcher.cancel()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from nemo_gym.transport.whole_response import send_response
+
 _CONTENT_TYPE = (b"content-type", b"application/json")
 
 
@@ -24,7 +26,6 @@ class JsonResponse(Response):
             ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body})
+        await send_response(send, self.status_code, self.raw_headers, bytes(self.body))
         if self.background is not None:
             await self.background()

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
+
+from nemo_gym.transport.whole_response import RawHeaders, send_messages
 
 SERVER_KEEPALIVE_S = 75
 """Longer than clients keep an idle connection, so that the server never closes one during a request."""
@@ -19,58 +28,78 @@ BACKLOG = 4_096
 """Connections that may wait to be accepted: thousands of clients can connect at the same moment."""
 
 
-class JoiningProtocol(HttpToolsProtocol):
-    """uvicorn's protocol on a transport that joins writes."""
+_OWN_WRITE_BYTES = 1 << 16
+"""A larger body is written apart from its head, because joining them would copy it."""
+_UVICORN_ONLY = frozenset({b"connection", b"transfer-encoding", b"content-length"})
+_WITHOUT_BODY = frozenset({204, 304})
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, _JoiningTransport(transport, self.loop)))
+
+def with_whole_responses(app: ASGIApp) -> ASGIApp:
+    """Wrap `app` for uvicorn, so that it can send a complete response in one call (`whole_response`)."""
+
+    def serve(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        cycle = getattr(send, "__self__", None)
+        return app(scope, receive, UvicornSend(cycle) if isinstance(cycle, RequestResponseCycle) else send)
+
+    return serve
 
 
-class _JoiningTransport:
-    """A transport that sends the writes of one pass of the event loop together.
+class UvicornSend:
+    """uvicorn's `send` for one request, with the method `whole`.
 
     uvicorn writes the head and the body of a response apart, which are two system calls of the server and often two
-    wake-ups of the client. Joined, a request of 1 KB costs 0.069 ms of CPU instead of 0.085, client included.
+    wake-ups of the client.
     """
 
-    __slots__ = ("_loop", "_transport", "_unsent")
+    __slots__ = ("cycle",)
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._unsent: list[bytes] = []
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self.cycle = cycle
 
-    def write(self, data: bytes) -> None:
-        if not self._unsent:
-            self._loop.call_soon(self._send)
-        self._unsent.append(data)
+    def __call__(self, message: Any) -> Awaitable[None]:
+        return self.cycle.send(message)
 
-    def _send(self) -> None:
-        if self._unsent:
-            self._transport.write(b"".join(self._unsent))
-            self._unsent.clear()
+    async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
+        """Send an ordinary response in one write. Anything else is left to uvicorn."""
+        cycle = self.cycle
+        head = _head_of(status, tuple([each for each in headers if each[0] != b"content-length"]))
+        if (
+            head is None
+            or len(body) > _OWN_WRITE_BYTES
+            or not cycle.keep_alive
+            or cycle.disconnected
+            or cycle.response_started
+            or cycle.flow.write_paused
+            or cycle.scope["method"] == "HEAD"
+        ):
+            await send_messages(self, status, headers, body)
+            return
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
+        cycle.message_event.set()
+        cycle.on_response()
 
-    def close(self) -> None:
-        self._send()
-        self._transport.close()
 
-    def abort(self) -> None:
-        self._send()
-        self._transport.abort()
+@lru_cache(maxsize=256)
+def _head_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
+    """Return the head of a response up to its Content-Length; None if uvicorn must judge its status or headers."""
+    if status < 200 or status in _WITHOUT_BODY or not all(_is_ordinary(*header) for header in headers):
+        return None
+    return STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % header for header in headers])
 
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+def _is_ordinary(name: bytes, value: bytes) -> bool:
+    is_well_formed = not HEADER_RE.search(name) and not HEADER_VALUE_RE.search(value)
+    return is_well_formed and name.lower() not in _UVICORN_ONLY
 
 
 def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
     """Return the uvicorn settings for `app`."""
     return uvicorn.Config(
-        app,
+        with_whole_responses(app),
         loop="none",
-        http=JoiningProtocol,
+        http=HttpToolsProtocol,
         interface="asgi3",
         access_log=False,
         log_config=None,
@@ -107,7 +136,7 @@ class Listener:
     def _new_protocol(self) -> asyncio.Protocol:
         if self._on_connection is not None:
             self._on_connection()
-        return JoiningProtocol(self._config, self.state, {}, asyncio.get_running_loop())
+        return HttpToolsProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
     async def stop(self, grace_s: float) -> None:
         """Close the socket and all connections. Handlers that still run after `grace_s` seconds are cancelled."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,6 +29,7 @@ from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.memory import CLIENT_CANCELS
 from nemo_gym.transport.request_body import WholeBody, read_body
+from nemo_gym.transport.whole_response import RawHeaders, send_response
 
 log = logging.getLogger(__name__)
 
@@ -63,23 +64,25 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
+        responder = _Responder(send)
+        if CLIENT_CANCELS in scope and type(receive) is WholeBody:
+            await self._handle(app, scope, receive, responder)
+            return
         body = await read_body(receive)
         if body is None:
             return
-        if scope["path"] not in self.cancel_on_disconnect or CLIENT_CANCELS in scope:
-            replayed = receive if type(receive) is WholeBody else WholeBody(body, receive)
-            await self._handle(app, scope, replayed, send)
+        if scope["path"] not in self.cancel_on_disconnect:
+            await self._handle(app, scope, WholeBody(body, receive), responder)
             return
-        watch = DisconnectWatch(receive, send)
-        await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), watch.send))
+        watch = DisconnectWatch(receive, lambda: responder.is_complete)
+        await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), responder))
 
-    async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
         path = scope["path"]
         # Health and stats requests are excluded from the counters.
         stats = RequestStats() if path == "/" or path.startswith(_ABOUT_SERVER) else self.stats
         stats.requests += 1
         stats.in_flight += 1
-        responder = _Responder(send)
         try:
             await self._handle_in_session(app, scope, receive, responder)
         except asyncio.CancelledError:
@@ -140,7 +143,7 @@ class RequestMiddleware:
 class _Responder:
     """The ASGI `send` of one request: adds headers to the response and records its status."""
 
-    __slots__ = ("_send", "before_response", "headers", "status")
+    __slots__ = ("_send", "before_response", "headers", "is_complete", "status")
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -148,15 +151,25 @@ class _Responder:
         self.before_response: Callable[[], None] | None = None
         self.status = 0
         """0 until the response begins."""
+        self.is_complete = False
 
-    async def __call__(self, message: Message) -> None:
+    def __call__(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
-            if self.before_response is not None:
-                self.before_response()
-            if self.headers:
-                message["headers"] = [*message.get("headers", ()), *self.headers]
-        await self._send(message)
+            message["headers"] = self._begin(message["status"], message.get("headers", ()))
+        elif message["type"] == "http.response.body":
+            self.is_complete = not message.get("more_body", False)
+        return self._send(message)
+
+    def whole(self, status: int, headers: RawHeaders, body: bytes) -> Awaitable[None]:
+        headers = self._begin(status, headers)
+        self.is_complete = True
+        return send_response(self._send, status, headers, body)
+
+    def _begin(self, status: int, headers: RawHeaders) -> RawHeaders:
+        self.status = status
+        if self.before_response is not None:
+            self.before_response()
+        return [*headers, *self.headers] if self.headers else headers
 
 
 def _deadline_of(headers: Headers) -> Deadline | None:

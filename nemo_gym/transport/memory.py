@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.request_body import Message, WholeBody
+from nemo_gym.transport.whole_response import RawHeaders
 
 CLIENT_CANCELS = "nemo_gym.client_cancels"
 """Scope key: the handler runs in the client's task, so cancelling the client cancels the handler."""
@@ -38,7 +40,11 @@ class InMemoryTransport:
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
         reply = _ReplySoFar()
-        await app(_scope_of(call, base_url), WholeBody(call.body or b"", _until_cancelled), reply.send)
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+        target = _target(base_url, call.path)
+        headers.append((b"host", target["server"][0].encode()))
+        scope = {**target, "method": call.method, "headers": headers}
+        await app(scope, WholeBody(call.body or b"", _until_cancelled), reply)
         if not reply.is_finished:
             raise TransportError(
                 f"the app at {base_url} returned before its response was complete",
@@ -52,19 +58,16 @@ class InMemoryTransport:
         self.apps.clear()
 
 
-def _scope_of(call: Call, base_url: str) -> dict[str, Any]:
-    path, _, query = call.path.partition("?")
-    host = base_url.partition("://")[2]
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
-    headers.append((b"host", host.encode()))
+@lru_cache(maxsize=1000)
+def _target(base_url: str, url_path: str) -> Mapping[str, Any]:
+    """Return the scope fields that calls to the same URL share."""
+    path, _, query = url_path.partition("?")
     return {
         **_SCOPE,
-        "method": call.method,
-        "path": unquote(path) if "%" in path else path,
+        "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "headers": headers,
-        "server": (host, 0),
+        "server": (base_url.partition("://")[2], 0),
     }
 
 
@@ -75,15 +78,21 @@ async def _until_cancelled() -> Message:
 
 
 class _ReplySoFar:
-    """Collects a response from ASGI `send` messages."""
+    """The ASGI `send` that collects a response."""
+
+    __slots__ = ("body", "headers", "is_finished", "status")
 
     def __init__(self) -> None:
         self.status = 0
-        self.headers: Sequence[tuple[bytes, bytes]] = ()
+        self.headers: RawHeaders = ()
         self.body = b""
         self.is_finished = False
 
-    async def send(self, message: Message) -> None:
+    async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+        self.is_finished = True
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = message.get("headers", ())

@@ -13,12 +13,14 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, PrivateAttr
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
-from nemo_gym.serving.listening import JoiningProtocol, web_config
+from nemo_gym.serving.listening import web_config
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
+from nemo_gym.transport.whole_response import send_messages, send_response
 from tests.waiting import TIMEOUT_S, until
 
 JSON = {"content-type": "application/json"}
@@ -165,9 +167,8 @@ def post(path: str, body: bytes = b"{}", *headers: str, version: str = "1.1") ->
 async def test_a_whole_answer_keeps_the_connection_open() -> None:
     async with odd() as (_, _, port):
         answer = await said(port, post("/echo", b'{"text":"hi"}'), post("/echo", b'{"text":"ho"}'))
-        assert (
-            answer.count(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 13\r\n") == 2
-        )
+        assert answer.count(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n") == 2
+        assert answer.count(b"\r\ncontent-length: 13\r\n") == 2
         assert answer.index(b'{"text":"hi"}') < answer.index(b'{"text":"ho"}')
         assert answer.endswith(b"<open>")
 
@@ -302,23 +303,110 @@ class Recorded(asyncio.Transport):
         self.closed.set()
 
 
-async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() -> None:
-    """It fails where a new uvicorn writes in another way than `JoiningProtocol` expects."""
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
-        await send({"type": "http.response.body", "body": b"body"})
-
+@asynccontextmanager
+async def recorded(app: Any) -> AsyncIterator[tuple[Recorded, HttpToolsProtocol]]:
+    """uvicorn's protocol with `app` on a transport that keeps what is written to it."""
     config = web_config(app, has_lifespan=False)
     config.load()
     transport = Recorded()
-    protocol = JoiningProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol = HttpToolsProtocol(config, ServerState(), {}, asyncio.get_running_loop())
     protocol.connection_made(transport)
-    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    await until(lambda: transport.written)
-    assert transport.written == [b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nbody"]
-    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    async with asyncio.timeout(TIMEOUT_S):
-        await transport.closed.wait()
-    assert len(transport.written) == 2, "what was written last is sent before the connection is closed"
-    assert transport.written[1].endswith(b"\r\n\r\nbody")
+    yield transport, protocol
+
+
+class Fixed:
+    """An app that sends one response, in one call or in two messages."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.response = (status, headers, body)
+        self.is_whole = True
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await (send_response if self.is_whole else send_messages)(send, *self.response)
+
+
+async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() -> None:
+    """It fails where a new uvicorn has another request cycle than `UvicornSend` expects."""
+    app = Fixed(200, [(b"content-length", b"4"), (b"x-name", b"1")], b"body")
+    async with recorded(app) as (transport, protocol):
+        for _ in range(2):
+            transport.written.clear()
+            protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await until(lambda: transport.written)
+            (written,) = transport.written
+            assert written == b"HTTP/1.1 200 OK\r\nx-name: 1\r\ncontent-length: 4\r\n\r\nbody"
+            assert protocol.timeout_keep_alive_task is not None, "an idle connection is closed after a while"
+        assert not transport.is_closing()
+
+
+LENGTH = (b"content-length", b"4")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "response"),
+    [
+        (b"GET / HTTP/1.1\r\n", (200, [LENGTH], b"body")),
+        (b"GET / HTTP/1.1\r\n", (599, [LENGTH, (b"x", b"1")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"content-length", b"100000")], b"x" * 100_000)),
+        (b"GET / HTTP/1.1\r\n", (204, [], b"")),
+        (b"GET / HTTP/1.1\r\n", (304, [LENGTH], b"")),
+        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"connection", b"close")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"Transfer-Encoding", b"chunked")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"Content-Length", b"4")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"x", b"a\r\nset-cookie: stolen=1")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"x y", b"1")], b"body")),
+        (b"GET / HTTP/1.1\r\nConnection: close\r\n", (200, [LENGTH], b"body")),
+        (b"GET / HTTP/1.0\r\n", (200, [LENGTH], b"body")),
+        (b"HEAD / HTTP/1.1\r\n", (200, [LENGTH], b"")),
+    ],
+)
+async def test_a_response_in_one_call_is_the_response_in_two_messages(
+    request_line: bytes, response: tuple[int, list[tuple[bytes, bytes]], bytes]
+) -> None:
+    sent: list[tuple[list[bytes], bool]] = []
+    app = Fixed(*response)
+    for app.is_whole in (True, False):
+        async with recorded(app) as (transport, protocol):
+            protocol.data_received(request_line + b"Host: x\r\n\r\n")
+            await until(lambda: protocol.server_state.total_requests or transport.is_closing())
+            head, _, body = b"".join(transport.written).partition(b"\r\n\r\n")
+            sent.append(([*sorted(head.split(b"\r\n")), body], transport.is_closing()))
+    assert sent[0] == sent[1]
+    assert b"set-cookie: stolen=1" not in sent[0][0]
+
+
+async def test_a_client_that_does_not_read_holds_up_its_next_response() -> None:
+    app = Fixed(200, [LENGTH], b"body")
+    async with recorded(app) as (transport, protocol):
+        protocol.pause_writing()
+        protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not transport.written
+        protocol.resume_writing()
+        await until(lambda: protocol.server_state.total_requests)
+        assert b"".join(transport.written).endswith(b"\r\n\r\nbody")
+
+
+async def test_nothing_is_sent_to_a_client_that_left_or_after_a_complete_response() -> None:
+    proceed = asyncio.Event()
+    refused: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await proceed.wait()
+        for _ in range(2):
+            try:
+                await send_response(send, 200, [LENGTH], b"body")
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    for has_left in (True, False):
+        proceed.clear()
+        async with recorded(app) as (transport, protocol):
+            protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            if has_left:
+                protocol.connection_lost(None)
+            proceed.set()
+            await asyncio.gather(*protocol.tasks)
+            assert len(transport.written) == (0 if has_left else 1)
+    assert len(refused) == 1, "the second response of the second request"

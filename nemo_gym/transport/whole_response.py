@@ -1,0 +1,29 @@
+"""A complete ASGI response in one call, as `request_body` has a complete request body.
+
+Transports and the gym's middleware give their `send` the method `whole`. The `send` of any other middleware lacks it
+and gets ASGI's two messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from nemo_gym.transport.request_body import Message
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+
+def send_response(
+    send: Callable[[Message], Awaitable[None]], status: int, headers: RawHeaders, body: bytes
+) -> Awaitable[None]:
+    """Send a complete response; `headers` include its Content-Length."""
+    whole: Callable[[int, RawHeaders, bytes], Awaitable[None]] | None = getattr(send, "whole", None)
+    return send_messages(send, status, headers, body) if whole is None else whole(status, headers, body)
+
+
+async def send_messages(
+    send: Callable[[Message], Awaitable[None]], status: int, headers: RawHeaders, body: bytes
+) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
