@@ -114,7 +114,7 @@ def response_of_chat(
     }
     if usage and response["usage"] is None:
         warnings += ("partial_usage",)
-    return ConvertedAnswer(response, replace(finish, warnings=warnings))
+    return ConvertedAnswer(response, replace(finish, warnings=warnings) if warnings else finish)
 
 
 def envelope_of(params: Mapping[str, Any], *, ids: IdFactory, now: float) -> dict[str, Any]:

@@ -7,8 +7,8 @@ the session is open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 CALLS_END_WITHIN_S = 3.0
@@ -35,18 +35,16 @@ class SessionLocks:
     def __len__(self) -> int:
         return len(self._locks)
 
-    @contextmanager
-    def shared(self, session: str) -> Iterator[None]:
-        """Hold the shared lock, as tool calls do. It never waits."""
-        lock = self._lock_of(session)
-        lock.calls += 1
-        try:
-            yield
-        finally:
-            lock.calls -= 1
-            if lock.call_ended is not None:
-                lock.call_ended.set()
-            self._remove_if_unused(session, lock)
+    def acquire_shared(self, session: str) -> None:
+        """Acquire the shared lock, as tool calls do. It never waits."""
+        self._lock_of(session).calls += 1
+
+    def release_shared(self, session: str) -> None:
+        lock = self._locks[session]
+        lock.calls -= 1
+        if lock.call_ended is not None:
+            lock.call_ended.set()
+        self._remove_if_unused(session, lock)
 
     @asynccontextmanager
     async def exclusive(self, session: str) -> AsyncIterator[None]:

@@ -102,15 +102,19 @@ class RequestMiddleware:
         session, response_headers = self.access.admit(path, headers)
         context = RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
         responder.headers = response_headers
+        locks = self.access.sessions.locks
         previous = current_context.set(context)
         try:
             if path in EXCLUSIVE_ROUTES:
-                async with self.access.sessions.locks.exclusive(session):
+                async with locks.exclusive(session):
                     self._provide_session(scope, context, responder)
                     await app(scope, receive, responder)
             elif self._provide_session(scope, context, responder):
-                with self.access.sessions.locks.shared(session):
+                locks.acquire_shared(session)
+                try:
                     await app(scope, receive, responder)
+                finally:
+                    locks.release_shared(session)
             else:
                 await app(scope, receive, responder)
         finally:

@@ -39,20 +39,20 @@ class InMemoryTransport:
             raise TransportError(
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
-        reply = _ReplySoFar()
+        receiver = _Receiver()
         headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         target = _target(base_url, call.path)
         headers.append((b"host", target["server"][0].encode()))
         scope = {**target, "method": call.method, "headers": headers}
-        await app(scope, WholeBody(call.body or b"", _until_cancelled), reply)
-        if not reply.is_finished:
+        await app(scope, WholeBody(call.body or b"", _until_cancelled), receiver)
+        if receiver.reply is None:
             raise TransportError(
                 f"the app at {base_url} returned before its response was complete",
                 code="disconnected",
                 retryable=True,
                 peer=base_url,
             )
-        return Reply(reply.status, reply.headers, reply.body)
+        return receiver.reply
 
     async def close(self) -> None:
         self.apps.clear()
@@ -77,26 +77,25 @@ async def _until_cancelled() -> Message:
     raise AssertionError("unreachable")
 
 
-class _ReplySoFar:
+class _Receiver:
     """The ASGI `send` that collects a response."""
 
-    __slots__ = ("body", "headers", "is_finished", "status")
+    __slots__ = ("_body", "_headers", "_status", "reply")
 
     def __init__(self) -> None:
-        self.status = 0
-        self.headers: RawHeaders = ()
-        self.body = b""
-        self.is_finished = False
+        self.reply: Reply | None = None
+        """The complete response."""
+        self._body = b""
 
     async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
-        self.is_finished = True
+        self.reply = Reply(status, headers, body)
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = message.get("headers", ())
+            self._status: int = message["status"]
+            self._headers: RawHeaders = message.get("headers", ())
         else:
             part = message.get("body", b"")
-            self.body = self.body + part if self.body else part
-            self.is_finished = not message.get("more_body", False)
+            self._body = self._body + part if self._body else part
+            if not message.get("more_body", False):
+                self.reply = Reply(self._status, self._headers, self._body)
