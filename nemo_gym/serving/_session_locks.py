@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 CALLS_END_WITHIN_S = 3.0
@@ -35,21 +35,14 @@ class SessionLocks:
     def __len__(self) -> int:
         return len(self._locks)
 
-    def acquire_shared(self, session: str) -> None:
-        """Acquire the shared lock, as tool calls do. It never waits."""
-        self._lock_of(session).calls += 1
-
-    def release_shared(self, session: str) -> None:
-        lock = self._locks[session]
-        lock.calls -= 1
-        if lock.call_ended is not None:
-            lock.call_ended.set()
-        self._remove_if_unused(session, lock)
+    def shared(self, session: str) -> AbstractContextManager[None]:
+        """Hold the shared lock, as tool calls do. It never waits."""
+        return _SharedHold(self, session)
 
     @asynccontextmanager
     async def exclusive(self, session: str) -> AsyncIterator[None]:
         """Hold the exclusive lock: wait for earlier exclusive holders and, at most 3 s, for the session's calls."""
-        lock = self._lock_of(session)
+        lock = self.lock_of(session)
         lock.exclusive += 1
         try:
             async with lock.mutex:
@@ -58,17 +51,37 @@ class SessionLocks:
                 yield
         finally:
             lock.exclusive -= 1
-            self._remove_if_unused(session, lock)
+            self.remove_if_unused(session, lock)
 
-    def _lock_of(self, session: str) -> _SessionLock:
+    def lock_of(self, session: str) -> _SessionLock:
         lock = self._locks.get(session)
         if lock is None:
             lock = self._locks[session] = _SessionLock()
         return lock
 
-    def _remove_if_unused(self, session: str, lock: _SessionLock) -> None:
+    def remove_if_unused(self, session: str, lock: _SessionLock) -> None:
         if not lock.calls and not lock.exclusive:
             del self._locks[session]
+
+
+class _SharedHold(AbstractContextManager[None]):
+    """A holder of the shared lock. A generator as context manager would cost three times as much per tool call."""
+
+    __slots__ = ("_locks", "_session")
+
+    def __init__(self, locks: SessionLocks, session: str) -> None:
+        self._locks = locks
+        self._session = session
+
+    def __enter__(self) -> None:
+        self._locks.lock_of(self._session).calls += 1
+
+    def __exit__(self, *_: object) -> None:
+        lock = self._locks.lock_of(self._session)
+        lock.calls -= 1
+        if lock.call_ended is not None:
+            lock.call_ended.set()
+        self._locks.remove_if_unused(self._session, lock)
 
 
 async def _until_calls_end(lock: _SessionLock) -> None:

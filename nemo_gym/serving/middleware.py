@@ -110,11 +110,8 @@ class RequestMiddleware:
                     self._provide_session(scope, context, responder)
                     await app(scope, receive, responder)
             elif self._provide_session(scope, context, responder):
-                locks.acquire_shared(session)
-                try:
+                with locks.shared(session):
                     await app(scope, receive, responder)
-                finally:
-                    locks.release_shared(session)
             else:
                 await app(scope, receive, responder)
         finally:

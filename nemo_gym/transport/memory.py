@@ -40,7 +40,7 @@ class InMemoryTransport:
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
         receiver = _Receiver()
-        headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         target = _target(base_url, call.path)
         headers.append((b"host", target["server"][0].encode()))
         scope = {**target, "method": call.method, "headers": headers}
