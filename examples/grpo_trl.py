@@ -98,7 +98,7 @@ def learn_the_form(folder: Path, steps: int) -> tuple[Any, Any]:
     lines = [orjson.dumps(demonstration(number, *case)) for number, case in cases]
     demonstrations = folder / "demonstrations.jsonl"
     demonstrations.write_bytes(b"\n".join(lines) + b"\n")
-    export(ExportSettings("sft", (demonstrations,), folder / "sft.jsonl"))
+    export(ExportSettings(format="sft", inputs=[demonstrations], output=folder / "sft.jsonl"))
     examples = (folder / "sft.jsonl").read_text().splitlines()
     tokenizer = make_tokenizer(examples)
     model = make_model(tokenizer)

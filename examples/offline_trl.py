@@ -83,7 +83,7 @@ def collect(output: Path) -> None:
 
 def exported(format: str, rollouts: Path, **filters: Any) -> Dataset:
     output = rollouts.with_name(f"{format}.jsonl")
-    report = export(ExportSettings(format, (rollouts,), output, **filters))
+    report = export(ExportSettings(format=format, inputs=[rollouts], output=output, **filters))
     print(f"--- {format}", *report.lines(), sep="\n", flush=True)
     return Dataset.from_list([orjson.loads(line) for line in output.read_bytes().splitlines()])
 

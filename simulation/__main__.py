@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -164,8 +163,7 @@ def _to_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, simulate))
+main = COMMAND.entry_point(simulate)
 
 
 if __name__ == "__main__":

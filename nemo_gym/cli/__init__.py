@@ -7,6 +7,7 @@ rooms only when they run, so that `--help` is fast. Programs that embed a gym im
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -25,7 +26,7 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
-_MAIN = "\ndef main("
+_MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
 
 
 def __getattr__(name: str) -> Any:
@@ -37,7 +38,7 @@ def __getattr__(name: str) -> Any:
 def verbs() -> list[str]:
     """The names of all commands, without `ng_`."""
     files = (file for folder in __path__ for file in Path(folder).glob("*.py"))
-    found = (file.stem for file in files if _MAIN in file.read_text(encoding="utf-8"))
+    found = (file.stem for file in files if _MAIN.search(file.read_text(encoding="utf-8")))
     return sorted(name for name in found if name != "__init__")
 
 

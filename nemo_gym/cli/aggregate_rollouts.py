@@ -5,14 +5,13 @@ from __future__ import annotations
 import glob
 import json
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.failures import ConfigError
 
 if TYPE_CHECKING:
@@ -48,9 +47,8 @@ _COMPANION = re.compile(r"(_failures(\.\d+)?|_materialized_inputs|_torn_\d+)\.js
 def aggregate(keys: AggregateKeys) -> int:
     from nemo_gym.rollouts.lookback.merging import merge_shards
 
-    named = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
     output = Path(keys.output_jsonl_fpath)
-    shards = [path for name in named for path in _matching(name, output)]
+    shards = [path for name in several(keys.input_jsonl_fpath) for path in _matching(name, output)]
     merged = merge_shards(shards, output, renumber=keys.renumber, overwrite=keys.overwrite)
     if keys.as_json:
         print(json.dumps(_as_json(merged, shards), indent=2))
@@ -109,5 +107,4 @@ def _print(merged: Merged, shards: Sequence[Path]) -> None:
         print(f"  {path}")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, aggregate))
+main = COMMAND.entry_point(aggregate)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.run.options import CollectOptions, LimitOptions
 
 if TYPE_CHECKING:
     from nemo_gym.rollouts.output.journal import Existing
@@ -23,65 +25,40 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-class CollectOptions(Keys):
-    """The keys of all commands that collect rollouts."""
+class OutputKeys(Keys):
+    """The keys of all commands that write a run."""
 
     output_jsonl_fpath: str = Field(
         description="The file for scored rows; the run's other files are written beside it. Compressed if it ends in "
         ".jsonl.gz or .jsonl.zst."
     )
-    limit: int | None = Field(
-        None, ge=1, description="The maximum number of rows of each dataset; by default all."
-    )
-    num_samples_in_parallel: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        64,
-        description="Rollouts in flight at once; `auto` determines how many saturate the engine.",
-    )
+    resume_from_cache: bool = Field(False, description="Continue the run in the output, if there is one.")
+    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start a new run.")
+    as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
+
+    def existing(self) -> Existing:
+        """Return the treatment of an earlier run in the output. Raises `ConfigError` if both flags are set."""
+        from nemo_gym.rollouts.output.journal import Existing
+
+        if self.resume_from_cache and self.overwrite:
+            raise ConfigError(
+                "+resume_from_cache and +overwrite exclude each other",
+                code="contradiction",
+                remedy="The first continues the run in the output, the second starts a new one.",
+            )
+        if self.resume_from_cache:
+            return Existing.RESUME
+        return Existing.MOVE_ASIDE if self.overwrite else Existing.REFUSE
+
+
+class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
+    """The keys of all commands that collect rollouts."""
+
     collector_processes: Any = Field(
         None,
         description="Removed: one collector writes over 10,000 rows a second. Split a larger run by datasets or "
         "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
-    responses_create_params: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Parameters that override those of every row: +responses_create_params.x=1.",
-    )
-    num_repeats_add_seed: bool = Field(
-        False, description="Use the number of each repeat as its seed, if the engine supports seeds."
-    )
-    resume_from_cache: bool = Field(False, description="Continue the run in the output, if there is one.")
-    overwrite: bool = Field(False, description="Move the files of an earlier run aside and start a new run.")
-    allow_identity_change: bool = Field(
-        False, description="Resume even if rows, settings, configuration or code have changed."
-    )
-    skip_invalid_rows: bool = Field(
-        False, description="Skip malformed rows instead of rejecting the dataset."
-    )
-    max_attempts: int = Field(3, ge=1, description="Attempts at a rollout whose failures are temporary.")
-    rollout_timeout_s: float | None = Field(
-        1800.0, gt=0, description="Seconds that an attempt may take; null for no limit."
-    )
-    max_failed_fraction: float | None = Field(
-        None, ge=0, le=1, description="Stop if more than this fraction of the rollouts has failed."
-    )
-    max_masked_fraction: float = Field(
-        0.05,
-        ge=0,
-        le=1,
-        description="Fail the run if more than this fraction of model calls has no tokens for training.",
-    )
-    stop_after_identical_failures: int = Field(
-        20, ge=0, description="Stop after this number of consecutive identical failures; 0 for never."
-    )
-    write_materialized_inputs: bool = Field(
-        True, description="Write the rows in the form in which agents receive them."
-    )
-    environment_metrics_max_rows: int = Field(
-        10_000,
-        ge=0,
-        description="Compute the environments' own metrics for runs of at most this many rows; 0 for never.",
-    )
-    as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
     @field_validator("collector_processes")
     @classmethod
@@ -101,7 +78,7 @@ class HeadServerAddress(BaseModel):
     port: int | None = Field(None, ge=1, le=65535, description="Its port.")
 
 
-class CollectKeys(CollectOptions):
+class CollectKeys(CollectionKeys):
     input_jsonl_fpath: str | list[str] = Field(
         description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
@@ -133,7 +110,13 @@ COMMAND = Command(
 
 
 def collect_rollouts(keys: CollectKeys) -> int:
-    settings = settings_of(keys, datasets_of(keys))
+    datasets = dataset_files(
+        keys.input_jsonl_fpath,
+        num_repeats=keys.num_repeats,
+        agent_name=keys.agent_name,
+        prompt_config=keys.prompt_config,
+    )
+    settings = settings_of(keys, datasets)
 
     async def run() -> int:
         from nemo_gym.rollouts.run.discovery import find_gym
@@ -155,24 +138,31 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 async def run_collection(settings: CollectSettings, gym: DiscoveredGym, *, as_json: bool = False) -> int:
-    """Collect from a running gym with progress display, signal handling and summary. Returns the exit code."""
+    """Collect from a running gym. Returns the exit code."""
     from nemo_gym.rollouts.run.collect import collect
+
+    return await run_until_stopped(partial(collect, settings), gym, as_json=as_json)
+
+
+async def run_until_stopped(
+    work: Callable[..., Awaitable[CollectSummary]], gym: DiscoveredGym, *, as_json: bool
+) -> int:
+    """Run `work` on a gym with progress display, signal handling and summary. Returns the exit code."""
     from nemo_gym.rollouts.run.progress import display_for
     from nemo_gym.rollouts.run.stopping import Stop, stop_on_signals
 
     caller, stop = gym.caller(), Stop()
     try:
         with stop_on_signals(stop):
-            summary = await collect(settings, caller, gym, stop=stop, display=display_for(sys.stderr))
+            summary = await work(caller, gym, stop=stop, display=display_for(sys.stderr))
     finally:
         if gym.transport is None:
             await caller.transport.close()
-    show(summary, as_json=as_json)
+    _print(summary, as_json=as_json)
     return summary.exit_code
 
 
-def show(summary: CollectSummary, *, as_json: bool) -> None:
-    """Print the summary as a table or as JSON."""
+def _print(summary: CollectSummary, *, as_json: bool) -> None:
     if as_json:
         import orjson
 
@@ -183,56 +173,27 @@ def show(summary: CollectSummary, *, as_json: bool) -> None:
     print_summary(summary, sys.stdout)
 
 
-def settings_of(keys: CollectOptions, datasets: Sequence[DatasetFile]) -> CollectSettings:
+def settings_of(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> CollectSettings:
     """Return the settings for the keys of a command."""
-    from nemo_gym.rollouts.run.collector import RunLimits
     from nemo_gym.rollouts.run.settings import CollectSettings
 
     return CollectSettings(
         datasets=tuple(datasets),
         output=Path(keys.output_jsonl_fpath),
-        limit=keys.limit,
-        responses_create_params=keys.responses_create_params,
-        num_repeats_add_seed=keys.num_repeats_add_seed,
-        existing=existing_of(keys.resume_from_cache, keys.overwrite),
-        allow_identity_change=keys.allow_identity_change,
-        skip_invalid_rows=keys.skip_invalid_rows,
-        limits=RunLimits(
-            in_parallel=keys.num_samples_in_parallel,
-            max_attempts=keys.max_attempts,
-            rollout_timeout_s=keys.rollout_timeout_s,
-        ),
-        stop_after_identical_failures=keys.stop_after_identical_failures,
-        max_failed_fraction=keys.max_failed_fraction,
-        write_materialized_inputs=keys.write_materialized_inputs,
-        environment_metrics_max_rows=keys.environment_metrics_max_rows,
-        max_masked_fraction=keys.max_masked_fraction,
+        existing=keys.existing(),
+        limits=keys.limits,
+        **keys.model_dump(include=set(CollectOptions.model_fields)),
     )
 
 
-def datasets_of(keys: CollectKeys) -> list[DatasetFile]:
-    """Return the files of the command line."""
+def dataset_files(
+    named: str | list[str], *, num_repeats: int, agent_name: str | None, prompt_config: str | None
+) -> list[DatasetFile]:
+    """Return the files of a command line, with the settings of their rollouts."""
     from nemo_gym.rollouts.plan.dataset import DatasetFile
 
-    named = [keys.input_jsonl_fpath] if isinstance(keys.input_jsonl_fpath, str) else keys.input_jsonl_fpath
-    prompt = Path(keys.prompt_config) if keys.prompt_config else None
-    return [DatasetFile(Path(path), keys.num_repeats, keys.agent_name, prompt) for path in named]
+    prompt = Path(prompt_config) if prompt_config else None
+    return [DatasetFile(Path(path), num_repeats, agent_name, prompt) for path in several(named)]
 
 
-def existing_of(resume: bool, overwrite: bool) -> Existing:
-    """Return the treatment of an earlier run in the output. Raises `ConfigError` if both flags are set."""
-    from nemo_gym.rollouts.output.journal import Existing
-
-    if resume and overwrite:
-        raise ConfigError(
-            "+resume_from_cache and +overwrite exclude each other",
-            code="contradiction",
-            remedy="The first continues the run in the output, the second starts a new one.",
-        )
-    if resume:
-        return Existing.RESUME
-    return Existing.MOVE_ASIDE if overwrite else Existing.REFUSE
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, collect_rollouts))
+main = COMMAND.entry_point(collect_rollouts)

@@ -17,8 +17,7 @@ A command is a module of `nemo_gym.cli` that declares its keys, names a handler,
         from nemo_gym.launch.status import ...   # heavy imports belong here, so that --help is fast
         return ExitCode.COMPLETE
 
-    def main(argv: Sequence[str] | None = None) -> None:
-        sys.exit(COMMAND.run(argv, show_status))
+    main = COMMAND.entry_point(show_status)
 
 A command that works on a gym configuration is a `ConfigCommand`. Its handler is `(keys, config: GlobalConfig) -> int`,
 and it accepts every key of a configuration beside its own.
@@ -38,7 +37,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -100,6 +99,14 @@ class Command(Generic[KeysT]):
         """Call `handler` with the keys in `argv` (default: of the process), and return the exit code."""
         arguments = list(sys.argv[1:] if argv is None else argv)
         return self._guarded(arguments, lambda: handler(self.parse(arguments)))
+
+    def entry_point(self, handler: Callable[[KeysT], int]) -> Callable[..., None]:
+        """Return the function that a console script calls; its optional argument replaces the process's arguments."""
+
+        def main(argv: Sequence[str] | None = None) -> None:
+            sys.exit(self.run(argv, handler))
+
+        return main
 
     def parse(self, arguments: Sequence[str]) -> KeysT:
         """Return the keys in `arguments` and `env.yaml`. Raises `ConfigErrors`."""
@@ -184,6 +191,11 @@ class ConfigCommand(Command[KeysT]):
 
         return self._guarded(arguments, work)
 
+    def entry_point(  # type: ignore[override]  # as `run`
+        self, handler: Callable[[KeysT, GlobalConfig], int]
+    ) -> Callable[..., None]:
+        return super().entry_point(cast(Any, handler))
+
     def load(
         self, arguments: Sequence[str], fork_server: ForkServer | None = None
     ) -> tuple[KeysT, GlobalConfig]:
@@ -216,6 +228,11 @@ def _is_output_unread() -> bool:
     if is_unread:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return is_unread
+
+
+def several(named: str | list[str]) -> list[str]:
+    """Return the value of a key that takes one text or a list of texts."""
+    return [named] if isinstance(named, str) else named
 
 
 def asks_for(arguments: Sequence[str], flag: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -42,5 +40,4 @@ def download(keys: DownloadKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, download))
+main = COMMAND.entry_point(download)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -84,5 +84,4 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, dump_config))
+main = COMMAND.entry_point(dump_config)

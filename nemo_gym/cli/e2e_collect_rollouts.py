@@ -36,11 +36,11 @@ def command() -> ConfigCommand[Any]:
     from pydantic import Field
 
     from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
-    from nemo_gym.cli.collect_rollouts import CollectOptions
+    from nemo_gym.cli.collect_rollouts import CollectionKeys
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config.types import DatasetType
 
-    class EndToEndKeys(CollectOptions):
+    class EndToEndKeys(CollectionKeys):
         input_jsonl_fpath: str | list[str] | None = Field(
             None, description="The task rows; by default the datasets of the configuration."
         )
@@ -119,15 +119,16 @@ async def _collect_while_up(settings: CollectSettings, gym: RunningGym, *, as_js
 
 def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
     """Return the files of the command line, or the declared datasets of the requested type."""
-    from nemo_gym.rollouts.plan.dataset import DatasetFile
+    from nemo_gym.cli.collect_rollouts import dataset_files
 
-    if keys.input_jsonl_fpath is not None:
-        named = (
-            keys.input_jsonl_fpath if isinstance(keys.input_jsonl_fpath, list) else [keys.input_jsonl_fpath]
-        )
-        prompt = Path(keys.prompt_config) if keys.prompt_config else None
-        return [DatasetFile(Path(path), keys.num_repeats or 1, keys.agent_name, prompt) for path in named]
-    return list(_declared_files(keys, config))
+    if keys.input_jsonl_fpath is None:
+        return list(_declared_files(keys, config))
+    return dataset_files(
+        keys.input_jsonl_fpath,
+        num_repeats=keys.num_repeats or 1,
+        agent_name=keys.agent_name,
+        prompt_config=keys.prompt_config,
+    )
 
 
 def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:

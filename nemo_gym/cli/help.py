@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from importlib import import_module
 
 from nemo_gym.cli import verbs
@@ -26,5 +24,4 @@ def list_commands(keys: NoKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, list_commands))
+main = COMMAND.entry_point(list_commands)

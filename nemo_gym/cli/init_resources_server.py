@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -34,5 +32,4 @@ def init_resources_server(keys: InitKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, init_resources_server))
+main = COMMAND.entry_point(init_resources_server)

@@ -71,5 +71,4 @@ def _print_table(title: str, entries: Sequence[CatalogEntry]) -> None:
     console.print(table)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, list_implementations))
+main = COMMAND.entry_point(list_implementations)

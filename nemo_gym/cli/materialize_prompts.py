@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -37,5 +35,4 @@ def write_materialized(keys: MaterializeKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, write_materialized))
+main = COMMAND.entry_point(write_materialized)

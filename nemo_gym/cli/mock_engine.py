@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -57,8 +55,7 @@ def serve_engine(keys: MockEngineKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, serve_engine))
+main = COMMAND.entry_point(serve_engine)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from nemo_gym.cli.collect_rollouts import dataset_files
 from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 from nemo_gym.config.types import DatasetType
 from nemo_gym.failures import ConfigError
@@ -88,15 +88,14 @@ def prepare_data(keys: PrepareKeys, config: GlobalConfig) -> int:
 
 def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
     from nemo_gym.datasets.preparation import SourceFile
-    from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     if keys.input_jsonl_fpath is None:
         yield from _declared_sources(keys, config)
         return
-    named = keys.input_jsonl_fpath if isinstance(keys.input_jsonl_fpath, list) else [keys.input_jsonl_fpath]
-    prompt = Path(keys.prompt_config) if keys.prompt_config else None
-    for path in map(Path, named):
-        yield SourceFile(keys.split, path.stem, DatasetFile(path, 1, keys.agent_name, prompt))
+    for file in dataset_files(
+        keys.input_jsonl_fpath, num_repeats=1, agent_name=keys.agent_name, prompt_config=keys.prompt_config
+    ):
+        yield SourceFile(keys.split, file.path.stem, file)
 
 
 def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
@@ -144,5 +143,4 @@ def _text(report: PreparationReport) -> Iterator[str]:
         yield f"written: {path} ({rows:,} rows)"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, prepare_data))
+main = COMMAND.entry_point(prepare_data)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,5 +49,4 @@ def profile(keys: ProfileKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, profile))
+main = COMMAND.entry_point(profile)

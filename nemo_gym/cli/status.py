@@ -84,5 +84,4 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
         console.print(server_table(observations))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, show_status))
+main = COMMAND.entry_point(show_status)

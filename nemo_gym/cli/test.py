@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, several
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.suites import SuiteResult
@@ -41,8 +40,7 @@ def run_tests(keys: TestKeys) -> int:
     from nemo_gym.authoring.suites import Verdict, run_suite
     from nemo_gym.launch.environments import Environments
 
-    named = [keys.entrypoint] if isinstance(keys.entrypoint, str) else keys.entrypoint
-    implementations = [find_implementation(name, Path.cwd()) for name in named]
+    implementations = [find_implementation(name, Path.cwd()) for name in several(keys.entrypoint)]
     environments = Environments(lambda line: print(line, file=sys.stderr))
     results = [run_suite(each, environments, pytest_args=keys.pytest_args) for each in implementations]
     for result in results:
@@ -59,5 +57,4 @@ def describe(result: SuiteResult) -> str:
     return f"{result.implementation.entrypoint}: {verdict} in {result.seconds:.1f} s"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, run_tests))
+main = COMMAND.entry_point(run_tests)

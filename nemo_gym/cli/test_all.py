@@ -88,5 +88,4 @@ def _as_json(result: SuiteResult) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, run_all_tests))
+main = COMMAND.entry_point(run_all_tests)

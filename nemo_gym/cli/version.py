@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
-from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -38,5 +36,4 @@ def print_version(keys: VersionKeys) -> int:
     return ExitCode.COMPLETE
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(COMMAND.run(argv, print_version))
+main = COMMAND.entry_point(print_version)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
-from nemo_gym.failures import SCORED_OUTCOMES, Outcome
+from nemo_gym.export.settings import ExportSettings
+from nemo_gym.failures import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The filters of an export. Bounds are inclusive; None means no bound."""
+    """The filters of an export, and the outcomes that it takes."""
 
-    outcomes: AbstractSet[Outcome] = SCORED_OUTCOMES
-    environments: tuple[str, ...] = ()
-    """Names of agents with the wildcards `*` and `?`; empty for all."""
-    min_reward: float | None = None
-    max_reward: float | None = None
-    min_output_tokens: int | None = None
-    max_output_tokens: int | None = None
+    settings: ExportSettings
+    outcomes: Collection[Outcome]
 
     def select(self, group: Group, report: Report) -> None:
         """Leave out the group's selected rollouts that a filter rejects."""
@@ -30,16 +26,17 @@ class Selection:
     def _check(self, rollout: ScoredRollout) -> None:
         if rollout.outcome not in self.outcomes:
             raise Unsuitable(LeftOut.OUTCOME)
-        if self.environments and not any(fnmatchcase(rollout.environment, e) for e in self.environments):
+        wanted = self.settings
+        if wanted.environments and not any(fnmatchcase(rollout.environment, e) for e in wanted.environments):
             raise Unsuitable(LeftOut.ENVIRONMENT)
-        if not _within(rollout.reward, self.min_reward, self.max_reward):
+        if not _within(rollout.reward, wanted.min_reward, wanted.max_reward):
             raise Unsuitable(LeftOut.REWARD)
-        if self.min_output_tokens is None and self.max_output_tokens is None:
+        if wanted.min_output_tokens is None and wanted.max_output_tokens is None:
             return
         length = rollout.output_tokens
         if length is None:
             raise Unsuitable(LeftOut.UNKNOWN_LENGTH)
-        if not _within(length, self.min_output_tokens, self.max_output_tokens):
+        if not _within(length, wanted.min_output_tokens, wanted.max_output_tokens):
             raise Unsuitable(LeftOut.LENGTH)
 
 

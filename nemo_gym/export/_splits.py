@@ -15,16 +15,17 @@ from typing import Literal
 from nemo_gym.export._rollouts import Group
 from nemo_gym.failures import ConfigError
 
-SplitBy = Literal["prompt", "task"]
-"""Split by the prompt, or by the task's number for environments whose prompts are all equal."""
 _NAME = re.compile(r"[\w.-]+")
 
 
 class Splits:
     """Assigns groups to splits by their shares."""
 
-    def __init__(self, shares: Mapping[str, float], by: SplitBy = "prompt") -> None:
-        """Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for invalid names."""
+    def __init__(self, shares: Mapping[str, float], by: Literal["prompt", "task"] = "prompt") -> None:
+        """`by`: a task's prompt, or its number where all prompts are equal.
+
+        Raises `ConfigError` for shares that aren't positive or don't add up to 1, and for invalid names.
+        """
         if any(not share > 0 for share in shares.values()) or not math.isclose(sum(shares.values()), 1.0):
             given = ", ".join(f"{name}={share:g}" for name, share in shares.items())
             raise ConfigError(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,37 +14,15 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.export._formats import Format, Options, find_format
 from nemo_gym.export._rollouts import RolloutFiles
 from nemo_gym.export._selection import Selection
-from nemo_gym.export._splits import SplitBy, Splits
+from nemo_gym.export._splits import Splits
 from nemo_gym.export._writing import ending_of, open_row_file, path_of_split
 from nemo_gym.export.report import Report
-from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.export.settings import ExportSettings as ExportSettings
+from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import locate
 
 _DIGEST_BYTES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class ExportSettings:
-    """The settings of an export."""
-
-    format: str
-    inputs: tuple[Path, ...]
-    output: Path
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The options of the format."""
-    outcomes: frozenset[Outcome] | None = None
-    """None for the format's default."""
-    environments: tuple[str, ...] = ()
-    min_reward: float | None = None
-    max_reward: float | None = None
-    min_output_tokens: int | None = None
-    max_output_tokens: int | None = None
-    merge_equal_rows: bool | None = None
-    """None for the format's default."""
-    splits: Mapping[str, float] = field(default_factory=dict)
-    split_by: SplitBy = "prompt"
-    overwrite: bool = False
 
 
 def export(settings: ExportSettings) -> Report:
@@ -55,7 +31,7 @@ def export(settings: ExportSettings) -> Report:
     files = RolloutFiles(settings.inputs)
     report = Report()
     target = chosen(_options_of(chosen, settings, files), report)
-    selection = _selection_of(settings, target)
+    selection = Selection(settings, settings.outcomes or target.outcomes)
     splits = Splits(settings.splits, settings.split_by) if settings.splits else None
     _check_output(settings, target)
     merges, digests = _merges(settings, target), set[bytes]()
@@ -93,17 +69,6 @@ def _options_of(chosen: type[Format[Any]], settings: ExportSettings, files: Roll
                 for each in error.errors()
             ]
         ) from error
-
-
-def _selection_of(settings: ExportSettings, target: Format[Any]) -> Selection:
-    return Selection(
-        outcomes=settings.outcomes or target.outcomes,
-        environments=settings.environments,
-        min_reward=settings.min_reward,
-        max_reward=settings.max_reward,
-        min_output_tokens=settings.min_output_tokens,
-        max_output_tokens=settings.max_output_tokens,
-    )
 
 
 def _merges(settings: ExportSettings, target: Format[Any]) -> bool:

@@ -11,45 +11,33 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
-from nemo_gym.rollouts.run.collector import RunLimits
+from nemo_gym.rollouts.run.options import LimitOptions
 from nemo_gym.rollouts.run.required_servers import require_agents
 
 NDJSON = "application/x-ndjson"
 _SHOWN_PROBLEMS = 20
 
 
-class RolloutRequestOptions(BaseModel):
+class RolloutRequestOptions(LimitOptions):
     """The options of a request, named as the keys of `ng_collect_rollouts`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     num_repeats: int = Field(1, ge=1)
     """Rollouts of each row."""
     num_samples_in_parallel: int = Field(64, ge=1)
     """Rollouts in flight."""
-    max_attempts: int = Field(3, ge=1)
-    """Attempts at a rollout whose failures are retryable."""
-    rollout_timeout_s: float | None = Field(1800.0, gt=0)
-    """Time limit of an attempt in seconds; null for none."""
-    stop_after_identical_failures: int = Field(20, ge=0)
-    """Consecutive rollouts with the same failure that stop the request; 0 for no limit."""
     num_repeats_add_seed: bool = False
     """Use the number of each repeat as its sampling seed."""
     agent_name: str | None = None
     """The agent of rows without one."""
     responses_create_params: dict[str, Any] = Field(default_factory=dict)
     """Merged into those of every row."""
-
-    @property
-    def limits(self) -> RunLimits:
-        return RunLimits(self.num_samples_in_parallel, self.max_attempts, self.rollout_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,6 @@ from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import output_of
 
-MOST_MASKED = 0.05
-"""The default limit for the share of masked calls of a run."""
-
 _REMEDIES: Mapping[str, str] = {
     MaskReason.RAW_LOGPROBS: "Start vLLM with --logprobs-mode processed_logprobs, or sample with temperature 1 and "
     "without penalties, top_p, top_k and grammars.",

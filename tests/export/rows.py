@@ -105,7 +105,9 @@ def exported(
 ) -> tuple[list[dict[str, Any]], Report]:
     """Return the rows that an export of `rows` writes, and its report."""
     given = write(tmp_path / "rollouts.jsonl", rows)
-    report = export(ExportSettings(format, (given,), tmp_path / name, overwrite=True, **settings))
+    report = export(
+        ExportSettings(format=format, inputs=[given], output=tmp_path / name, overwrite=True, **settings)
+    )
     assert report.read == report.exported + report.left_out.total()
     return read(tmp_path / name), report
 

@@ -52,7 +52,9 @@ def test_splits_keep_tasks_together_and_depend_on_the_prompt_alone(tmp_path: Pat
 
     def split(given: list[dict[str, Any]], name: str) -> dict[str, set[str]]:
         path = write(tmp_path / f"{name}.jsonl", given)
-        export(ExportSettings("sft", (path,), tmp_path / f"{name}_out.jsonl", splits=shares))
+        export(
+            ExportSettings(format="sft", inputs=[path], output=tmp_path / f"{name}_out.jsonl", splits=shares)
+        )
         return {
             part: {each["messages"][0]["content"] for each in read(tmp_path / f"{name}_out_{part}.jsonl")}
             for part in shares
@@ -72,7 +74,11 @@ def test_tasks_with_equal_prompts_can_be_split_by_their_number(tmp_path: Path) -
     path = write(tmp_path / "in.jsonl", [row(task, prompt="Play.") for task in range(50)])
     settings: dict[str, Any] = {"splits": {"a": 0.5, "b": 0.5}, "merge_equal_rows": False, "overwrite": True}
     for by, several in (("prompt", False), ("task", True)):
-        report = export(ExportSettings("sft", (path,), tmp_path / "out.jsonl", split_by=by, **settings))  # type: ignore[arg-type]
+        report = export(
+            ExportSettings(
+                format="sft", inputs=[path], output=tmp_path / "out.jsonl", split_by=by, **settings
+            )
+        )
         assert (min(report.rows.values()) > 0) is several
 
 
@@ -100,12 +106,12 @@ def test_existing_files_are_replaced_only_with_overwrite_and_never_by_a_failed_e
     output = tmp_path / "out.jsonl"
     output.write_text("mine")
     with pytest.raises(ConfigError, match="the output exists"):
-        export(ExportSettings("sft", (path,), output))
+        export(ExportSettings(format="sft", inputs=[path], output=output))
     whole = path.read_bytes()
     for damage in (b"damaged\n", RolloutId(1, 0).head() + b'"reward":1.0,"resp{}\n'):
         path.write_bytes(whole + damage)
         with pytest.raises(ConfigError, match=r"in\.jsonl:2: the line is not JSON"):
-            export(ExportSettings("sft", (path,), output, overwrite=True))
+            export(ExportSettings(format="sft", inputs=[path], output=output, overwrite=True))
     assert output.read_text() == "mine"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 

@@ -29,7 +29,7 @@ def exported(tmp_path: Path, format: str, rows: list[dict[str, Any]], **options:
 
     given = write(tmp_path / "rollouts.jsonl", rows)
     path = tmp_path / f"{format}.jsonl"
-    export(ExportSettings(format, (given,), path, options=options, overwrite=True))
+    export(ExportSettings(format=format, inputs=[given], output=path, options=options, overwrite=True))
     return load_dataset("json", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
 
 

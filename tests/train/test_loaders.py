@@ -42,8 +42,8 @@ def loaded_by(package: str, *arguments: Path) -> Any:
 def test_verl_reads_answers_and_tasks(tmp_path: Path) -> None:
     rows = write(tmp_path / "rows.jsonl", [each for each in tool_rows() if each["_ng_task_index"] % 2])
     answers, tasks = tmp_path / "sft.parquet", tmp_path / "rl.parquet"
-    export(ExportSettings("verl", (rows,), answers))
-    export(ExportSettings("verl", (rows,), tasks, options={"form": "rl"}))
+    export(ExportSettings(format="verl", inputs=[rows], output=answers))
+    export(ExportSettings(format="verl", inputs=[rows], output=tasks, options={"form": "rl"}))
     read = loaded_by("verl", answers, tasks)
     assert len(read["learnt"]) == 8
     assert all(
@@ -56,7 +56,11 @@ def test_verl_reads_answers_and_tasks(tmp_path: Path) -> None:
 def test_verifiers_reads_episodes_as_the_segments_that_they_are(tmp_path: Path) -> None:
     rows = asyncio.run(token_rows(3, 2, "odd", odd_share=0.4))
     given = write(tmp_path / "rows.jsonl", rows)
-    export(ExportSettings("prime_rl", (given,), tmp_path / "traces.jsonl", options={"form": "traces"}))
+    export(
+        ExportSettings(
+            format="prime_rl", inputs=[given], output=tmp_path / "traces.jsonl", options={"form": "traces"}
+        )
+    )
     read = loaded_by("verifiers", tmp_path)
     assert [each["reward"] for each in read] == [row["reward"] for row in rows]
     for each, row in zip(read, rows, strict=True):

@@ -41,7 +41,13 @@ def test_exported_logprobs_are_those_of_the_model(tmp_path: Path) -> None:
         rollouts = list(gym.rollouts(tasks, num_repeats=4))
     assert not [each.failure for each in rollouts if each.failure]
     path = tmp_path / "grpo.jsonl"
-    export(ExportSettings("grpo", (write(tmp_path / "rows.jsonl", [dict(r.row) for r in rollouts]),), path))
+    export(
+        ExportSettings(
+            format="grpo",
+            inputs=[write(tmp_path / "rows.jsonl", [dict(r.row) for r in rollouts])],
+            output=path,
+        )
+    )
     written = read(path)
     assert len(written) == 8
     assert all(row["policy_versions"] == [7] for row in written)

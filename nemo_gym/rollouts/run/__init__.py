@@ -3,6 +3,7 @@
 A run ends when its plan is empty, when a stop rule applies or on a signal. Builds on `plan` and `output`.
 
 - `collect`: a whole collection, from settings to summary; `settings` and `summary` are its input and result
+- `options`: the settings that are keys of commands
 - `collector`: the window of rollouts in flight, retries and stop rules
 - `agent_attempter`, `answer`: `POST /run`, and the classification of its answer as scored or failed
 - `required_servers`: the agents of a dataset and the servers they refer to

@@ -10,8 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from nemo_gym import clock
 from nemo_gym.failures import Boundary, Failure, GymError
@@ -19,6 +18,7 @@ from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run._window import Window, window_of
 from nemo_gym.rollouts.run.answer import AttemptResult, Failed, Scored, classify
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.options import RunLimits as RunLimits
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, first_of
 
 log = logging.getLogger(__name__)
@@ -36,23 +36,6 @@ class ResultSink(Protocol):
     def add_row(self, line: bytes) -> None: ...
 
     def add_failure(self, line: bytes) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """The bounds of a run."""
-
-    in_parallel: int | Literal["auto"] = 64
-    """Rollouts in flight; `auto` searches for the number (`nemo_gym.rollouts.run._window`)."""
-    max_attempts: int = 3
-    """Attempts at a rollout in this start of the run."""
-    rollout_timeout_s: float | None = 1800.0
-    """Time limit of an attempt in seconds; None for no limit."""
-    drain_s: float = 5.0
-    """Seconds that rollouts in flight may take to finish when the run stops."""
-    first_wait_s: float = 2.0
-    longest_wait_s: float = 30.0
-    """Bounds in seconds of the delay before another attempt: exponential, with full jitter."""
 
 
 class Collector:

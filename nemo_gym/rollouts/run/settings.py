@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +10,17 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
-from nemo_gym.rollouts.run.collector import RunLimits
-from nemo_gym.tokens.masking import MOST_MASKED
+from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 
 
-@dataclass(frozen=True, slots=True)
-class CollectSettings:
+class CollectSettings(CollectOptions):
     """The settings of one start of a run."""
 
     datasets: tuple[DatasetFile, ...]
     output: Path
     """`<stem>.jsonl`; the other files of the run are beside it."""
-    limit: int | None = None
-    """Rows taken from each dataset."""
-    responses_create_params: Mapping[str, Any] = field(default_factory=dict)
-    """Merged into those of every row."""
-    num_repeats_add_seed: bool = False
     existing: Existing = Existing.REFUSE
-    allow_identity_change: bool = False
-    """Resume although rows, settings, configuration or code have changed; the change is recorded."""
-    skip_invalid_rows: bool = False
-    limits: RunLimits = field(default_factory=RunLimits)
-    stop_after_identical_failures: int = 20
-    """Consecutive rollouts with the same failure that stop the run; 0 for no limit."""
-    max_failed_fraction: float | None = None
-    """The share of failed rollouts above which the run stops; None for no limit."""
-    max_masked_fraction: float = MOST_MASKED
-    """The largest share of model calls without tokens to train on, among those that requested tokens."""
-    write_materialized_inputs: bool = True
-    environment_metrics_max_rows: int = 10_000
-    """The largest number of rows for which environment metrics are requested; 0 for never."""
+    limits: RunLimits = RunLimits()
 
     def __post_init__(self) -> None:
         """Raises `ConfigError` for an invalid output, or one that is an input."""
