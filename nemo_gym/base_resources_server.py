@@ -1,31 +1,18 @@
 """The ecosystem's import path for resources servers."""
 
-from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.resources.server import BaseResourcesServer, BaseResourcesServerConfig, SimpleResourcesServer
-from nemo_gym.serving.rows import (
-    BaseMultiRewardVerifyResponse,
-    BaseRunRequest,
-    BaseSeedSessionRequest,
-    BaseSeedSessionResponse,
-    BaseVerifyRequest,
-    BaseVerifyResponse,
-    ReverifyMode,
+from nemo_gym.metrics.hooks import AggregateMetrics as AggregateMetrics
+from nemo_gym.metrics.hooks import AggregateMetricsRequest as AggregateMetricsRequest
+from nemo_gym.openai_utils import NeMoGymResponse as NeMoGymResponse
+from nemo_gym.openai_utils import (
+    NeMoGymResponseCreateParamsNonStreaming as NeMoGymResponseCreateParamsNonStreaming,
 )
-
-__all__ = [
-    "AggregateMetrics",
-    "AggregateMetricsRequest",
-    "BaseMultiRewardVerifyResponse",
-    "BaseResourcesServer",
-    "BaseResourcesServerConfig",
-    "BaseRunRequest",
-    "BaseSeedSessionRequest",
-    "BaseSeedSessionResponse",
-    "BaseVerifyRequest",
-    "BaseVerifyResponse",
-    "NeMoGymResponse",
-    "NeMoGymResponseCreateParamsNonStreaming",
-    "ReverifyMode",
-    "SimpleResourcesServer",
-]
+from nemo_gym.resources.server import BaseResourcesServer as BaseResourcesServer
+from nemo_gym.resources.server import BaseResourcesServerConfig as BaseResourcesServerConfig
+from nemo_gym.resources.server import SimpleResourcesServer as SimpleResourcesServer
+from nemo_gym.serving.rows import BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse
+from nemo_gym.serving.rows import BaseRunRequest as BaseRunRequest
+from nemo_gym.serving.rows import BaseSeedSessionRequest as BaseSeedSessionRequest
+from nemo_gym.serving.rows import BaseSeedSessionResponse as BaseSeedSessionResponse
+from nemo_gym.serving.rows import BaseVerifyRequest as BaseVerifyRequest
+from nemo_gym.serving.rows import BaseVerifyResponse as BaseVerifyResponse
+from nemo_gym.serving.rows import ReverifyMode as ReverifyMode

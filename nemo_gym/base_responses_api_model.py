@@ -1,7 +1,7 @@
 """The ecosystem's import path for model servers."""
 
-from fastapi import Body
+from fastapi import Body as Body
 
-from nemo_gym.engines.model import BaseResponsesAPIModel, BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
-
-__all__ = ["BaseResponsesAPIModel", "BaseResponsesAPIModelConfig", "Body", "SimpleResponsesAPIModel"]
+from nemo_gym.engines.model import BaseResponsesAPIModel as BaseResponsesAPIModel
+from nemo_gym.engines.model import BaseResponsesAPIModelConfig as BaseResponsesAPIModelConfig
+from nemo_gym.engines.model import SimpleResponsesAPIModel as SimpleResponsesAPIModel

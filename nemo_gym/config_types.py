@@ -1,41 +1,20 @@
 """The ecosystem's import path for configuration and reference types."""
 
-from nemo_gym.config.types import (
-    AgentServerRef,
-    BaseRunServerConfig,
-    BaseRunServerInstanceConfig,
-    BaseServerConfig,
-    DatasetConfig,
-    DatasetType,
-    Domain,
-    GitlabIdentifier,
-    GitlabSource,
-    HuggingFaceIdentifier,
-    HuggingFaceSource,
-    ModelServerRef,
-    ResourcesServerRef,
-    ServerRef,
-)
-from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.names import SERVER_KINDS, ServerKind
-
-__all__ = [
-    "SERVER_KINDS",
-    "AgentServerRef",
-    "AggregateMetrics",
-    "AggregateMetricsRequest",
-    "BaseRunServerConfig",
-    "BaseRunServerInstanceConfig",
-    "BaseServerConfig",
-    "DatasetConfig",
-    "DatasetType",
-    "Domain",
-    "GitlabIdentifier",
-    "GitlabSource",
-    "HuggingFaceIdentifier",
-    "HuggingFaceSource",
-    "ModelServerRef",
-    "ResourcesServerRef",
-    "ServerKind",
-    "ServerRef",
-]
+from nemo_gym.config.types import AgentServerRef as AgentServerRef
+from nemo_gym.config.types import BaseRunServerConfig as BaseRunServerConfig
+from nemo_gym.config.types import BaseRunServerInstanceConfig as BaseRunServerInstanceConfig
+from nemo_gym.config.types import BaseServerConfig as BaseServerConfig
+from nemo_gym.config.types import DatasetConfig as DatasetConfig
+from nemo_gym.config.types import DatasetType as DatasetType
+from nemo_gym.config.types import Domain as Domain
+from nemo_gym.config.types import GitlabIdentifier as GitlabIdentifier
+from nemo_gym.config.types import GitlabSource as GitlabSource
+from nemo_gym.config.types import HuggingFaceIdentifier as HuggingFaceIdentifier
+from nemo_gym.config.types import HuggingFaceSource as HuggingFaceSource
+from nemo_gym.config.types import ModelServerRef as ModelServerRef
+from nemo_gym.config.types import ResourcesServerRef as ResourcesServerRef
+from nemo_gym.config.types import ServerRef as ServerRef
+from nemo_gym.metrics.hooks import AggregateMetrics as AggregateMetrics
+from nemo_gym.metrics.hooks import AggregateMetricsRequest as AggregateMetricsRequest
+from nemo_gym.names import SERVER_KINDS as SERVER_KINDS
+from nemo_gym.names import ServerKind as ServerKind

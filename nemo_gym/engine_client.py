@@ -1,13 +1,5 @@
 """The ecosystem's import path for the engine client, `NeMoGymAsyncOpenAI`."""
 
-from nemo_gym.engines.openai_client import (
-    RATE_LIMIT_ERROR_CODES,
-    RETRY_ERROR_CODES,
-    EngineClient,
-)
-
-__all__ = [
-    "RATE_LIMIT_ERROR_CODES",
-    "RETRY_ERROR_CODES",
-    "EngineClient",
-]
+from nemo_gym.engines.openai_client import RATE_LIMIT_ERROR_CODES as RATE_LIMIT_ERROR_CODES
+from nemo_gym.engines.openai_client import RETRY_ERROR_CODES as RETRY_ERROR_CODES
+from nemo_gym.engines.openai_client import EngineClient as EngineClient

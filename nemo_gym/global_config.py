@@ -1,69 +1,33 @@
 """The ecosystem's import path for the global configuration of this process."""
 
-from nemo_gym.config.current import (
-    AGENT_REF_KEY_NAME,
-    ATTEMPT_INDEX_KEY_NAME,
-    CONFIG_PATHS_KEY_NAME,
-    DEFAULT_HOST_KEY_NAME,
-    DISALLOWED_PORTS_KEY_NAME,
-    DRY_RUN_KEY_NAME,
-    ENTRYPOINT_KEY_NAME,
-    HEAD_SERVER_KEY_NAME,
-    HF_TOKEN_KEY_NAME,
-    POLICY_API_KEY_KEY_NAME,
-    POLICY_BASE_URL_KEY_NAME,
-    POLICY_MODEL_KEY_NAME,
-    POLICY_MODEL_NAME_KEY_NAME,
-    PORT_RANGE_HIGH_KEY_NAME,
-    PORT_RANGE_LOW_KEY_NAME,
-    RESPONSE_KEY_NAME,
-    RESPONSES_CREATE_PARAMS_KEY_NAME,
-    REWARD_KEY_NAME,
-    ROLLOUT_INDEX_KEY_NAME,
-    SKILLS_REF_KEY_NAME,
-    TASK_INDEX_KEY_NAME,
-    GlobalConfigDictParser,
-    GlobalConfigDictParserConfig,
-    get_first_server_config_dict,
-    get_global_config_dict,
-    get_hf_token,
-    maybe_get_global_config_dict,
-    plain_dict,
-    set_global_config_dict,
-    to_dict_config,
-)
-from nemo_gym.launch.sockets import find_open_port
-
-__all__ = [
-    "AGENT_REF_KEY_NAME",
-    "ATTEMPT_INDEX_KEY_NAME",
-    "CONFIG_PATHS_KEY_NAME",
-    "DEFAULT_HOST_KEY_NAME",
-    "DISALLOWED_PORTS_KEY_NAME",
-    "DRY_RUN_KEY_NAME",
-    "ENTRYPOINT_KEY_NAME",
-    "HEAD_SERVER_KEY_NAME",
-    "HF_TOKEN_KEY_NAME",
-    "POLICY_API_KEY_KEY_NAME",
-    "POLICY_BASE_URL_KEY_NAME",
-    "POLICY_MODEL_KEY_NAME",
-    "POLICY_MODEL_NAME_KEY_NAME",
-    "PORT_RANGE_HIGH_KEY_NAME",
-    "PORT_RANGE_LOW_KEY_NAME",
-    "RESPONSES_CREATE_PARAMS_KEY_NAME",
-    "RESPONSE_KEY_NAME",
-    "REWARD_KEY_NAME",
-    "ROLLOUT_INDEX_KEY_NAME",
-    "SKILLS_REF_KEY_NAME",
-    "TASK_INDEX_KEY_NAME",
-    "GlobalConfigDictParser",
-    "GlobalConfigDictParserConfig",
-    "find_open_port",
-    "get_first_server_config_dict",
-    "get_global_config_dict",
-    "get_hf_token",
-    "maybe_get_global_config_dict",
-    "plain_dict",
-    "set_global_config_dict",
-    "to_dict_config",
-]
+from nemo_gym.config.current import AGENT_REF_KEY_NAME as AGENT_REF_KEY_NAME
+from nemo_gym.config.current import ATTEMPT_INDEX_KEY_NAME as ATTEMPT_INDEX_KEY_NAME
+from nemo_gym.config.current import CONFIG_PATHS_KEY_NAME as CONFIG_PATHS_KEY_NAME
+from nemo_gym.config.current import DEFAULT_HOST_KEY_NAME as DEFAULT_HOST_KEY_NAME
+from nemo_gym.config.current import DISALLOWED_PORTS_KEY_NAME as DISALLOWED_PORTS_KEY_NAME
+from nemo_gym.config.current import DRY_RUN_KEY_NAME as DRY_RUN_KEY_NAME
+from nemo_gym.config.current import ENTRYPOINT_KEY_NAME as ENTRYPOINT_KEY_NAME
+from nemo_gym.config.current import HEAD_SERVER_KEY_NAME as HEAD_SERVER_KEY_NAME
+from nemo_gym.config.current import HF_TOKEN_KEY_NAME as HF_TOKEN_KEY_NAME
+from nemo_gym.config.current import POLICY_API_KEY_KEY_NAME as POLICY_API_KEY_KEY_NAME
+from nemo_gym.config.current import POLICY_BASE_URL_KEY_NAME as POLICY_BASE_URL_KEY_NAME
+from nemo_gym.config.current import POLICY_MODEL_KEY_NAME as POLICY_MODEL_KEY_NAME
+from nemo_gym.config.current import POLICY_MODEL_NAME_KEY_NAME as POLICY_MODEL_NAME_KEY_NAME
+from nemo_gym.config.current import PORT_RANGE_HIGH_KEY_NAME as PORT_RANGE_HIGH_KEY_NAME
+from nemo_gym.config.current import PORT_RANGE_LOW_KEY_NAME as PORT_RANGE_LOW_KEY_NAME
+from nemo_gym.config.current import RESPONSE_KEY_NAME as RESPONSE_KEY_NAME
+from nemo_gym.config.current import RESPONSES_CREATE_PARAMS_KEY_NAME as RESPONSES_CREATE_PARAMS_KEY_NAME
+from nemo_gym.config.current import REWARD_KEY_NAME as REWARD_KEY_NAME
+from nemo_gym.config.current import ROLLOUT_INDEX_KEY_NAME as ROLLOUT_INDEX_KEY_NAME
+from nemo_gym.config.current import SKILLS_REF_KEY_NAME as SKILLS_REF_KEY_NAME
+from nemo_gym.config.current import TASK_INDEX_KEY_NAME as TASK_INDEX_KEY_NAME
+from nemo_gym.config.current import GlobalConfigDictParser as GlobalConfigDictParser
+from nemo_gym.config.current import GlobalConfigDictParserConfig as GlobalConfigDictParserConfig
+from nemo_gym.config.current import get_first_server_config_dict as get_first_server_config_dict
+from nemo_gym.config.current import get_global_config_dict as get_global_config_dict
+from nemo_gym.config.current import get_hf_token as get_hf_token
+from nemo_gym.config.current import maybe_get_global_config_dict as maybe_get_global_config_dict
+from nemo_gym.config.current import plain_dict as plain_dict
+from nemo_gym.config.current import set_global_config_dict as set_global_config_dict
+from nemo_gym.config.current import to_dict_config as to_dict_config
+from nemo_gym.launch.sockets import find_open_port as find_open_port

@@ -8,49 +8,27 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
     hooks        `POST /aggregate_metrics` and the methods that environment authors override (needs pydantic)
 """
 
-from nemo_gym.metrics._aggregate import AgentMetrics, AggregateResult, aggregate
-from nemo_gym.metrics._families import Planned, TaskScores, score_families
-from nemo_gym.metrics._majority import majority_curve, majority_score
-from nemo_gym.metrics._pass_majority import (
-    add_avg_sample_std_dev,
-    compute_pass_majority_metrics,
-    compute_subset_metrics,
-    highest_k_metrics,
-)
-from nemo_gym.metrics.estimators import (
-    Interval,
-    clustered_standard_error,
-    confidence_interval,
-    expected_max_at_k,
-    expected_max_curve,
-    pass_at_k,
-    sample_standard_deviation,
-)
-from nemo_gym.metrics.records import RolloutRecord, is_failed, is_scored, read_measurements, read_record
-
-__all__ = [
-    "AgentMetrics",
-    "AggregateResult",
-    "Interval",
-    "Planned",
-    "RolloutRecord",
-    "TaskScores",
-    "add_avg_sample_std_dev",
-    "aggregate",
-    "clustered_standard_error",
-    "compute_pass_majority_metrics",
-    "compute_subset_metrics",
-    "confidence_interval",
-    "expected_max_at_k",
-    "expected_max_curve",
-    "highest_k_metrics",
-    "is_failed",
-    "is_scored",
-    "majority_curve",
-    "majority_score",
-    "pass_at_k",
-    "read_measurements",
-    "read_record",
-    "sample_standard_deviation",
-    "score_families",
-]
+from nemo_gym.metrics._aggregate import AgentMetrics as AgentMetrics
+from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
+from nemo_gym.metrics._aggregate import aggregate as aggregate
+from nemo_gym.metrics._families import Planned as Planned
+from nemo_gym.metrics._families import TaskScores as TaskScores
+from nemo_gym.metrics._families import score_families as score_families
+from nemo_gym.metrics._majority import majority_curve as majority_curve
+from nemo_gym.metrics._majority import majority_score as majority_score
+from nemo_gym.metrics._pass_majority import add_avg_sample_std_dev as add_avg_sample_std_dev
+from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics as compute_pass_majority_metrics
+from nemo_gym.metrics._pass_majority import compute_subset_metrics as compute_subset_metrics
+from nemo_gym.metrics._pass_majority import highest_k_metrics as highest_k_metrics
+from nemo_gym.metrics.estimators import Interval as Interval
+from nemo_gym.metrics.estimators import clustered_standard_error as clustered_standard_error
+from nemo_gym.metrics.estimators import confidence_interval as confidence_interval
+from nemo_gym.metrics.estimators import expected_max_at_k as expected_max_at_k
+from nemo_gym.metrics.estimators import expected_max_curve as expected_max_curve
+from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
+from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation
+from nemo_gym.metrics.records import RolloutRecord as RolloutRecord
+from nemo_gym.metrics.records import is_failed as is_failed
+from nemo_gym.metrics.records import is_scored as is_scored
+from nemo_gym.metrics.records import read_measurements as read_measurements
+from nemo_gym.metrics.records import read_record as read_record

@@ -12,46 +12,31 @@ an `InputError` that names it and is never dropped silently; changed values are 
     converter                                          the conversion with typed models, for environment authors
 """
 
-from nemo_gym.responses._chat_answer import chat_of_response
-from nemo_gym.responses._chat_request import chat_request_of
-from nemo_gym.responses._chat_stream import chat_chunks, sse_of_chat
-from nemo_gym.responses._history import tidy_chat_request
-from nemo_gym.responses._overflow import Overflow, OverflowKind, overflow_of
-from nemo_gym.responses._responses_request import responses_params_of_chat
-from nemo_gym.responses._responses_stream import failed_response, response_events, sse_of_response
-from nemo_gym.responses.dialects import OPENAI, VLLM, BadArguments, Dialect, InlineThinking, ReasoningHistory
-from nemo_gym.responses.engine_errors import EngineRefusal, engine_failure, parse_answer
-from nemo_gym.responses.finish import Finish, FinishKind, finish_of
-from nemo_gym.responses.problems import Converted, Note
-from nemo_gym.responses.responses_answer import ConvertedAnswer, response_of_chat
-
-__all__ = [
-    "OPENAI",
-    "VLLM",
-    "BadArguments",
-    "Converted",
-    "ConvertedAnswer",
-    "Dialect",
-    "EngineRefusal",
-    "Finish",
-    "FinishKind",
-    "InlineThinking",
-    "Note",
-    "Overflow",
-    "OverflowKind",
-    "ReasoningHistory",
-    "chat_chunks",
-    "chat_of_response",
-    "chat_request_of",
-    "engine_failure",
-    "failed_response",
-    "finish_of",
-    "overflow_of",
-    "parse_answer",
-    "response_events",
-    "response_of_chat",
-    "responses_params_of_chat",
-    "sse_of_chat",
-    "sse_of_response",
-    "tidy_chat_request",
-]
+from nemo_gym.responses._chat_answer import chat_of_response as chat_of_response
+from nemo_gym.responses._chat_request import chat_request_of as chat_request_of
+from nemo_gym.responses._chat_stream import chat_chunks as chat_chunks
+from nemo_gym.responses._chat_stream import sse_of_chat as sse_of_chat
+from nemo_gym.responses._history import tidy_chat_request as tidy_chat_request
+from nemo_gym.responses._overflow import Overflow as Overflow
+from nemo_gym.responses._overflow import OverflowKind as OverflowKind
+from nemo_gym.responses._overflow import overflow_of as overflow_of
+from nemo_gym.responses._responses_request import responses_params_of_chat as responses_params_of_chat
+from nemo_gym.responses._responses_stream import failed_response as failed_response
+from nemo_gym.responses._responses_stream import response_events as response_events
+from nemo_gym.responses._responses_stream import sse_of_response as sse_of_response
+from nemo_gym.responses.dialects import OPENAI as OPENAI
+from nemo_gym.responses.dialects import VLLM as VLLM
+from nemo_gym.responses.dialects import BadArguments as BadArguments
+from nemo_gym.responses.dialects import Dialect as Dialect
+from nemo_gym.responses.dialects import InlineThinking as InlineThinking
+from nemo_gym.responses.dialects import ReasoningHistory as ReasoningHistory
+from nemo_gym.responses.engine_errors import EngineRefusal as EngineRefusal
+from nemo_gym.responses.engine_errors import engine_failure as engine_failure
+from nemo_gym.responses.engine_errors import parse_answer as parse_answer
+from nemo_gym.responses.finish import Finish as Finish
+from nemo_gym.responses.finish import FinishKind as FinishKind
+from nemo_gym.responses.finish import finish_of as finish_of
+from nemo_gym.responses.problems import Converted as Converted
+from nemo_gym.responses.problems import Note as Note
+from nemo_gym.responses.responses_answer import ConvertedAnswer as ConvertedAnswer
+from nemo_gym.responses.responses_answer import response_of_chat as response_of_chat

@@ -1,19 +1,8 @@
 """The import path of the base class of step-style environments, defined in `nemo_gym.resources.gymnasium`."""
 
-from nemo_gym.resources.gymnasium import (
-    EnvResetRequest,
-    EnvResetResponse,
-    EnvStepRequest,
-    EnvStepResponse,
-    GymnasiumServer,
-    extract_text,
-)
-
-__all__ = [
-    "EnvResetRequest",
-    "EnvResetResponse",
-    "EnvStepRequest",
-    "EnvStepResponse",
-    "GymnasiumServer",
-    "extract_text",
-]
+from nemo_gym.resources.gymnasium import EnvResetRequest as EnvResetRequest
+from nemo_gym.resources.gymnasium import EnvResetResponse as EnvResetResponse
+from nemo_gym.resources.gymnasium import EnvStepRequest as EnvStepRequest
+from nemo_gym.resources.gymnasium import EnvStepResponse as EnvStepResponse
+from nemo_gym.resources.gymnasium import GymnasiumServer as GymnasiumServer
+from nemo_gym.resources.gymnasium import extract_text as extract_text
