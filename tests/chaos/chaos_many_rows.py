@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -94,7 +93,7 @@ async def test_a_run_with_100_000_rows_is_resumed_within_three_seconds(tmp_path:
     rows.write_bytes(b"".join(lines[:RESUMED]))
     agent = QuickAgent()
     started = time.monotonic()
-    summary = await run(replace(settings, existing=Existing.RESUME), agent)
+    summary = await run(settings.model_copy(update={"existing": Existing.RESUME}), agent)
     tell(
         "resume",
         finished_before=summary.counters.finished_before,

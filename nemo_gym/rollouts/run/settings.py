@@ -22,7 +22,7 @@ class CollectSettings(CollectOptions):
     existing: Existing = Existing.REFUSE
     limits: RunLimits = RunLimits()
 
-    def __post_init__(self) -> None:
+    def model_post_init(self, _: object) -> None:
         """Raises `ConfigError` for an invalid output, or one that is an input."""
         named = [
             path for file in self.datasets for path in (file.path, file.prompt_config) if path is not None
