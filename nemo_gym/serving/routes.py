@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nemo_gym.failures import InputError
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
-from nemo_gym.transport.request_body import read_body
+from nemo_gym.transport.request_body import WholeBody
 
 _WITHOUT_BODY = frozenset({204, 205, 304})
 _LEAVE_OUT = LEAVE_OUT_HEADER.encode()
@@ -76,9 +76,8 @@ class _DirectHandler:
         self._status = route.status_code or 200
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await read_body(receive)
-        if body is None:
-            return
+        assert isinstance(receive, WholeBody)  # the middleware has read it
+        body = receive.body
         try:
             response = await self._respond(scope, receive, send, body)
         except Exception as error:

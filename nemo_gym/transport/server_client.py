@@ -267,20 +267,29 @@ class ServerClient(BaseModel):
         call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
         if cookies:
             call_headers["cookie"] = cookie_header(cookies)
+            session = session or session_of_cookies(cookies)
         if repeatable is None:
             repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
-        call = Call(method, path, _body_of(json, data), call_headers)
-        return await self._send(server_name, call, session or session_of_cookies(cookies), repeatable)
+        body = _body_of(json, data)
+        if body is not None:
+            call_headers.setdefault("content-type", "application/json")
+        return await self._send(server_name, method, path, body, call_headers, session, repeatable)
 
-    async def _send(self, server: str, call: Call, session: str | None, repeatable: bool) -> ServerReply:
-        """Add the headers of the gym to `call` and send it."""
+    async def _send(
+        self,
+        server: str,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        session: str | None,
+        repeatable: bool,
+    ) -> ServerReply:
+        """Add the gym's headers and send the call."""
         caller, token = self.connection
         context = current_context.get()
         deadline = context.deadline if context is not None else None
-        opens = call.path == "/seed_session"
-        headers = call.headers
-        if call.body is not None:
-            headers.setdefault("content-type", "application/json")
+        opens = path == "/seed_session"
         if token is not None:
             headers[TOKEN_HEADER] = token
         if context is not None:
@@ -291,9 +300,9 @@ class ServerClient(BaseModel):
             headers[SESSION_HEADER] = session
         reply = await caller.call(
             server,
-            call.method,
-            call.path,
-            body=call.body,
+            method,
+            path,
+            body=body,
             headers=headers,
             session=session,
             deadline=deadline,
@@ -302,7 +311,7 @@ class ServerClient(BaseModel):
         )
         if opens and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server] = reply.headers[INCARNATION_HEADER]
-        return ServerReply(reply, call.method, f"{server}{call.path}")
+        return ServerReply(reply, method, f"{server}{path}")
 
 
 def _session_of_context(context: RequestContext, server: str, opens: bool) -> str:
