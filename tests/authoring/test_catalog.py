@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from nemo_gym.authoring.catalog import read_catalog, read_entry
 from nemo_gym.authoring.implementations import find_implementation
 from nemo_gym.authoring.scaffold import scaffold
-from nemo_gym.cli import list as list_command
 
 
 @pytest.fixture
@@ -40,20 +38,3 @@ def test_all_our_implementations_have_a_description(project: Path) -> None:
     environments = [entry for entry in entries if entry.implementation.kind == "resources_servers"]
     assert [entry.implementation.name for entry in environments if entry.domain is None] == []
     assert {entry.domain for entry in read_catalog(project, domain="math")} == {"math"}
-
-
-def test_the_command(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("COLUMNS", "160")
-    with pytest.raises(SystemExit) as ended:
-        list_command.main(["+kind=resources_servers"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0
-    (line,) = (line for line in shown.splitlines() if line.split()[:1] == ["mine"])
-    assert line.split()[:3] == ["mine", "other", "state"]
-    assert "agents (" not in shown
-    with pytest.raises(SystemExit):
-        list_command.main(["+json=true", "+domain=other"])
-    assert "resources_servers/mine" in [entry["entrypoint"] for entry in json.loads(capsys.readouterr().out)]

@@ -8,7 +8,6 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.authoring.scaffold import class_name_of, scaffold
-from nemo_gym.cli import init_resources_server
 from nemo_gym.config.loading import load
 from nemo_gym.failures import ConfigError
 
@@ -69,16 +68,3 @@ def test_a_name_that_cannot_be_is_refused(tmp_path: Path, entrypoint: str) -> No
     with pytest.raises(ConfigError):
         scaffold(entrypoint, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_is_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for code in (0, 2):
-        with pytest.raises(SystemExit) as ended:
-            init_resources_server.main(["+entrypoint=resources_servers/mine"])
-        assert ended.value.code == code
-    captured = capsys.readouterr()
-    assert captured.out.splitlines()[-1].startswith("next: ng_test +entrypoint=resources_servers/mine")
-    assert "already exists" in captured.err

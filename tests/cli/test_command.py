@@ -5,44 +5,24 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import Field
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli import main as umbrella
-from nemo_gym.cli import moved, verbs
-from nemo_gym.cli.command import Command, ConfigCommand, ExitCode, Keys
-from nemo_gym.cli.moved import MOVED
+from nemo_gym.cli import verbs
+from nemo_gym.cli.command import ExitCode
 from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.failures import ConfigError, EngineError
+from tests.cli.samples import CONFIGURED, SAMPLE, SampleKeys, fails
 from tests.config.small_gym import POLICY, write_gym
-
-
-class SampleKeys(Keys):
-    limit: int = Field(10, description="How many rows to take.")
-    output: str | None = Field(None, description="Where rows go.")
-    params: dict[str, float] = Field(default_factory=dict, description="Laid over every row.")
-    as_json: bool = Field(False, alias="json", description="Print JSON.")
-
-
-SAMPLE = Command(name="ng_sample", summary="Take a sample.", example="ng_sample +limit=3", keys=SampleKeys)
-CONFIGURED = ConfigCommand(name="ng_configured", summary="Read it.", example="ng_configured", keys=SampleKeys)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(write_gym(tmp_path))
     return tmp_path
-
-
-def fails(error: BaseException) -> Callable[[SampleKeys], int]:
-    def handler(keys: SampleKeys) -> int:
-        raise error
-
-    return handler
 
 
 def test_the_handler_gets_the_keys_and_its_answer_is_the_exit_code() -> None:
@@ -140,33 +120,6 @@ def test_other_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["kind"] == "engine:gone"
 
 
-@pytest.mark.parametrize("spelling", ["--help", "-h", "+help=true", "help=true", "++h=true"])
-def test_help_tells_every_key_its_default_an_example_and_the_exit_codes(
-    capsys: pytest.CaptureFixture[str], spelling: str
-) -> None:
-    assert SAMPLE.run(["+limt=3", spelling], fails(AssertionError())) == 0
-    text = capsys.readouterr().out
-    for part in (
-        "ng_sample: Take a sample.",
-        "limit  (whole number, default 10)\n      How many rows to take.",
-        "output  (text, optional)",
-        "params  (mapping, optional)",
-        "json  (true or false, default false)",
-        "ng_sample +limit=3",
-        "2  wrong usage or configuration",
-    ):
-        assert part in text
-    assert "config_paths" not in text
-
-
-def test_help_of_a_configured_command_tells_the_global_keys_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert CONFIGURED.run(["--help"], lambda keys, config: 1) == 0
-    text = capsys.readouterr().out
-    assert "config_paths  (list of text, optional)" in text
-    assert "default_host  (text, default 127.0.0.1)" in text
-    assert "uv_cache_dir" not in text
-
-
 def test_a_secret_of_the_line_is_in_no_message(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["+policy_api_key=canary=1", "+hf_token=[canary]", "+limit=x", "~policy_api_key=canary"]
     assert CONFIGURED.run(line, lambda keys, config: 0) == 2
@@ -191,17 +144,6 @@ def test_an_unknown_verb_exits_with_2_and_the_nearest_one(capsys: pytest.Capture
         umbrella(["validat"])
     assert raised.value.code == 2
     assert capsys.readouterr().err == "ng: unknown command 'validat'\n-> Did you mean 'validate'?\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
-def test_the_umbrella_command_alone_lists_every_command(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    with pytest.raises(SystemExit) as raised:
-        umbrella(arguments)
-    assert raised.value.code == 0
-    listed = [line.split(" ")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("ng_")]
-    assert listed == [f"ng_{verb}" for verb in verbs()]
 
 
 def ng(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -243,15 +185,3 @@ def test_exit_codes_of_processes(folder: Path) -> None:
     assert done.stderr.startswith("ng_validate: 3 problems\n1. model.yaml:5:7\n")
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     assert used < 3  # below one on a machine with nothing else to do
-
-
-@pytest.mark.parametrize("verb", MOVED)
-def test_a_moved_command_prints_its_new_name(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for run in (lambda: umbrella([verb, "+seeds=1"]), getattr(moved, verb)):
-        with pytest.raises(SystemExit) as ended:
-            run()
-        assert ended.value.code == 2
-        assert (
-            capsys.readouterr().err == f"ng_{verb} is now `{MOVED[verb]}`, in a checkout of the repository\n"
-        )
-    assert verb not in verbs()

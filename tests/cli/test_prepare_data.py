@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from nemo_gym.cli import materialize_prompts, prepare_data
+from nemo_gym.cli import prepare_data
 from nemo_gym.testing.serving import LoopbackServers
 from tests.datasets.hub_stand_in import HubStandIn
 from tests.datasets.rows import read, row, write
@@ -120,23 +120,3 @@ def test_loose_files_need_no_configuration(tmp_path: Path, monkeypatch: pytest.M
     assert ended.value.code == 0
     (one,) = read(tmp_path / "out" / "train.jsonl")
     assert one["agent_ref"]["name"] == "someone"
-
-
-def test_prompts_are_materialized_by_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "prompt.yaml").write_text("user: 'Q: {question}'")
-    write(tmp_path / "questions.jsonl", {"question": "a"})
-    with pytest.raises(SystemExit) as ended:
-        materialize_prompts.main(
-            [
-                "+input_jsonl_fpath=questions.jsonl",
-                f"+prompt_config={tmp_path / 'prompt.yaml'}",
-                "+output_jsonl_fpath=tasks.jsonl",
-            ]
-        )
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == "tasks.jsonl: 1 rows\n"
-    (filled,) = read(tmp_path / "tasks.jsonl")
-    assert filled["responses_create_params"]["input"] == [{"role": "user", "content": "Q: a"}]

@@ -80,25 +80,6 @@ def test_everything_that_is_wrong_is_reported_at_once_with_its_place(tmp_path: P
     )
 
 
-def test_problems_are_raised_as_one_error_that_can_be_printed_and_caught(tmp_path: Path) -> None:
-    with pytest.raises(ConfigErrors) as raised:
-        load_in(tmp_path, "+a=1", "+config_paths=[no.yaml]")
-    assert raised.value.failure.kind == "config:invalid_config"
-    assert "no.yaml" in str(raised.value)
-    assert raised.value.report().startswith(
-        "command line: +config_paths=[no.yaml]\nThere is no file 'no.yaml'.\n-> "
-    )
-
-
-def test_a_report_of_several_problems_is_numbered(tmp_path: Path) -> None:
-    with pytest.raises(ConfigErrors) as raised:
-        load_in(tmp_path, "+a=1", "+b=1")
-    assert raised.value.report().splitlines()[:2] == [
-        "1. command line: +a=1",
-        "   The key 'a' is not used.",
-    ]
-
-
 def test_a_named_env_file_must_exist_and_none_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "env.yaml").write_text("hf_token: of-env\n")
     assert "hf_token" not in load([], env_path=None, working_directory=tmp_path).data

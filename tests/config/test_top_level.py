@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from nemo_gym.config.keys import GlobalKeys, is_pointless
 from nemo_gym.config.loading import load
 from nemo_gym.config.problems import ConfigErrors
 from tests.config.small_gym import POLICY, load_in, load_text, only, problems_in, problems_of, write_gym
@@ -138,15 +137,6 @@ def test_keys_of_other_commands_are_passed_over(tmp_path: Path) -> None:
     assert "limit" not in config.data
 
 
-POINTLESS = [name for name, field in GlobalKeys.model_fields.items() if is_pointless(field)]
-
-
-@pytest.mark.parametrize("key", POINTLESS)
-def test_a_key_without_effect_is_accepted_with_one_warning(tmp_path: Path, key: str) -> None:
-    (warning,) = load_in(tmp_path, f"+{key}=3").warnings
-    assert warning.startswith(f"command line: +{key}=3: {key}: accepted and without effect: ")
-
-
 def test_verification_is_skipped_by_every_agent_that_does_not_say_otherwise(tmp_path: Path) -> None:
     write_gym(tmp_path)
     line = (
@@ -159,9 +149,3 @@ def test_verification_is_skipped_by_every_agent_that_does_not_say_otherwise(tmp_
     assert (agent["skip_verification"], agent["skip_verification_reward"]) == (True, 0.5)
     path = "weather_agent.responses_api_agents.small_agent.skip_verification"
     assert load_in(tmp_path, *line, f"+{path}=false").servers[1].config["skip_verification"] is False
-
-
-def test_every_global_key_has_a_description() -> None:
-    assert [
-        name for name, field in GlobalKeys.model_fields.items() if not (field.description or "").endswith(".")
-    ] == []

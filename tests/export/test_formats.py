@@ -12,7 +12,7 @@ import pytest
 from nemo_gym.export import _formats as formats
 from nemo_gym.export._formats import NAMES, find_format
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.export.report import LeftOut, Loss, Report
+from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
 from tests.export import consumers
@@ -197,9 +197,3 @@ def test_formats_are_found_by_name_and_an_unknown_name_suggests_the_nearest() ->
         find_format("shaergpt")
     assert caught.value.failure.remedy == "Did you mean 'sharegpt'?"
     assert set(formats._CLASSES) == set(NAMES)
-
-
-def test_every_reason_and_loss_has_its_explanation() -> None:
-    every = [*LeftOut, *Loss]
-    assert all(" " in each.explanation for each in every)
-    assert len({each.explanation for each in every}) == len(every)

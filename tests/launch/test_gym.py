@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from urllib.parse import urlsplit
 
@@ -11,21 +10,17 @@ import pytest
 import yaml
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.failures import TransportError
 from nemo_gym.launch._states import ServerState
-from nemo_gym.launch._supervisor import ServerEvent
-from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import launch
 from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.processes.fork_server import ForkServerGone
 from tests.launch.small_servers import (
-    STUBBORN,
     WITH_DAEMON,
     Workbench,
     config_of,
     facts_of,
 )
-from tests.waiting import is_running, until, until_gone, wait_until_gone
+from tests.waiting import is_running, wait_until_gone
 
 
 async def test_every_server_answers_and_knows_its_name(bench: Workbench) -> None:
@@ -59,58 +54,6 @@ async def test_each_worker_is_a_process_with_its_own_socket(bench: Workbench) ->
         assert len({each["pid"] for each in facts}) == 3
 
 
-@pytest.mark.parametrize("forks", [True, False])
-async def test_a_crashed_server_restarts_on_its_socket_while_a_caller_waits(
-    bench: Workbench, forks: bool
-) -> None:
-    events: list[ServerEvent] = []
-    options = bench.options(listeners=[events.append], forks=forks)
-    async with launch(config_of(bench.instance("fragile")), options) as gym:
-        await gym.wait_ready()
-        url = gym.addresses["fragile"][0]
-        before = (await facts_of(url))["pid"]
-        with pytest.raises(TransportError, match="closed the connection"):
-            await facts_of(url, "/crash")
-        after = (await facts_of(url))["pid"]  # connects while no process accepts
-        assert after != before
-        states = [event.state for event in events if event.server == "fragile"]
-        assert ServerState.CRASHED in states
-        crash = next(event for event in events if event.state is ServerState.CRASHED)
-        assert crash.detail == "exit code 7"
-        assert gym.record().servers[1].restarts == 1
-        assert "restart 1" in gym.servers[1].log_path.read_text()
-
-
-async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause(bench: Workbench) -> None:
-    broken = bench.instance("broken", "import a_module_that_is_not_there")
-    async with launch(config_of(broken, bench.instance("fine")), bench.options()) as gym:
-        with pytest.raises(LaunchError) as caught:
-            await gym.wait_ready()
-        assert caught.value.failure.message.startswith(
-            "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
-        )
-        assert "`broken` died 3 times in a row" in caught.value.failure.message
-        assert str(gym.servers[1].log_path) in (caught.value.failure.remedy or "")
-        assert gym.servers[1].state is ServerState.FAILED
-
-
-async def test_stopping_kills_a_server_that_ignores_sigterm(
-    bench: Workbench,
-) -> None:
-    config = config_of(bench.instance("stubborn", STUBBORN), bench.instance("polite"))
-    async with launch(config, bench.options()) as gym:
-        await gym.wait_ready()
-        pids = [server.pid for server in gym.servers]
-        await gym.stop()
-    assert {server.state for server in gym.servers} == {ServerState.STOPPED}
-    for pid in pids:
-        assert pid is not None
-        wait_until_gone(pid)
-    for server in gym.servers:
-        with pytest.raises(TransportError, match="refuses the connection"):
-            await facts_of(server.url)
-
-
 async def test_orphans_of_a_server_end_with_the_gym(bench: Workbench) -> None:
     async with launch(config_of(bench.instance("parent", WITH_DAEMON)), bench.options()) as gym:
         await gym.wait_ready()
@@ -127,23 +70,6 @@ async def test_leaving_before_the_servers_are_ready_ends_all(bench: Workbench) -
     assert options.fork_server is not None
     with pytest.raises(ForkServerGone):
         options.fork_server.start()
-
-
-async def test_servers_restart_after_their_fork_server_was_killed(
-    bench: Workbench,
-) -> None:
-    options = bench.options()
-    async with launch(config_of(bench.instance("child")), options) as gym:
-        await gym.wait_ready()
-        before = {server.pid for server in gym.servers}
-        assert options.fork_server is not None
-        os.kill(options.fork_server.start(), signal.SIGKILL)
-        await until(lambda: all(server.restarts for server in gym.servers))
-        after = (await facts_of(gym.addresses["child"][0]))["pid"]
-        assert after not in before
-        for pid in before:
-            assert pid is not None
-            await until_gone(pid)
 
 
 async def test_the_discovery_file_is_private_without_secrets_and_removed_at_the_end(bench: Workbench) -> None:
@@ -199,16 +125,3 @@ async def test_a_taken_port_is_named_with_its_holder_and_nothing_is_started(benc
         ):
             async with launch(config, bench.options(fork_server=None)):
                 pytest.fail("the gym started")
-
-
-async def test_a_server_that_never_answers_ends_the_gym_in_time_with_its_name_and_log(
-    bench: Workbench,
-) -> None:
-    silent = bench.instance("silent", preamble="import time; time.sleep(60)")
-    async with launch(config_of(silent, startup_timeout_s=0.5), bench.options()) as gym:
-        with pytest.raises(LaunchError, match=r"`silent` did not answer within 0\.5 s") as caught:
-            await gym.wait_ready()
-        (server,) = (each for each in gym.servers if each.name == "silent")
-        assert server.state is ServerState.FAILED
-        assert str(server.log_path) in (caught.value.failure.remedy or "")
-        assert server.pid is None

@@ -1,25 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from nemo_gym.launch.observation import Figures, Observation, answers, get_figures, memory_bytes, observe
-from nemo_gym.launch.records import GymRecord, RunRecord, ServerRecord
+from nemo_gym.launch.records import GymRecord
 from nemo_gym.launch.sockets import hold
-from nemo_gym.launch.table import server_table
-
-RUN = RunRecord(os.getpid(), "token", "2026-01-01T00:00:00+00:00", "http://127.0.0.1:1")
-
-
-def a_server(url: str, state: str = "ready") -> ServerRecord:
-    return ServerRecord("env", "resources_servers", "env", 0, url, state, os.getpid(), 0, "env.log")
+from tests.launch.observed import RUN, a_server
 
 
 @asynccontextmanager
@@ -61,18 +51,6 @@ def test_a_crashed_server_is_not_silent() -> None:
 def test_an_ended_process_has_no_memory_figure() -> None:
     assert memory_bytes(None) is None
     assert memory_bytes(2**22 + 1) is None
-
-
-def test_the_table_has_a_row_per_replica() -> None:
-    first = Observation(a_server("http://127.0.0.1:1"), True, Figures(1234, 2, 3), 30_000_000)
-    second = Observation(replace(first.server, replica=1, restarts=1), False, None, None)
-    console = Console(width=150, record=True, file=io.StringIO())
-    console.print(server_table([first, second]))
-    lines = console.export_text().splitlines()
-    assert " ".join(lines[0].split()) == "server kind url state requests errors in flight memory restarts"
-    assert " ".join(lines[1].split()) == "env #0 resources http://127.0.0.1:1 ready 1,234 2 3 30 MB 0"
-    assert " ".join(lines[2].split()) == "env #1 resources http://127.0.0.1:1 silent - - - - 1"
-    assert lines[3].startswith("30 MB in all servers")
 
 
 async def test_counters_are_requested_with_the_token() -> None:

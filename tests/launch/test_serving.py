@@ -6,15 +6,12 @@ import signal
 import time
 
 import pytest
-from rich.console import Console
 
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import RunningGym, launch
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals, wait_ready_or
-from nemo_gym.launch.table import draw_until_cancelled
 from tests.launch.small_servers import Workbench, config_of
-from tests.waiting import until
 
 SLOW = "import time; time.sleep(0.5)"
 
@@ -72,16 +69,3 @@ async def test_a_failed_server_ends_the_serving(bench: Workbench, monkeypatch: p
             fork_server=options.fork_server,
             while_up=break_the_server,
         )
-
-
-async def test_the_live_table_shows_every_server_and_refreshes(bench: Workbench) -> None:
-    stream = io.StringIO()
-    async with launch(config_of(bench.instance("env")), bench.options()) as gym:
-        await gym.wait_ready()
-        drawing = asyncio.create_task(
-            draw_until_cancelled(gym, Console(file=stream, force_terminal=True, width=150), every_s=0.05)
-        )
-        await until(lambda: stream.getvalue().count("env ") >= 2)
-        drawing.cancel()
-        await asyncio.gather(drawing, return_exceptions=True)
-    assert gym.addresses["env"][0] in stream.getvalue()

@@ -8,7 +8,14 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 from nemo_gym.openai_utils import NeMoGymResponseCreateParamsNonStreaming
+from nemo_gym.prompt import PromptConfig
 from nemo_gym.server_utils import ServerClient
+from nemo_gym.verify.judge import (
+    Judge,
+    Judgement,
+    JudgeOptions,
+    label_reader,
+)
 
 JUDGE_SERVER = {"type": "responses_api_models", "name": "the_judge"}
 
@@ -60,3 +67,21 @@ class ScriptedJudge:
         reply.json = AsyncMock(return_value=response_of(answer))
         reply.read = AsyncMock(return_value=json.dumps(response_of(answer)).encode())
         return reply
+
+
+PROMPT = PromptConfig(system="You judge.", user="Question: {question}\nAnswer:\n{answer}")
+
+
+READ = label_reader({"[[YES]]": True, "[[NO]]": False})
+
+
+def make_judge(**options: Any) -> Judge:
+    return Judge(JudgeOptions.model_validate({"judge_model_server": JUDGE_SERVER, **options}))
+
+
+async def ask(
+    judge: Judge, model: ScriptedJudge, answer: str = "42", question: str = "6 * 7?"
+) -> Judgement[bool]:
+    return await judge.ask(
+        model.client, PROMPT, fields={"question": question}, untrusted={"answer": answer}, read=READ
+    )

@@ -5,39 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.judge import JudgeError
 from nemo_gym.prompt import PromptConfig
-from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL, EquivalenceJudge
 from nemo_gym.verify.judge import (
     Judge,
-    Judgement,
     JudgeOptions,
     fence,
-    label_reader,
     mark_of,
     read_template,
 )
-from tests.verify.judges import JUDGE_SERVER, ScriptedJudge
-
-PROMPT = PromptConfig(system="You judge.", user="Question: {question}\nAnswer:\n{answer}")
-READ = label_reader({"[[YES]]": True, "[[NO]]": False})
-
-
-def make_judge(**options: Any) -> Judge:
-    return Judge(JudgeOptions.model_validate({"judge_model_server": JUDGE_SERVER, **options}))
-
-
-async def ask(
-    judge: Judge, model: ScriptedJudge, answer: str = "42", question: str = "6 * 7?"
-) -> Judgement[bool]:
-    return await judge.ask(
-        model.client, PROMPT, fields={"question": question}, untrusted={"answer": answer}, read=READ
-    )
+from tests.verify.judges import READ, ScriptedJudge, ask, make_judge
 
 
 async def test_a_question_is_answered_with_a_verdict() -> None:
@@ -168,39 +149,6 @@ async def test_a_prompt_with_unknown_fields_is_a_configuration_error() -> None:
         await make_judge().ask(
             ScriptedJudge().client, PromptConfig(user="{solution}"), fields={}, untrusted={}, read=READ
         )
-
-
-def make_comparer(**options: Any) -> EquivalenceJudge:
-    prompt = PromptConfig(user="{question}\n{first}\n{second}")
-    return EquivalenceJudge(make_judge(), prompt, "first", "second", **options)
-
-
-@pytest.mark.parametrize(
-    ("said", "first", "swapped", "is_equal"),
-    [
-        ([EQUAL_LABEL, EQUAL_LABEL], True, True, True),
-        ([EQUAL_LABEL, DIFFERENT_LABEL], True, False, False),
-        ([DIFFERENT_LABEL], False, None, False),
-    ],
-)
-async def test_answers_are_equal_when_both_orders_agree(
-    said: list[str], first: bool, swapped: bool | None, is_equal: bool
-) -> None:
-    model = ScriptedJudge(*said)
-    found = await make_comparer().compare(
-        model.client, expected="EXPECTED", answer="ANSWER", fields={"question": "?"}
-    )
-    assert (found.is_equal_first, found.is_equal_swapped, found.is_equal) == (first, swapped, is_equal)
-    assert len(found.evaluations) == len(said)
-    orders = [prompt.index("EXPECTED") < prompt.index("ANSWER") for prompt in model.prompts]
-    assert orders == [True, False][: len(said)]
-
-
-async def test_the_second_order_can_be_disabled() -> None:
-    model = ScriptedJudge(EQUAL_LABEL)
-    comparer = make_comparer(check_twice_swap=False)
-    found = await comparer.compare(model.client, expected="a", answer="b", fields={"question": "?"})
-    assert (found.is_equal, found.is_equal_swapped) == (True, None)
 
 
 def test_a_template_path_is_relative_to_the_working_folder_or_the_server(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import random
 from itertools import product
@@ -12,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nemo_gym.cli import aggregate_rollouts
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.merging import merge_shards
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
 from nemo_gym.rollouts.plan.identity import RolloutId
-from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from nemo_gym.rollouts.run.run_metrics import RunMetrics
 from tests.rollouts.doubles import all_planned, identities, read_rows
+from tests.rollouts.shards import store_shard
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 TASKS, REPEATS = 6, 3
@@ -36,19 +35,6 @@ def rollouts() -> list[dict[str, Any]]:
         row = made(task, repeat, agent=agent)
         rows.append(row | ({"reward": rng.random()} if made is scored_row else {}))
     return rows
-
-
-def store_shard(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """A shard with the metrics that its own run would have written."""
-    scored = [row for row in rows if "reward" in row]
-    store(path, scored, [row for row in rows if "reward" not in row])
-    metrics = RunMetrics()
-    for row in rows:
-        metrics.note_row(row)
-    path.with_name(f"{path.stem}_aggregate_metrics.json").write_bytes(
-        b"".join(document_of(metrics.results({})))
-    )
-    return path
 
 
 def contents(folder: Path, stem: str) -> dict[str, bytes]:
@@ -159,31 +145,6 @@ def test_a_merged_run_is_not_taken_for_the_one_that_it_replaces(tmp_path: Path) 
     merge_shards([store_shard(tmp_path / "shard.jsonl", [scored_row(0)])], files.rows, overwrite=True)
     with pytest.raises(ConfigError, match="has no manifest"):
         open_journal(files, identity, {}, existing=Existing.RESUME, is_planned=all_planned)
-
-
-def test_the_command_takes_patterns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for number in range(3):
-        store_shard(
-            tmp_path / "shards" / f"part_{number}.jsonl", [scored_row(number), failure_row(number, 1)]
-        )
-    arguments = ["+input_jsonl_fpath=shards/part_*.jsonl", "+output_jsonl_fpath=shards/part_all.jsonl"]
-    with pytest.raises(SystemExit) as ended:
-        aggregate_rollouts.main(arguments)
-    assert ended.value.code == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "3 rows and 3 failed attempts from 3 shards"
-    assert told[1] == "  simple_agent: 3 of 6 rollouts scored, mean reward 1.0000"
-    with pytest.raises(SystemExit):
-        aggregate_rollouts.main([*arguments, "+overwrite=true", "+json=true"])
-    assert json.loads(capsys.readouterr().out)["shards"] == [
-        f"shards/part_{number}.jsonl" for number in range(3)
-    ]
-    with pytest.raises(SystemExit) as ended:
-        aggregate_rollouts.main(["+input_jsonl_fpath=none_*.jsonl", "+output_jsonl_fpath=out.jsonl"])
-    assert ended.value.code == 2
 
 
 def test_runs_may_be_named_after_the_one_that_they_become(tmp_path: Path) -> None:

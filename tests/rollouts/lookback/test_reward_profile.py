@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemo_gym.cli import reward_profile
 from nemo_gym.rollouts.lookback.reward_profile import PassRates, ProfileSummary, write_profile
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from tests.rollouts.doubles import read_rows
@@ -60,25 +58,3 @@ def test_without_the_task_rows_what_a_row_surely_has_of_its_task_is_kept(tmp_pat
     assert rows[0]["responses_create_params"] == {"input": "question 0"}
     assert rows[0]["agent_ref"]["name"] == "simple_agent"
     assert "answer" not in rows[0]
-
-
-def test_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    store(tmp_path / "run.jsonl", ROWS, FAILURES)
-    arguments = [
-        "+input_jsonl_fpath=run.jsonl",
-        "+output_jsonl_fpath=out/profile.jsonl",
-        "+min_pass_rate=0.5",
-    ]
-    with pytest.raises(SystemExit) as ended:
-        reward_profile.main([*arguments, "+json=true"])
-    assert ended.value.code == 0
-    assert json.loads(capsys.readouterr().out)["written"] == 2
-    with pytest.raises(SystemExit):
-        reward_profile.main(arguments)
-    assert capsys.readouterr().out.splitlines() == [
-        "out/profile.jsonl: 2 of 4 tasks",
-        "passed always: 1, sometimes: 1, never: 1, without a score: 1",
-    ]

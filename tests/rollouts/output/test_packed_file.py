@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import logging
 import os
 from collections.abc import Iterator
@@ -18,28 +17,8 @@ from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.disk import Disk
-from nemo_gym.rollouts.plan.compression import CODECS, holds_text, journal_of, open_content
-from nemo_gym.rollouts.plan.dataset import opened_plain
-
-ROWS = [b'{"n":%d,"text":"%b"}' % (number, b"x" * (7 * number % 40)) for number in range(12)]
-CONTENT = b"".join(row + b"\n" for row in ROWS)
-PACKINGS = sorted(CODECS)
-
-
-def lines(path: Path) -> list[bytes]:
-    if not path.exists() and not journal_of(path).exists():
-        return []
-    with open_content(path) as file:
-        return file.read().splitlines()
-
-
-def decompressed(path: Path) -> bytes:
-    """The content of the file as read by a third-party tool."""
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        return gzip.decompress(content)
-    with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:
-        return reader.read()
+from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from tests.rollouts.output.packed import CONTENT, PACKINGS, ROWS, decompressed, lines
 
 
 def write(path: Path, content: bytes) -> None:
@@ -312,37 +291,3 @@ def test_rows_stay_in_the_journal_when_there_is_no_room_to_compress_them(
     assert lines(path) == ROWS[:1]
     append_to(path).close()
     assert decompressed(path).splitlines() == ROWS[:1]
-
-
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.jsonl.zst"])
-def test_any_form_can_be_read_anywhere_while_it_is_written_and_afterwards(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    file = append_to(path)
-    for row in ROWS:
-        file.append(row)
-    assert_readable_anywhere(path)
-    file.close()
-    assert_readable_anywhere(path)
-
-
-def assert_readable_anywhere(path: Path) -> None:
-    with opened_plain(path) as plain:
-        assert os.pread(plain.fileno(), 30, 100) == CONTENT[100:130]
-        assert plain.read() == CONTENT
-
-
-@pytest.mark.parametrize("packing", PACKINGS)
-def test_a_reader_meets_every_row_once_while_the_file_is_closed_under_it(
-    tmp_path: Path, packing: str
-) -> None:
-    path = tmp_path / f"rows.jsonl{packing}"
-    file = append_to(path)
-    for row in ROWS:
-        file.append(row)
-    with open_content(path) as content:
-        file.close()
-        assert content.read() == CONTENT
-    with open_content(path) as content:
-        again = append_to(path)
-        assert content.read() == CONTENT
-    again.close()

@@ -1,0 +1,80 @@
+"""The base class of agents: its routes, the episode around `responses`, and URLs for harnesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import Body
+
+from nemo_gym.base_responses_api_agent import SimpleResponsesAPIAgent
+from nemo_gym.failures import AgentError
+from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport.upstream_error import UpstreamError
+from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
+
+
+class OneCall(SimpleResponsesAPIAgent):
+    """Asks the model once, with a method that takes the body only."""
+
+    async def responses(  # type: ignore[override]
+        self, body: NeMoGymResponseCreateParamsNonStreaming = Body()
+    ) -> NeMoGymResponse:
+        reply = await self.server_client.post("policy_model", "/v1/responses", json=body)
+        reply.raise_for_status()
+        return NeMoGymResponse.model_validate(await reply.json())
+
+    @property
+    def resources_server_name(self) -> str:
+        return "env"
+
+
+class Homeless(SimpleResponsesAPIAgent):
+    """An agent without a resources server."""
+
+    async def responses(  # type: ignore[override]
+        self, body: NeMoGymResponseCreateParamsNonStreaming = Body()
+    ) -> NeMoGymResponse:
+        raise NotImplementedError
+
+
+def gym_with(agent: type[SimpleResponsesAPIAgent], turns: list[Any], **options: Any) -> InProcessGym:
+    gym = InProcessGym()
+    gym.add(CounterEnvironment, "env")
+    model = gym.add(ScriptedModel, "policy_model")
+    assert isinstance(model, ScriptedModel)
+    model.turns = turns
+    gym.add(agent, "agent", **options)
+    return gym
+
+
+async def test_the_episode_is_run_around_the_author_s_method() -> None:
+    row = await gym_with(OneCall, [[text("hello")]]).run("agent", task_row())
+    assert (row["reward"], row["_ng_outcome"]) == (0.0, "completed")
+    assert row["response"]["output"][0]["content"][0]["text"] == "hello"
+
+
+async def test_verification_can_be_skipped() -> None:
+    gym = gym_with(OneCall, [[text("hello")]], skip_verification=True, skip_verification_reward=0.5)
+    assert (await gym.run("agent", task_row()))["reward"] == 0.5
+
+
+async def test_an_error_of_the_author_s_method_fails_the_attempt() -> None:
+    with pytest.raises(UpstreamError, match="the context is full"):
+        await gym_with(OneCall, ["overflow"]).run("agent", task_row())
+
+
+async def test_an_agent_without_a_resources_server_says_how_to_add_one() -> None:
+    gym = gym_with(Homeless, [[text("hello")]])
+    agent = gym.servers["agent"]
+    assert isinstance(agent, Homeless)
+    with pytest.raises(AgentError, match="Add resources_server"):
+        _ = agent.resources_server_name
+
+
+async def test_metrics_are_the_standard_ones_without_an_environment_of_its_own() -> None:
+    gym = gym_with(OneCall, [])
+    rows = [{"reward": 1.0, "_ng_task_index": task, "_ng_rollout_index": 0} for task in range(2)]
+    reply = await gym.post("agent", "/aggregate_metrics", {"verify_responses": rows})
+    assert (await reply.json())["agent_metrics"]["mean/reward"] == 1.0

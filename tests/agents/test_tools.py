@@ -1,0 +1,75 @@
+"""Tool calls of a model: names and arguments are checked, and the tool's own errors go back to the model."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from nemo_gym.agents.tools import ToolClient, tool_error
+from nemo_gym.failures import GymError
+from nemo_gym.testing.in_process import InProcessGym
+from tests.serving.environments import TOOLS, CounterEnvironment, task_row
+
+SESSION = {"x-ng-session": "s"}
+
+
+async def tools_of_an_open_session() -> ToolClient:
+    gym = InProcessGym()
+    gym.add(CounterEnvironment, "env")
+    client = gym.client()
+    seeded = await client.post("env", "/seed_session", json=task_row(), headers=SESSION)
+    cookies = {name: morsel.value for name, morsel in seeded.cookies.items()}
+    send = client.post
+
+    class WithCookies:
+        async def post(self, server: str, path: str, *, data: str) -> object:
+            return await send(server, path, data=data, cookies=cookies)
+
+    return ToolClient(WithCookies(), "env", TOOLS)  # type: ignore[arg-type]
+
+
+async def test_a_call_returns_the_output_of_the_tool() -> None:
+    tools = await tools_of_an_open_session()
+    assert await tools.call("add", '{"amount": 2}') == '{"count":2}'
+    assert await tools.call("add", '{"amount": 3}') == '{"count":5}'
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("subtract", "{}", "there is no tool named 'subtract'; the tools are: add, refuse, crash"),
+        ("Add", '{"amount": 2}', "there is no tool named 'Add'"),
+        ("add", "{", "not valid JSON"),
+        ("add", "[]", "must be a JSON object"),
+        ("add", '{"amount": "2"}', "do not fit its parameters"),
+        ("add", "", "is a required property"),
+        ("refuse", "{}", "not allowed"),
+        ("crash", "", "RuntimeError: a bug in the tool"),
+    ],
+)
+async def test_a_call_that_cannot_succeed_is_a_tool_error(name: str, arguments: str, told: str) -> None:
+    tools = await tools_of_an_open_session()
+    assert told in await tools.call(name, arguments)
+    assert await tools.call("add", '{"amount": 1}') == '{"count":1}', "the earlier call had no effect"
+
+
+async def test_a_closed_session_ends_the_attempt() -> None:
+    gym = InProcessGym()
+    gym.add(CounterEnvironment, "env")
+    client = gym.client()
+    seeded = await client.post("env", "/seed_session", json=task_row(), headers=SESSION)
+    cookies = {name: morsel.value for name, morsel in seeded.cookies.items()}
+    await client.post("env", "/close_session", json={}, cookies=cookies)
+    send = client.post
+
+    class WithCookies:
+        async def post(self, server: str, path: str, *, data: str) -> object:
+            return await send(server, path, data=data, cookies=cookies)
+
+    with pytest.raises(GymError) as caught:
+        await ToolClient(WithCookies(), "env", TOOLS).call("add", '{"amount": 2}')  # type: ignore[arg-type]
+    assert (caught.value.failure.code, caught.value.failure.hops) == ("session_closed", ("env",))
+
+
+def test_a_tool_error_is_json() -> None:
+    assert orjson.loads(tool_error('a "quoted" name')) == {"error": 'a "quoted" name'}

@@ -1,0 +1,34 @@
+"""The text of --help."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.samples import CONFIGURED, SAMPLE, fails
+
+
+@pytest.mark.parametrize("spelling", ["--help", "-h", "+help=true", "help=true", "++h=true"])
+def test_help_tells_every_key_its_default_an_example_and_the_exit_codes(
+    capsys: pytest.CaptureFixture[str], spelling: str
+) -> None:
+    assert SAMPLE.run(["+limt=3", spelling], fails(AssertionError())) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "ng_sample: Take a sample.",
+        "limit  (whole number, default 10)\n      How many rows to take.",
+        "output  (text, optional)",
+        "params  (mapping, optional)",
+        "json  (true or false, default false)",
+        "ng_sample +limit=3",
+        "2  wrong usage or configuration",
+    ):
+        assert part in text
+    assert "config_paths" not in text
+
+
+def test_help_of_a_configured_command_tells_the_global_keys_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert CONFIGURED.run(["--help"], lambda keys, config: 1) == 0
+    text = capsys.readouterr().out
+    assert "config_paths  (list of text, optional)" in text
+    assert "default_host  (text, default 127.0.0.1)" in text
+    assert "uv_cache_dir" not in text

@@ -1,0 +1,63 @@
+"""Problems of a configuration: collected, printed and raised together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.config.problems import ConfigErrors, Location, Problems, did_you_mean
+from tests.config.small_gym import load_in
+
+
+def test_problems_are_raised_as_one_error_that_can_be_printed_and_caught(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors) as raised:
+        load_in(tmp_path, "+a=1", "+config_paths=[no.yaml]")
+    assert raised.value.failure.kind == "config:invalid_config"
+    assert "no.yaml" in str(raised.value)
+    assert raised.value.report().startswith(
+        "command line: +config_paths=[no.yaml]\nThere is no file 'no.yaml'.\n-> "
+    )
+
+
+def test_a_report_of_several_problems_is_numbered(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors) as raised:
+        load_in(tmp_path, "+a=1", "+b=1")
+    assert raised.value.report().splitlines()[:2] == [
+        "1. command line: +a=1",
+        "   The key 'a' is not used.",
+    ]
+
+
+def test_a_problem_is_kept_once_and_an_absence_only_without_gaps() -> None:
+    problems, where = Problems(), Location("main.yaml", 3, 5)
+    for _ in range(2):
+        problems.add(where, "The value is wrong.", "Correct it.")
+        problems.warn("a warning")
+    problems.add_absence(None, "A key is missing.")
+    problems.add_gap(Location("other.yaml"), "The file is not YAML.")
+    problems.add_absence(None, "Another key is missing.")
+    assert [str(problem) for problem in problems.found] == [
+        "main.yaml:3:5: The value is wrong. Correct it.",
+        "A key is missing.",
+        "other.yaml: The file is not YAML.",
+    ]
+    assert problems.warnings == ["a warning"]
+    with pytest.raises(ConfigErrors):
+        problems.raise_if_any()
+
+
+def test_no_problem_raises_nothing() -> None:
+    Problems(warnings=["a warning"]).raise_if_any()
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("limti", "Did you mean 'limit'?"),
+        ("model_a", "Did you mean 'model_b' or 'model'?"),
+        ("weather", None),
+    ],
+)
+def test_the_nearest_words_are_suggested(word: str, hint: str | None) -> None:
+    assert did_you_mean(word, ["limit", "model", "model_b"]) == hint

@@ -1,0 +1,74 @@
+"""Errors of pydantic, as faults with the path of the value and the nearest known key."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nemo_gym.config.pydantic_problems import Fault, faults_of, keys_of
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    size: int | float = 1
+    colour: Literal["red", "green"] = "red"
+
+
+class Block(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = ""
+    inner: Inner = Inner()
+    many: list[Inner] = []
+    required: int = Field(alias="must")
+    hf_token: int | None = None
+
+
+def faults(**data: Any) -> list[Fault]:
+    with pytest.raises(ValidationError) as caught:
+        Block.model_validate(data)
+    return list(faults_of(caught.value, Block, data, ("env",)))
+
+
+def only(**data: Any) -> Fault:
+    (fault,) = faults(**{"must": 1, **data})
+    return fault
+
+
+def test_a_missing_key_is_named_as_a_user_writes_it() -> None:
+    (fault,) = faults()
+    assert fault == Fault(("env", "must"), "env.must is required.", "Write +env.must=<value>.", True)
+
+
+def test_an_unknown_key_has_the_nearest_one_beside_it() -> None:
+    assert only(inner={"sizes": 1}) == Fault(
+        ("env", "inner", "sizes"), "There is no key 'env.inner.sizes'.", "Did you mean 'size'?"
+    )
+
+
+def test_a_union_is_one_fault_at_the_value() -> None:
+    fault = only(inner={"size": "big"})
+    assert fault.path == ("env", "inner", "size")
+    assert fault.message.startswith("env.inner.size must be a valid integer")
+    assert fault.message.endswith(", not 'big'.")
+
+
+def test_a_wrong_word_has_the_nearest_allowed_one() -> None:
+    fault = only(many=[{}, {"colour": "gren"}])
+    assert (fault.path, fault.remedy) == (("env", "many", 1, "colour"), "Did you mean 'green'?")
+
+
+def test_a_number_in_place_of_text_can_be_quoted() -> None:
+    assert only(name=5).remedy == "Quote it to make it text: '\"5\"'."
+
+
+def test_a_secret_is_not_shown() -> None:
+    assert "canary" not in only(hf_token="canary").message
+
+
+def test_keys_are_aliases_where_there_are_any() -> None:
+    assert keys_of(Block)["must"] == "required"
+    assert "required" not in keys_of(Block)

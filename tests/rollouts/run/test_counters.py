@@ -1,0 +1,22 @@
+"""The counters of a run."""
+
+from __future__ import annotations
+
+from nemo_gym.failures import Boundary, Failure, Outcome
+from nemo_gym.rollouts.run.answer import Failed, Scored
+from nemo_gym.rollouts.run.counters import RunCounters
+
+TIMEOUT = Failed(Failure(Boundary.ENGINE, "timeout", "the engine is silent"), "engine:timeout")
+
+
+def test_scores_and_failures_are_counted_apart() -> None:
+    counters = RunCounters(planned=10, finished_before=4, discarded=1)
+    assert counters.mean_reward is None
+    for reward, outcome in ((1.0, Outcome.COMPLETED), (0.0, Outcome.TRUNCATED)):
+        counters.note_scored(Scored({}, b"", reward, outcome))
+    counters.note_failed(TIMEOUT)
+    counters.note_failed(TIMEOUT)
+    assert (counters.completed, counters.truncated, counters.scored, counters.failed) == (1, 1, 2, 2)
+    assert counters.settled == 4 + 2 + 2 + 1
+    assert counters.mean_reward == 0.5, "a failure is no score"
+    assert counters.failures == {"engine:timeout": 2}

@@ -1,0 +1,40 @@
+"""A complete response is one call where `send` has `whole`, and ASGI's two messages elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_gym.transport.whole_response import RawHeaders, send_response
+
+HEADERS = [(b"content-length", b"2")]
+
+
+class Sender:
+    """A `send` that records whole responses."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    async def __call__(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
+        self.sent.append((status, headers, body))
+
+
+async def test_a_sender_of_the_gym_gets_one_call() -> None:
+    sender = Sender()
+    await send_response(sender, 201, HEADERS, b"{}")
+    assert sender.sent == [(201, HEADERS, b"{}")]
+
+
+async def test_any_other_sender_gets_two_messages() -> None:
+    sender = Sender()
+
+    async def send(message: Any) -> None:
+        await sender(message)
+
+    await send_response(send, 201, HEADERS, b"{}")
+    start, body = sender.sent
+    assert (start["type"], start["status"], start["headers"]) == ("http.response.start", 201, HEADERS)
+    assert (body["type"], body["body"]) == ("http.response.body", b"{}")
