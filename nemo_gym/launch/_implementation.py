@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import runpy
+import hashlib
 import sys
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
+from nemo_gym.processes.worker_main import load_file
 from nemo_gym.serving.base import SimpleServer
 
 
@@ -19,8 +20,12 @@ def load_server_class(script: Path) -> type[SimpleServer]:
     for folder in (str(PARENT_DIR), str(script.parents[2]), str(script.parent)):
         if folder not in sys.path:
             sys.path.append(folder)
-    name = _class_run_by(ast.parse(script.read_text(encoding="utf-8"), str(script)))
-    found = runpy.run_path(str(script), run_name=f"inline_{script.parent.name}").get(name) if name else None
+    source = script.read_bytes()
+    name = _class_run_by(ast.parse(source, str(script)))
+    # Verifier workers load the module by its name, so it is one name for each file and content.
+    digest = hashlib.sha256(bytes(script) + b"\0" + source).hexdigest()[:12]
+    module = load_file(f"inline_{script.parent.name}_{digest}", str(script)) if name else None
+    found = getattr(module, name or "", None)
     if not (isinstance(found, type) and issubclass(found, SimpleServer)):
         raise ConfigError(
             f"{script} can't be placed inline: it does not end with `MyServer.run_webserver()`",

@@ -37,8 +37,12 @@ STARTED, RETURNED, RAISED, FAILED = "started", "returned", "raised", "failed"
 OUT_OF_MEMORY_STATUS = 97
 """The exit status of a worker that ran out of memory; its heap is no longer reliable."""
 
-MAIN_ALIAS = "__mp_main__"
-"""The name of a script's module in a worker, as in multiprocessing, so that its main guard is false."""
+MAIN_ALIAS = "__ng_main__"
+"""The name of a script's module in a worker, so that its main guard is false.
+
+It is not the `__mp_main__` of multiprocessing, which overwrites that name when it is imported: then types in the
+script's own annotations could not be resolved.
+"""
 
 _TRACEBACK_LIMIT = 20_000
 
@@ -98,7 +102,7 @@ def _load_function(module_name: str, qualname: str, file: str | None) -> Callabl
 def load_module(name: str, file: str | None) -> ModuleType:
     """Import the module `name`, or load `file` if it cannot be imported by name, such as `__main__`."""
     if name == "__main__" and file is not None:
-        module = sys.modules.get(MAIN_ALIAS) or _load_file(MAIN_ALIAS, file)
+        module = sys.modules.get(MAIN_ALIAS) or load_file(MAIN_ALIAS, file)
         # Arguments of classes pickled as `__main__.Name` are looked up there.
         sys.modules["__main__"] = module
         return module
@@ -110,10 +114,11 @@ def load_module(name: str, file: str | None) -> ModuleType:
         )
         if file is None or not is_module_itself:
             raise
-        return _load_file(name, file)
+        return load_file(name, file)
 
 
-def _load_file(name: str, file: str) -> ModuleType:
+def load_file(name: str, file: str) -> ModuleType:
+    """Execute `file` as the module `name`, which replaces an earlier one of that name."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file", name=name, path=file)
