@@ -21,10 +21,14 @@ from nemo_gym.failures import ConfigError
 REWARD_COLUMN = "gym_rewards"
 
 
-def for_trl(rollouts: Iterable[Rollout], count: int, tokenizer: Any) -> dict[str, list[Any]]:
+def for_trl(
+    rollouts: Iterable[Rollout], count: int, tokenizer: Any, *, learns_grammar: bool = True
+) -> dict[str, list[Any]]:
     """Return the columns of `rollout_func`, one entry per prompt, in order.
 
-    If the token prefix of a rollout was rewritten, its first segment is trained on: TRL takes one sequence.
+    If the token prefix of a rollout was rewritten, its first segment is trained on: TRL takes one sequence. Tokens
+    sampled under a grammar (a forced tool call, a JSON schema) are marked in `grammar_mask`; they are masked, like the
+    input, unless `learns_grammar`.
 
     Raises:
         ConfigError: no scored rollout has token ids, so nothing would be learned.
@@ -34,6 +38,7 @@ def for_trl(rollouts: Iterable[Rollout], count: int, tokenizer: Any) -> dict[str
         "completion_ids": [[tokenizer.eos_token_id]] * count,
         "logprobs": [[0.0]] * count,
         "env_mask": [[0]] * count,
+        "grammar_mask": [[0]] * count,
         REWARD_COLUMN: [None] * count,
     }
     scored = trained = 0
@@ -41,16 +46,18 @@ def for_trl(rollouts: Iterable[Rollout], count: int, tokenizer: Any) -> dict[str
         if rollout.reward is None or rollout.is_masked:
             continue
         scored += 1
-        segments = rollout.segments
-        if not segments:
+        first = next(iter(rollout.segments), None)
+        if first is not None and not learns_grammar:
+            first = first.without_grammar()
+        if first is None or not first.sampled:
             continue
         trained += 1
-        first = segments[0]
         start = first.loss_mask.index(1)
         columns["prompt_ids"][rollout.task] = first.token_ids[:start]
         columns["completion_ids"][rollout.task] = first.token_ids[start:]
         columns["logprobs"][rollout.task] = [logprob or 0.0 for logprob in first.logprobs[start:]]
         columns["env_mask"][rollout.task] = first.loss_mask[start:]
+        columns["grammar_mask"][rollout.task] = first.grammar_mask[start:]
         columns[REWARD_COLUMN][rollout.task] = rollout.reward
     if scored and not trained:
         raise ConfigError(

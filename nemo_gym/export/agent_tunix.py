@@ -1,7 +1,8 @@
 """Agent-Tunix: rows for Google Tunix's GRPO learners (JAX).
 
 - `form=trajectories`: one row per rollout, with the fields of Tunix's trajectories in `Token` mode: `prompt_tokens`,
-  then `conversation_tokens` with `conversation_masks` (1 where the policy sampled) and `old_logprobs`, beside
+  then `conversation_tokens` with `conversation_masks` (1 where the policy sampled), `old_logprobs` and
+  `grammar_masks` (1 where it sampled under a grammar), beside
   `conversation_text`, `trajectory_reward`, `policy_version`, `group_id`, `pair_index` and `original_input`. The learner
   reshapes rewards to (groups, `num_generations`), so every group has exactly that many consecutive rows.
 - `form=tasks`: one row per task, `prompts`, `question` and `answer` as text: the dataset of Agent-Tunix, whose learner
@@ -18,6 +19,7 @@ from pydantic import Field
 from nemo_gym.export._conversation import ChatTranscript, TextFormat, TextOptions, conversation_of
 from nemo_gym.export._formats import Row
 from nemo_gym.export._rollouts import Group, RolloutFiles, ScoredRollout
+from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.tokens.segments import Segment
 
@@ -25,7 +27,7 @@ ANSWER_KEYS = ("expected_answer", "answer", "ground_truth", "target")
 """Fields in which environments keep the expected answer; the first one present is used."""
 
 
-class AgentTunixOptions(TextOptions):
+class AgentTunixOptions(TextOptions, TokenOptions):
     form: Literal["trajectories", "tasks"] = Field("trajectories", description="Rollouts, or tasks.")
     num_generations: int = Field(
         description="The group size, as in Tunix's GRPOConfig; by default the largest number of rollouts of a task.",
@@ -40,7 +42,7 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
     losses = (
         Loss.REASONING,
         Loss.TRAILING_OUTPUTS,
-        Loss.MASKED_CALLS,
+        *LOSSES_OF_TOKENS,
         Loss.LATER_SEGMENTS,
         Loss.POLICY_VERSION,
     )
@@ -72,13 +74,13 @@ class AgentTunix(TextFormat[AgentTunixOptions]):
             }
 
     def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, list[Segment]]:
-        return conversation_of(rollout, self.options), rollout.read_segments()
+        return conversation_of(rollout, self.options), self.options.read_segments(rollout)
 
     def _losses(
         self, rollout: ScoredRollout, chat: ChatTranscript, segments: list[Segment]
     ) -> Iterator[Loss]:
         yield from (loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS)  # the mask marks them
-        yield from rollout.losses_of_tokens
+        yield from self.options.losses_of(rollout)
         if len(segments) > 1:
             yield Loss.LATER_SEGMENTS
         if _version(rollout) is None:
@@ -97,6 +99,7 @@ def _tokens(segment: Segment) -> Row:
         "conversation_tokens": segment.token_ids[start:],
         "conversation_masks": segment.loss_mask[start:],
         "old_logprobs": [0.0 if logprob is None else logprob for logprob in segment.logprobs[start:]],
+        "grammar_masks": segment.grammar_mask[start:],
     }
 
 

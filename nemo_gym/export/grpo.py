@@ -1,7 +1,8 @@
 """GRPO: rollouts with their advantage within the task's group, as token segments.
 
 One row per rollout: `group_id`, `rollout_index`, `reward`, `advantage`, the group's figures, and `segments` with
-`input_ids`, `loss_mask`, `logprobs` (null where nothing was sampled) and `reason`. The advantage is the difference
+`input_ids`, `loss_mask`, `logprobs` (null where nothing was sampled), `grammar_mask` (1 for tokens
+sampled under a grammar) and `reason`. The advantage is the difference
 from the mean reward of the task's scored rollouts, divided by the sample standard deviation (Shao et al. 2024,
 *DeepSeekMath*) or not (`scale=none`; Liu et al. 2025, *Understanding R1-Zero-Like Training*). Failed attempts are not
 in the mean: rewards [1, 3, 2, failed] have a baseline of 2. Filters choose the exported rows, not the baseline.
@@ -14,13 +15,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.export._formats import Format, Options, Row
+from nemo_gym.export._formats import Format, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
-from nemo_gym.export.report import LeftOut, Loss
+from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
+from nemo_gym.export.report import LeftOut
 from nemo_gym.tokens.segments import Segment
 
 
-class GrpoOptions(Options):
+class GrpoOptions(TokenOptions):
     scale: Literal["group", "none"] = Field(
         "group", description="Divide by the group's standard deviation, or not."
     )
@@ -33,7 +35,7 @@ class Grpo(Format[GrpoOptions]):
     name = "grpo"
     summary = "rollouts with reward, advantage and token segments, in groups"
     options_type = GrpoOptions
-    losses = (Loss.MASKED_CALLS,)
+    losses = LOSSES_OF_TOKENS
     example = "ng_export +format=grpo +input=rollouts.jsonl +output=data/grpo.jsonl.zst"
 
     def rows(self, group: Group) -> Iterator[Row]:
@@ -42,8 +44,8 @@ class Grpo(Format[GrpoOptions]):
             for rollout in group.selected:
                 self.report.leave_out(rollout, reason)
             return
-        for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
-            self.report.export(rollout.losses_of_tokens)
+        for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
+            self.report.export(self.options.losses_of(rollout))
             yield {
                 "group_id": group.task,
                 "rollout_index": rollout.repeat,
@@ -78,5 +80,6 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "input_ids": segment.token_ids,
         "loss_mask": segment.loss_mask,
         "logprobs": segment.logprobs,
+        "grammar_mask": segment.grammar_mask,
         "reason": segment.reason.value if segment.reason else None,
     }

@@ -4,7 +4,8 @@
   SFT trainer reads them.
 - `form=traces`: one row per rollout, an episode of verifiers (version 1 of its traces; the file is its `traces.jsonl`).
   The messages are nodes of a graph. Each node that the policy wrote holds the tokens that its call added, prompt and
-  answer, with a mask over the answer. A branch of the graph is a token segment.
+  answer, with a mask over the answer, and `grammar_mask` (true for tokens sampled under a grammar). A branch of the
+  graph is a token segment.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from nemo_gym.export._conversation import (
 )
 from nemo_gym.export._formats import FINISHED, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
+from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
 from nemo_gym.responses.finish import FinishKind
 from nemo_gym.tokens.records import CallRecord
@@ -33,7 +35,7 @@ TRACE_VERSION = 1
 _FINISH = {FinishKind.COMPLETE: "stop", FinishKind.TOOL: "tool_calls", FinishKind.TRUNCATED: "length"}
 
 
-class PrimeRlOptions(TextOptions):
+class PrimeRlOptions(TextOptions, TokenOptions):
     form: Literal["sft", "traces"] = Field(
         "sft", description="Answers for supervised training, or episodes with tokens."
     )
@@ -47,7 +49,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
     name = "prime_rl"
     summary = "answers for prime-rl's SFT trainer, or episodes with tokens as verifiers keeps them"
     options_type = PrimeRlOptions
-    losses = (*LOSSES_OF_TEXT, Loss.MASKED_CALLS)
+    losses = (*LOSSES_OF_TEXT, *LOSSES_OF_TOKENS)
     example = (
         "ng_export +format=prime_rl +input=rollouts.jsonl +output=data/traces.jsonl +options.form=traces"
     )
@@ -72,7 +74,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
             losses = [
                 loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS
             ]  # `sampled` marks them
-            self.report.export(losses + rollout.losses_of_tokens)
+            self.report.export(losses + self.options.losses_of(rollout))
             task = {
                 "type": "NemoGymTask",
                 "data": {"idx": rollout.task_number, "prompt": _messages(chat.prompt)},
@@ -101,11 +103,12 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
 
     def _read(self, rollout: ScoredRollout) -> tuple[ChatTranscript, _Graph]:
         segments = rollout.read_segments()
+        self.options.trained(segments)
         chat = conversation_of(rollout, self.options)
         turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
         if len(turns) != len(rollout.calls):
             raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message combines several model calls")
-        graph = _Graph(chat, rollout.calls, turns)
+        graph = _Graph(chat, rollout.calls, turns, learns_grammar=self.options.learns_grammar)
         for segment in segments:
             graph.add_branch(segment)
         return chat, graph
@@ -114,7 +117,9 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
 class _Graph:
     """The message graph of one rollout: a path from a root to a leaf for each segment."""
 
-    def __init__(self, chat: ChatTranscript, calls: list[CallRecord], turns: list[int]) -> None:
+    def __init__(
+        self, chat: ChatTranscript, calls: list[CallRecord], turns: list[int], *, learns_grammar: bool
+    ) -> None:
         """`turns`: the place of each call's message in the conversation."""
         self.nodes: list[Row] = []
         self.calls: list[Row] = []
@@ -122,10 +127,12 @@ class _Graph:
         self._tools = _tools(chat)
         self._records = calls
         self._turns = turns
+        self._learns_grammar = learns_grammar
 
     def add_branch(self, segment: Segment) -> None:
         call_at = {self._turns[call]: self._records[call] for call in segment.calls}
-        added = _split_by_call(segment, [self._records[call] for call in segment.calls])
+        records = [self._records[call] for call in segment.calls]
+        added = _split_by_call(segment, records, learns_grammar=self._learns_grammar)
         parent: int | None = None
         for place in range(max(call_at) + 1):
             node: Row = {"message": self._messages[place], "sampled": place in call_at}
@@ -143,17 +150,19 @@ class _Graph:
             self.nodes.append(node)
 
 
-def _split_by_call(segment: Segment, records: list[CallRecord]) -> Iterator[Row]:
-    """Yield the tokens that each call added to the segment: prompt and answer, the mask, and the answer's logprobs."""
+def _split_by_call(segment: Segment, records: list[CallRecord], *, learns_grammar: bool) -> Iterator[Row]:
+    """Yield the tokens that each call added to the segment: prompt and answer, the masks, and the answer's logprobs."""
     start = 0
     for record in records:
         assert record.tokens is not None
         answer = segment.loss_mask.index(1, start)
         end = answer + len(record.tokens.generated)
+        is_trained = learns_grammar or not record.is_under_grammar
         yield {
             "token_ids": segment.token_ids[start:end],
-            "mask": [bool(bit) for bit in segment.loss_mask[start:end]],
-            "logprobs": segment.logprobs[answer:end],
+            "mask": [is_trained and bool(bit) for bit in segment.loss_mask[start:end]],
+            "grammar_mask": [bool(bit) for bit in segment.grammar_mask[start:end]],
+            "logprobs": segment.logprobs[answer:end] if is_trained else [],
         }
         start = end
 

@@ -42,6 +42,7 @@ class LeftOut(_Explained):
     LENGTH = "length", "the length is outside +min_output_tokens and +max_output_tokens"
     UNKNOWN_LENGTH = "unknown_length", "the row has no number of output tokens to filter by"
     NO_TOKENS = "no_tokens", "no model call has token ids to train on"
+    GRAMMAR = "grammar", "all its tokens were sampled under a grammar, and +options.grammar_tokens is context"
     NO_ANSWER = "no_answer", "the policy wrote no message"
     UNCONVERTIBLE = "unconvertible", "an item or tool has no counterpart in chat messages"
     MULTIMODAL = "multimodal", "the target takes text only"
@@ -83,6 +84,10 @@ class Loss(_Explained):
     TEXT_BESIDE_CALLS = "text_beside_calls", "text or reasoning beside a tool call is omitted"
     JOINED_OUTPUTS = "joined_outputs", "outputs of parallel tool calls are one JSON list"
     MASKED_CALLS = "masked_calls", "model calls without usable ids are not trained on"
+    GRAMMAR_TOKENS = (
+        "grammar_tokens",
+        "tokens sampled under a grammar are trained on; their log-probabilities are not the model's own",
+    )
     LATER_SEGMENTS = "later_segments", "tokens after a rewrite of the token prefix are omitted"
     POLICY_VERSION = "policy_version", "the policy's version is unknown and written as 0"
 

@@ -3,9 +3,10 @@
 TRL's `SFTTrainer` reads the rows, and so does every trainer with the same columns.
 - `form=messages`: `messages` with `tool_calls`, and `tools` as JSON text (tools of different shapes don't fit into one
   column otherwise).
-- `form=tokens`: `input_ids`, and `labels` that equal them where the policy sampled and are -100 elsewhere; one row per
-  segment. The trainer applies no chat template, so it trains on exactly the sampled tokens. (TRL ignores a
-  `completion_mask` by default; trainers built on transformers use `labels` as given.)
+- `form=tokens`: `input_ids`, `labels` that equal them where the policy sampled and are -100 elsewhere, and
+  `grammar_mask` (1 for tokens sampled under a grammar); one row per segment. The trainer applies no chat template, so
+  it trains on exactly the sampled tokens. (TRL ignores a `completion_mask` by default; trainers built on transformers use
+  `labels` as given.)
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from pydantic import Field
 
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, TextFormat, TextOptions
 from nemo_gym.export._formats import FINISHED, Row
-from nemo_gym.export._rollouts import Group, ScoredRollout
-from nemo_gym.export.report import Loss
+from nemo_gym.export._rollouts import Group
+from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.tokens.segments import Segment
 
 IGNORED_LABEL = -100
 """The label that PyTorch's cross entropy ignores."""
 
 
-class SftOptions(TextOptions):
+class SftOptions(TextOptions, TokenOptions):
     form: Literal["messages", "tokens"] = Field("messages", description="Messages, or ids with labels.")
 
 
@@ -35,7 +36,7 @@ class Sft(TextFormat[SftOptions]):
     options_type = SftOptions
     outcomes = FINISHED
     merges_equal_rows = True
-    losses = (*LOSSES_OF_TEXT, Loss.MASKED_CALLS)
+    losses = (*LOSSES_OF_TEXT, *LOSSES_OF_TOKENS)
     example = "ng_export +format=sft +input=rollouts.jsonl +output=data/sft.jsonl +min_reward=1"
 
     def rows(self, group: Group) -> Iterator[Row]:
@@ -47,10 +48,14 @@ class Sft(TextFormat[SftOptions]):
             yield {"messages": chat.messages, **chat.tools_column}
 
     def _token_rows(self, group: Group) -> Iterator[Row]:
-        for rollout, segments in self.report.suitable(group.selected, ScoredRollout.read_segments):
-            self.report.export(rollout.losses_of_tokens)
+        for rollout, segments in self.report.suitable(group.selected, self.options.read_segments):
+            self.report.export(self.options.losses_of(rollout))
             for segment in segments:
-                yield {"input_ids": segment.token_ids, "labels": _labels(segment)}
+                yield {
+                    "input_ids": segment.token_ids,
+                    "labels": _labels(segment),
+                    "grammar_mask": segment.grammar_mask,
+                }
 
 
 def _labels(segment: Segment) -> list[int]:

@@ -72,6 +72,11 @@ class CallRecord:
     policy_version_end: PolicyVersion | None = None
     """The policy's version when the call ended, if it had changed."""
 
+    @property
+    def is_under_grammar(self) -> bool:
+        """Return whether the engine sampled it under a grammar: a forced tool call, a JSON schema."""
+        return bool(self.sampling.get("grammar"))
+
     def to_wire(self, form: TokenForm, *, in_sequence: bool = True) -> dict[str, Any]:
         """Return the value of `_ng_tokens`.
 

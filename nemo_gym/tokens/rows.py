@@ -79,12 +79,13 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
     return CallRecord.linked(capture, ledger.add(capture))
 
 
-def with_contract_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_contract_fields(row: Mapping[str, Any], *, learns_grammar: bool = True) -> dict[str, Any]:
     """Return `row` with its first segment in the contract's fields and all other calls packed.
 
-    The contract's fields then hold one sequence: each prompt begins with all earlier prompts and answers.
+    The contract's fields then hold one sequence: each prompt begins with all earlier prompts and answers. Unless
+    `learns_grammar`, calls under a grammar are packed too, and are context of the calls after them.
     """
-    return _rewritten(row, TokenForm.CONTRACT)
+    return _rewritten(row, TokenForm.CONTRACT, learns_grammar=learns_grammar)
 
 
 def with_sequence_settled(row: dict[str, Any]) -> dict[str, Any]:
@@ -115,13 +116,17 @@ def _records_in(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [record for item in output_of(row) if isinstance(record := item.get(RECORD_FIELD), Mapping)]
 
 
-def _rewritten(row: Mapping[str, Any], form: TokenForm) -> dict[str, Any]:
+def _rewritten(row: Mapping[str, Any], form: TokenForm, *, learns_grammar: bool = True) -> dict[str, Any]:
     output = output_of(row)
     calls = list(_read_calls(output))
     if not calls:
         return dict(row)
     segments = segments_of([call.record for call in calls]) if form is TokenForm.CONTRACT else []
-    in_contract = frozenset(segments[0].calls if segments else ())
+    in_contract = {
+        number
+        for number in (segments[0].calls if segments else ())
+        if learns_grammar or not calls[number].record.is_under_grammar
+    }
     rebuilding = Rebuilding()
     written = [dict(item) for item in output]
     for number, (place, record) in enumerate(calls):

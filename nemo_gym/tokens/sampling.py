@@ -48,15 +48,16 @@ _GRAMMARS = (
     "guided_regex",
     "guided_choice",
     "guided_grammar",
-    "response_format",
 )
+_PLAIN_TEXT = (None, {"type": "text"})
 
 
 def sampling_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling fields of a request for its record. A grammar is recorded only as `grammar: True`."""
     kept = {name: body[name] for name in (*_HARMLESS, *_OTHERS) if body.get(name) is not None}
     has_grammar = any(body.get(name) is not None for name in _GRAMMARS)
-    if has_grammar or body.get("tool_choice") not in (None, "auto", "none"):
+    has_format = body.get("response_format") not in _PLAIN_TEXT
+    if has_grammar or has_format or body.get("tool_choice") not in (None, "auto", "none"):
         kept["grammar"] = True
     return kept
 

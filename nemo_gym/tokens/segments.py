@@ -7,7 +7,7 @@ starts a new segment, which holds the shared tokens as context.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nemo_gym.tokens._rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.reasons import SegmentReason
@@ -16,13 +16,18 @@ from nemo_gym.tokens.records import CallRecord
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One sequence to train on. The three lists are equally long."""
+    """One sequence to train on. The four lists are equally long."""
 
     token_ids: list[int]
     loss_mask: list[int]
     """1 for tokens that the policy sampled, 0 for context."""
     logprobs: list[float | None]
     """The natural logarithm of each sampled token's probability; None for context."""
+    grammar_mask: list[int]
+    """1 for tokens sampled under a grammar, such as a forced tool call or a JSON schema.
+
+    Their log-probabilities are not the model's own: the grammar excluded other tokens.
+    """
     reason: SegmentReason | None
     """The reason why it starts; None for the first segment."""
     calls: tuple[int, ...]
@@ -33,6 +38,11 @@ class Segment:
         """The number of tokens that the policy sampled."""
         return sum(self.loss_mask)
 
+    def without_grammar(self) -> Segment:
+        """Return the segment with the tokens sampled under a grammar as context."""
+        kept = [bit & ~of_grammar for bit, of_grammar in zip(self.loss_mask, self.grammar_mask, strict=True)]
+        return replace(self, loss_mask=kept)
+
 
 @dataclass(slots=True)
 class _Open:
@@ -41,8 +51,8 @@ class _Open:
     end: Rebuilt
     reason: SegmentReason | None
     calls: list[int] = field(default_factory=list)
-    spans: list[tuple[int, list[float]]] = field(default_factory=list)
-    """For each call, the start of its generated ids and their log-probabilities."""
+    spans: list[tuple[int, CallRecord]] = field(default_factory=list)
+    """For each call, the start of its generated ids and its record."""
 
 
 def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
@@ -67,7 +77,7 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
             segments.append(segment)
         segment.end = call
         segment.calls.append(place)
-        segment.spans.append((call.prompt_end, record.tokens.logprobs))
+        segment.spans.append((call.prompt_end, record))
         ends[record.sequence] = segment
     return [_closed(segment) for segment in segments]
 
@@ -92,8 +102,13 @@ def _closed(segment: _Open) -> Segment:
     token_ids = segment.end.ids
     loss_mask = [0] * len(token_ids)
     logprobs: list[float | None] = [None] * len(token_ids)
-    for start, sampled in segment.spans:
+    grammar_mask = [0] * len(token_ids)
+    for start, record in segment.spans:
+        assert record.tokens is not None
+        sampled = record.tokens.logprobs
         end = start + len(sampled)
         loss_mask[start:end] = [1] * len(sampled)
         logprobs[start:end] = sampled
-    return Segment(token_ids, loss_mask, logprobs, segment.reason, tuple(segment.calls))
+        if record.is_under_grammar:
+            grammar_mask[start:end] = [1] * len(sampled)
+    return Segment(token_ids, loss_mask, logprobs, grammar_mask, segment.reason, tuple(segment.calls))

@@ -8,6 +8,7 @@ import pytest
 from nemo_gym.client import Rollout
 from nemo_gym.client.trl import for_trl, gym_reward
 from nemo_gym.failures import ConfigError
+from nemo_gym.tokens.ids import IdSequence, encode_ids
 from tests.export.rows import call, failed, output, row, text
 
 TOKENIZER = SimpleNamespace(eos_token_id=9)
@@ -37,9 +38,21 @@ def test_what_the_policy_sampled_is_trained_on_and_outputs_of_tools_are_masked()
         "completion_ids": [[3, 4, 5, 6, 7]],
         "logprobs": [[-0.5, -0.5, 0.0, 0.0, -0.5]],
         "env_mask": [[1, 1, 0, 0, 1]],
+        "grammar_mask": [[0, 0, 0, 0, 0]],
         "gym_rewards": [0.5],
     }
     assert gym_reward([], **columns) == [0.5]
+
+
+def test_tokens_sampled_under_a_grammar_are_marked_and_can_be_masked() -> None:
+    rollout = two_turns(0, 0.5)
+    first = rollout.row["response"]["output"][0]
+    sequence = {"call": 0, "sequence": IdSequence(encode_ids([1, 2, 3, 4])).fingerprint}
+    first["_ng_tokens"] = sequence | {"sampling": {"grammar": True}}
+    columns = for_trl([rollout], 1, TOKENIZER)
+    assert (columns["env_mask"], columns["grammar_mask"]) == ([[1, 1, 0, 0, 1]], [[1, 1, 0, 0, 0]])
+    columns = for_trl([rollout], 1, TOKENIZER, learns_grammar=False)
+    assert (columns["prompt_ids"], columns["env_mask"]) == ([[1, 2, 3, 4, 5, 6]], [[1]])
 
 
 def test_prompts_keep_their_places_however_rollouts_finish() -> None:

@@ -50,7 +50,7 @@ def check_trl_sft(row: dict[str, Any]) -> None:
 
 def check_trl_tokens(row: dict[str, Any]) -> None:
     """SFTTrainer takes `labels` unchanged, and drops rows in which all are -100."""
-    assert row.keys() == {"input_ids", "labels"}
+    assert row.keys() == {"input_ids", "labels", "grammar_mask"}
     assert len(row["input_ids"]) == len(row["labels"]) > 1
     assert row["labels"][0] == -100, "what nothing comes before can't be predicted"
     learnt = [

@@ -47,5 +47,5 @@ def test_masked_calls_are_counted_as_a_loss(tmp_path: Path) -> None:
     user = {"type": "message", "role": "user", "content": "and?"}
     given = row(items=[text("a") | good, user, text("b") | bad])
     (written,), report = exported(tmp_path, "sft", [given], options={"form": "tokens"})
-    assert written == {"input_ids": [1, 2, 3], "labels": [-100, -100, 3]}
+    assert written == {"input_ids": [1, 2, 3], "labels": [-100, -100, 3], "grammar_mask": [0, 0, 0]}
     assert report.losses == {Loss.MASKED_CALLS: 1}

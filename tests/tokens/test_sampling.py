@@ -51,3 +51,4 @@ def test_a_record_keeps_sampling_and_of_a_grammar_that_there_is_one() -> None:
     schema = {"type": "json_schema", "json_schema": {"schema": {"enum": ["x"] * 1000}}}
     assert sampling_of({**plain, "response_format": schema}) == {**PINNED, "seed": 3, "grammar": True}
     assert sampling_of({**plain, "tool_choice": "required"})["grammar"] is True
+    assert "grammar" not in sampling_of({**plain, "response_format": {"type": "text"}})
