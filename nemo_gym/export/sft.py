@@ -5,8 +5,8 @@ TRL's `SFTTrainer` reads the rows, and so does every trainer with the same colum
   column otherwise).
 - `form=tokens`: `input_ids`, `labels` that equal them where the policy sampled and are -100 elsewhere, and
   `grammar_mask` (1 for tokens sampled under a grammar); one row per segment. The trainer applies no chat template, so
-  it trains on exactly the sampled tokens. (TRL ignores a `completion_mask` by default; trainers built on transformers use
-  `labels` as given.)
+  it trains on exactly the sampled tokens. (TRL ignores a `completion_mask` by default; trainers built on
+  transformers use `labels` as given.)
 """
 
 from __future__ import annotations

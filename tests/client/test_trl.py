@@ -46,9 +46,10 @@ def test_what_the_policy_sampled_is_trained_on_and_outputs_of_tools_are_masked()
 
 def test_tokens_sampled_under_a_grammar_are_marked_and_can_be_masked() -> None:
     rollout = two_turns(0, 0.5)
-    first = rollout.row["response"]["output"][0]
-    sequence = {"call": 0, "sequence": IdSequence(encode_ids([1, 2, 3, 4])).fingerprint}
-    first["_ng_tokens"] = sequence | {"sampling": {"grammar": True}}
+    first, _, last = rollout.row["response"]["output"]
+    begun, whole = (IdSequence(encode_ids(list(range(1, end)))).fingerprint for end in (5, 8))
+    first["_ng_tokens"] = {"call": 0, "sequence": begun, "sampling": {"grammar": True}}
+    last["_ng_tokens"] = {"call": 1, "sequence": whole, "base": begun, "kept": 4}
     columns = for_trl([rollout], 1, TOKENIZER)
     assert (columns["env_mask"], columns["grammar_mask"]) == ([[1, 1, 0, 0, 1]], [[1, 1, 0, 0, 0]])
     columns = for_trl([rollout], 1, TOKENIZER, learns_grammar=False)
