@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from nemo_gym.config._interpolation import secret_paths
-from nemo_gym.config.nodes import DictNode, Node, Path, Scalar, node_at, render_path, to_plain, value_at
-from nemo_gym.config.problems import Location
+from nemo_gym.config.nodes import (
+    DictNode,
+    Node,
+    Path,
+    Scalar,
+    from_plain,
+    leaves,
+    node_at,
+    render_path,
+    to_plain,
+    value_at,
+)
+from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_hidden_kind, secret_values
 
 DEFAULT = Location("default")
@@ -72,8 +83,8 @@ class Provenance:
 
     def explanations(self) -> Iterator[Explanation]:
         """Yield the origin of every leaf of the data, in order."""
-        for path, value in _leaves_of(self.hidden(), ()):
-            yield self._explanation(path, value)
+        for path, leaf in leaves(from_plain(self.hidden(), DEFAULT, Problems())):
+            yield self._explanation(path, to_plain(leaf))
 
     def _explanation(self, path: Path, value: Any) -> Explanation:
         node, inherited = self._node_of(path)
@@ -119,15 +130,3 @@ def _value_or_none(data: Any, path: Path) -> Any:
 def _hide_at(data: Any, path: Path) -> None:
     if is_hidden_kind(_value_or_none(data, path)):
         value_at(data, path[:-1])[path[-1]] = HIDDEN
-
-
-def _leaves_of(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    children: list[tuple[str | int, Any]] = []
-    if isinstance(value, Mapping):
-        children = list(value.items())
-    elif isinstance(value, list):
-        children = list(enumerate(value))
-    if not children:
-        yield path, value
-    for part, below in children:
-        yield from _leaves_of(below, (*path, part))

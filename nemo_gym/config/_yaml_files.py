@@ -143,20 +143,13 @@ class _Builder:
         kind = node.tag.removeprefix(_TAG)
         if kind in ("str", "value"):
             return str(node.value)
-        construct = {
-            "null": self._loader.construct_yaml_null,
-            "bool": self._loader.construct_yaml_bool,
-            "int": self._loader.construct_yaml_int,
-            "float": self._loader.construct_yaml_float,
-        }.get(kind)
         where = self._where(node)
-        if construct is None:
-            self._problems.add(
-                where, f"The tag {node.tag.replace(_TAG, '!!')} is not supported.", "Remove the tag."
-            )
+        if kind not in ("null", "bool", "int", "float"):
+            shown = node.tag.replace(_TAG, "!!")
+            self._problems.add(where, f"The tag {shown} is not supported.", "Remove the tag.")
             return None
         try:
-            value: Value = construct(node)
+            value: Value = self._loader.construct_object(node)
         except (ValueError, KeyError, IndexError):
             self._problems.add(where, f"{node.value!r} does not have the type {kind} of its tag.")
             return None

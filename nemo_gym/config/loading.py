@@ -90,8 +90,8 @@ def load(
 
     Raises `ConfigErrors` with all problems.
     """
-    loader = _Loader((working_directory or Path.cwd()).resolve(), command_keys, other_keys, makes_token)
-    config = loader.load(overrides or (), env_path, initial, inspect)
+    loader = _Loader((working_directory or Path.cwd()).resolve(), command_keys, other_keys)
+    config = loader.load(overrides or (), env_path, initial, makes_token, inspect)
     loader.problems.raise_if_any()
     assert config is not None
     return config
@@ -111,36 +111,33 @@ def load_keys(
     return keys
 
 
+@dataclass
 class _Loader:
     """The steps of one load, and the problems that they find."""
 
-    def __init__(
-        self,
-        working_directory: Path,
-        command_keys: type[BaseModel] | None,
-        other_keys: Sequence[type[BaseModel]] = (),
-        makes_token: bool = False,
-    ) -> None:
-        self.problems = Problems()
-        self._working_directory = working_directory
-        self._command_keys = command_keys
-        self._command_names = keys_of(command_keys) if command_keys else {}
-        self._other_names = {key for model in other_keys for key in keys_of(model)}
-        self._makes_token = makes_token
+    working_directory: Path
+    command_keys: type[BaseModel] | None
+    other_keys: Sequence[type[BaseModel]] = ()
+    problems: Problems = field(default_factory=Problems)
+
+    def __post_init__(self) -> None:
+        self.command_names = keys_of(self.command_keys) if self.command_keys else {}
+        others = {key for model in self.other_keys for key in keys_of(model)}
+        self.known = {*GlobalKeys.model_fields, *self.command_names, *others}
 
     def load(
         self,
         arguments: Sequence[str],
         env_path: Path | None,
         initial: Mapping[str, Any] | None,
+        makes_token: bool,
         inspect: Inspect | None,
     ) -> GlobalConfig | None:
         env = self._read_env(env_path)
         sources = ConfigSources(
-            self._parse(arguments), env, initial_node(initial, self.problems), self._working_directory
+            self._parse(arguments), env, initial_node(initial, self.problems), self.working_directory
         )
-        known = {*GlobalKeys.model_fields, *self._command_names, *self._other_names}
-        composed = compose(sources, self.problems, known)
+        composed = compose(sources, self.problems, self.known)
         directives = Directives(composed.root, self.problems)
         root = drop_placeholders(directives.resolve())
         report_missing(root, self.problems)
@@ -148,18 +145,18 @@ class _Loader:
         keys = fill_defaults(root, data, self.problems)
         give_agents_their_defaults(data, keys)
         command_keys = self._take_command_keys(root, data)
-        roots = search_roots(self._working_directory)
-        servers = find_servers(root, data, known, roots, self.problems)
+        roots = search_roots(self.working_directory)
+        servers = find_servers(root, data, self.known, roots, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
         check_references(servers, root, taken_over, self.problems)
-        datasets = read_datasets(servers, root, self._working_directory, self.problems)
-        if self._makes_token and not data.get("run_token"):
+        datasets = read_datasets(servers, root, self.working_directory, self.problems)
+        if makes_token and not data.get("run_token"):
             data["run_token"] = token_urlsafe(24)
         check_addresses(servers, data, root, self.problems)
         report_unknown_keys(
-            root, composed.root, data, known | set(env.entries) | composed.named, self.problems
+            root, composed.root, data, self.known | set(env.entries) | composed.named, self.problems
         )
-        check_options(servers, data, root, self.problems, self._working_directory, inspect)
+        check_options(servers, data, root, self.problems, self.working_directory, inspect)
         if self.problems.found:
             return None
         provenance = Provenance.of(root, data)
@@ -168,46 +165,44 @@ class _Loader:
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
         env = self._read_env(ENV_FILE)
         overrides = self._parse(arguments)
-        sources = ConfigSources(overrides, env, initial_node(None, self.problems), self._working_directory)
-        composed = compose(sources, self.problems, set(self._command_names), read_files=False)
+        sources = ConfigSources(overrides, env, initial_node(None, self.problems), self.working_directory)
+        composed = compose(sources, self.problems, set(self.command_names), read_files=False)
         root = Directives(composed.root, self.problems).resolve()
         typed = {override.key.split(".")[0] for override in overrides}
         wanted = {
-            key: node for key, node in root.entries.items() if key in typed or key in self._command_names
+            key: node for key, node in root.entries.items() if key in typed or key in self.command_names
         }
         keys = DictNode(wanted, root.where)
         report_missing(keys, self.problems)
         data = resolve(root, self.problems, only=set(wanted))
         if model.model_config.get("extra") != "allow":
-            for key in set(wanted) - set(self._command_names):
-                near = did_you_mean(key, self._command_names)
+            for key in set(wanted) - set(self.command_names):
+                near = did_you_mean(key, self.command_names)
                 self.problems.add(
                     wanted[key].where, f"There is no key {key!r}.", near or "See --help for the keys."
                 )
-        known = {key: data[key] for key in wanted if key in self._command_names}
+        known = {key: data[key] for key in wanted if key in self.command_names}
         return validate(model, known, keys, self.problems)
 
     def _read_env(self, env_path: Path | None) -> DictNode:
         empty = DictNode({}, Location("env.yaml"))
         if env_path is None:
             return empty
-        path = self._working_directory / env_path
+        path = self.working_directory / env_path
         if env_path == ENV_FILE and not path.exists():
             return empty
-        return read_yaml(path, display_path(path, self._working_directory), self.problems) or empty
+        return read_yaml(path, display_path(path, self.working_directory), self.problems) or empty
 
     def _parse(self, arguments: Sequence[str]) -> list[Override]:
-        names = {*GlobalKeys.model_fields, *self._command_names, *self._other_names}
-        return parse_overrides(
-            arguments, self.problems, names, _flags(self._command_keys) | _flags(GlobalKeys)
-        )
+        flags = _flags(self.command_keys) | _flags(GlobalKeys)
+        return parse_overrides(arguments, self.problems, self.known, flags)
 
     def _take_command_keys(self, root: DictNode, data: dict[str, Any]) -> BaseModel | None:
         """Return the command's keys. Keys of commands are removed from `data`, except global keys."""
-        given = {key: data[key] for key in self._command_names if key in data}
-        for key in ({*self._command_names, *self._other_names} & set(data)) - set(GlobalKeys.model_fields):
+        given = {key: data[key] for key in self.command_names if key in data}
+        for key in (self.known & set(data)) - set(GlobalKeys.model_fields):
             del data[key]
-        return validate(self._command_keys, given, root, self.problems) if self._command_keys else None
+        return validate(self.command_keys, given, root, self.problems) if self.command_keys else None
 
 
 def _flags(model: type[BaseModel] | None) -> set[str]:

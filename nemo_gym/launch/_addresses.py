@@ -41,23 +41,27 @@ def hold_addresses(
     server's port is taken and not fixed (`head_port_is_fixed`), a free one is used and announced. Raises
     `ConfigErrors` naming every unavailable port and its holder, and releases all sockets.
     """
-    holding = _Holding(config.get("default_host") or LOOPBACK, _port_range(config))
-    head_block = config.setdefault(HEAD_SERVER, {})
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
+    head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
+    holding = _Holding(config.get("default_host") or LOOPBACK, _port_range(config))
     # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
-            holding.take_fixed(name, block)
-    _take_head(holding, head_block, announce, is_fixed=head_port_is_fixed)
-    for each in instances:
-        missing = max(1, each.num_workers) - len(holding.taken.get(each.name, ()))
-        for _ in range(missing):
-            holding.take_free(each.name, blocks[each.name])
+            holding.take(name, block, is_fixed=True)
+    refusal = None
+    if head.get("port") and HEAD_SERVER not in holding.taken and not head_port_is_fixed:
+        refusal = holding.failed.pop()  # the head server's is the last
+    counts = {HEAD_SERVER: 1, **{each.name: max(1, each.num_workers) for each in instances}}
+    for name, count in counts.items():
+        for _ in range(count - len(holding.taken.get(name, ()))):
+            holding.take(name, blocks[name], is_fixed=False)
     holding.raise_if_any_failed()
-    for name, block in {HEAD_SERVER: head_block, **blocks}.items():
+    for name, block in blocks.items():
         _publish(block, holding.taken[name])
-    (head,) = holding.taken.pop(HEAD_SERVER)
-    return Addresses(head, holding.taken)
+    if refusal is not None:
+        announce(f"{refusal.failure.message}; it listens on port {head['port']} instead")
+    (head_socket,) = holding.taken.pop(HEAD_SERVER)
+    return Addresses(head_socket, holding.taken)
 
 
 @dataclass(slots=True)
@@ -69,17 +73,18 @@ class _Holding:
     taken: dict[str, list[HeldSocket]] = field(default_factory=dict)
     failed: list[ConfigError] = field(default_factory=list)
 
-    def take_fixed(self, name: str, block: Mapping[str, Any]) -> None:
-        self._take(name, lambda: hold(block.get("host") or self.host, int(block["port"]), holder_of=name))
-
-    def take_free(self, name: str, block: Mapping[str, Any]) -> None:
-        self._take(name, lambda: hold_free(block.get("host") or self.host, self.ports, holder_of=name))
-
-    def _take(self, name: str, take: Callable[[], HeldSocket]) -> None:
+    def take(self, name: str, block: Mapping[str, Any], *, is_fixed: bool) -> None:
+        host = block.get("host") or self.host
         try:
-            self.taken.setdefault(name, []).append(take())
+            held = (
+                hold(host, int(block["port"]), holder_of=name)
+                if is_fixed
+                else hold_free(host, self.ports, holder_of=name)
+            )
         except ConfigError as error:
             self.failed.append(error)
+        else:
+            self.taken.setdefault(name, []).append(held)
 
     def raise_if_any_failed(self) -> None:
         if not self.failed:
@@ -90,21 +95,6 @@ class _Holding:
         raise ConfigErrors(
             [Problem(None, error.failure.message, error.failure.remedy) for error in self.failed]
         ) from self.failed[0]
-
-
-def _take_head(
-    holding: _Holding, block: Mapping[str, Any], announce: Callable[[str], None], *, is_fixed: bool
-) -> None:
-    if not block.get("port"):
-        holding.take_free(HEAD_SERVER, block)
-        return
-    holding.take_fixed(HEAD_SERVER, block)
-    if holding.taken[HEAD_SERVER] or is_fixed:
-        return
-    refusal = holding.failed.pop()
-    holding.take_free(HEAD_SERVER, block)
-    for held in holding.taken[HEAD_SERVER]:
-        announce(f"{refusal.failure.message}; it listens on port {held.port} instead")
 
 
 def _publish(block: dict[str, Any], sockets: Sequence[HeldSocket]) -> None:

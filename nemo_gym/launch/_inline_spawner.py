@@ -46,21 +46,21 @@ class InlineSpawner:
     def __init__(self) -> None:
         self.transport = InMemoryTransport()
         """Calls between the servers, and from a collector in this process, use it."""
-        self._classes: dict[str, type[SimpleServer]] = {str(HEAD_SCRIPT): HeadServer}
+        self._classes: dict[Path, type[SimpleServer]] = {HEAD_SCRIPT: HeadServer}
         self._children: list[_InlineChild] = []
         self._opened = contextlib.ExitStack()
 
     async def spawn(self, process: ServerProcess) -> Child:
         if process.python is not None:
             raise LaunchError(
-                f"`{process.title}` needs its own environment: its requirements.txt is not satisfied",
+                f"`{process.bootstrap.server_name}` needs its own environment: its requirements.txt is not satisfied",
                 code="not_inline",
                 remedy="Install its requirements, or run each server in its own process: +placement=process.",
-                peer=process.title,
+                peer=process.bootstrap.server_name,
             )
         if not self._children:
             self._open(process)
-        child = _InlineChild(lambda web: self._serve(process, web))
+        child = _InlineChild(lambda child: self._serve(process, child))
         self._children.append(child)
         return child
 
@@ -85,7 +85,7 @@ class InlineSpawner:
         set_global_config_dict(process.bootstrap.global_config)
         self._opened.callback(set_global_config_dict, None)
 
-    async def _serve(self, process: ServerProcess, web: _Web) -> None:
+    async def _serve(self, process: ServerProcess, child: _InlineChild) -> None:
         given = process.bootstrap
         server_class = self._class_of(process.script)
         client = ServerClient.connect(given.global_config, transport=self.transport, token=given.run_token)
@@ -96,32 +96,12 @@ class InlineSpawner:
             for held in process.sockets:
                 self.transport.apps[held.url] = app
             gc.freeze()
-            await web.serve(app, process.sockets)
+            await child.serve(app, process.sockets)
 
-    def _class_of(self, script: str) -> type[SimpleServer]:
+    def _class_of(self, script: Path) -> type[SimpleServer]:
         if script not in self._classes:
-            self._classes[script] = load_server_class(Path(script))
+            self._classes[script] = load_server_class(script)
         return self._classes[script]
-
-
-class _Web:
-    """Serves an app on held sockets until it is stopped."""
-
-    def __init__(self) -> None:
-        self._server: _SignallessServer | None = None
-        self._is_stopping = False
-
-    async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket]) -> None:
-        """Serve until `stop`, then finish the requests in flight."""
-        self._server = _SignallessServer(web_config(app))
-        self._server.should_exit = self._is_stopping
-        # Copies: the server closes its sockets, and the launcher keeps its own.
-        await self._server.serve([held.listener.dup() for held in sockets])
-
-    def stop(self) -> None:
-        self._is_stopping = True
-        if self._server is not None:
-            self._server.should_exit = True
 
 
 class _SignallessServer(uvicorn.Server):
@@ -135,17 +115,27 @@ class _SignallessServer(uvicorn.Server):
 class _InlineChild(Child):
     """A server as a task: SIGTERM stops it, SIGKILL cancels it."""
 
-    def __init__(self, serve: Callable[[_Web], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, run: Callable[[_InlineChild], Coroutine[Any, Any, None]]) -> None:
         super().__init__(os.getpid(), self._receive)
-        self._web = _Web()
-        self.task = asyncio.create_task(serve(self._web))
+        self._server: _SignallessServer | None = None
+        self._is_stopping = False
+        self.task = asyncio.create_task(run(self))
         self.task.add_done_callback(self._end)
+
+    async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket]) -> None:
+        """Serve until SIGTERM, then finish the requests in flight."""
+        self._server = _SignallessServer(web_config(app))
+        self._server.should_exit = self._is_stopping
+        # Copies: the server closes its sockets, and the launcher keeps its own.
+        await self._server.serve([held.listener.dup() for held in sockets])
 
     def _receive(self, number: int) -> None:
         if number == signal.SIGKILL:
             self.task.cancel()
-        else:
-            self._web.stop()
+            return
+        self._is_stopping = True
+        if self._server is not None:
+            self._server.should_exit = True
 
     def _end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

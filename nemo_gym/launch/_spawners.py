@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,9 +32,8 @@ _SCRIPT_RUNNER = str(Path(__file__).with_name("_script.py"))
 class ServerProcess:
     """The specification of one server process."""
 
-    title: str
-    script: str
-    directory: str
+    script: Path
+    """The file to run, in its folder."""
     search_path: Sequence[str]
     sockets: Sequence[HeldSocket]
     bootstrap: Bootstrap
@@ -42,7 +41,6 @@ class ServerProcess:
     log_path: Path
     python: str | None = None
     """The interpreter of the server's virtual environment; None for the launcher's."""
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Child:
@@ -107,19 +105,18 @@ class ProcessSpawner:
             await asyncio.wait(self._watchers)
 
     async def _start(self, process: ServerProcess) -> tuple[ForkedProcess, int]:
-        arguments = (process.directory, process.script, *process.search_path)
-        variables = {**process.variables, BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
+        target = "nemo_gym.launch._script:run_script"
+        arguments: tuple[object, ...] = (str(process.script), *process.search_path)
+        variables = {BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
         python = process.python or (None if self._forks else sys.executable)
-        command: list[str] = []
         if python is not None:
-            command = [python, "-P", _SCRIPT_RUNNER, *arguments]
+            target, arguments = "os:execv", (python, [python, "-P", _SCRIPT_RUNNER, *arguments])
             variables["PYTHONUNBUFFERED"] = "1"
         with _descriptors(process) as descriptors:
             forked = self.fork_server.fork(
-                process.title,
-                "nemo_gym.launch._script:run_script",
+                process.bootstrap.server_name,
+                target,
                 arguments,
-                command=command,
                 descriptors=descriptors,
                 variables=variables,
             )

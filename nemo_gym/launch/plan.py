@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,41 +47,18 @@ def plan_servers(
     head_script: Path = HEAD_SCRIPT,
 ) -> list[SupervisedServer]:
     """One `SupervisedServer` per process, the head server first. `config` contains all addresses."""
-    planner = _Planner(config, keys, log_folder)
-    # The head server's folder stays off the search path, where its modules would shadow others.
-    head = planner.server(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, (), [addresses.head])
-    servers = [*head]
-    for each in instances:
-        directory = Path(each.directory).resolve()
-        script = directory / each.entrypoint
-        sockets = addresses.servers[each.name]
-        # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
-        search_path = (str(directory), str(directory.parents[1]))
-        servers += planner.server(each.name, each.kind, each.implementation, script, search_path, sockets)
-    return servers
 
-
-@dataclass(frozen=True, slots=True)
-class _Planner:
-    """The values that all servers of a run share."""
-
-    config: dict[str, Any]
-    keys: RunKeys
-    log_folder: Path
-
-    def server(
-        self,
+    def replicas(
         name: str,
         kind: str,
         implementation: str,
         script: Path,
-        search_path: Sequence[str],
         sockets: Sequence[HeldSocket],
-    ) -> list[SupervisedServer]:
-        """The processes of one instance, one per socket."""
+        *search_path: str,
+    ) -> Iterator[SupervisedServer]:
         requirements = script.parent / REQUIREMENTS_FILE
-        return [
-            SupervisedServer(
+        for replica, held in enumerate(sockets):
+            yield SupervisedServer(
                 name=name,
                 kind=kind,
                 implementation=implementation,
@@ -89,21 +66,22 @@ class _Planner:
                 url=held.url,
                 requirements=requirements if requirements.is_file() else None,
                 process=ServerProcess(
-                    title=name,
-                    script=str(script),
-                    directory=str(script.parent),
+                    script=script,
                     search_path=(*search_path, str(PARENT_DIR)),
                     sockets=[held],
-                    bootstrap=Bootstrap(
-                        server_name=name,
-                        global_config=self.config,
-                        run_token=self.keys.token,
-                        cookie_key=self.keys.cookie_key,
-                        listen_fds=[],
-                        replica=replica,
-                    ),
-                    log_path=logs.log_path(self.log_folder, name, replica, len(sockets)),
+                    bootstrap=Bootstrap(name, config, keys.token, keys.cookie_key, [], replica),
+                    log_path=logs.log_path(log_folder, name, replica, len(sockets)),
                 ),
             )
-            for replica, held in enumerate(sockets)
-        ]
+
+    # The head server's folder stays off the search path, where its modules would shadow others.
+    servers = list(replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
+    for each in instances:
+        folder = each.directory.resolve()
+        # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
+        path = (str(folder), str(folder.parents[1]))
+        sockets = addresses.servers[each.name]
+        servers += replicas(
+            each.name, each.kind, each.implementation, folder / each.entrypoint, sockets, *path
+        )
+    return servers

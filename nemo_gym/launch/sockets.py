@@ -80,12 +80,7 @@ def hold(host: str, port: int, *, holder_of: str) -> HeldSocket:
                 remedy="Stop that process, or give the server another port (or none, to use a free one).",
                 peer=f"{host}:{port}",
             ) from error
-        raise ConfigError(
-            f"`{holder_of}` cannot listen on {host}:{port}: {error.strerror or error}",
-            code="cannot_listen",
-            remedy="Check `host` and `port` (or `default_host`) of this server.",
-            peer=f"{host}:{port}",
-        ) from error
+        raise _cannot_listen(holder_of, f"{host}:{port}", error) from error
 
 
 def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
@@ -98,12 +93,7 @@ def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
             except OSError as error:
                 if error.errno in (errno.EADDRINUSE, errno.EACCES):
                     continue
-                raise ConfigError(
-                    f"`{holder_of}` cannot listen on {host}: {error.strerror or error}",
-                    code="cannot_listen",
-                    remedy="Check `host` of this server, or `default_host`.",
-                    peer=host,
-                ) from error
+                raise _cannot_listen(holder_of, host, error) from error
             if held.port not in ports.disallowed:
                 return held
             rejected.append(held)
@@ -114,6 +104,15 @@ def hold_free(host: str, ports: PortRange, *, holder_of: str) -> HeldSocket:
         f"no port from {ports.low} to {ports.high} is free for `{holder_of}`",
         code="no_free_port",
         remedy="Widen `port_range_low` and `port_range_high`, or leave them out.",
+    )
+
+
+def _cannot_listen(server: str, address: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"`{server}` cannot listen on {address}: {error.strerror or error}",
+        code="cannot_listen",
+        remedy="Check `host` and `port` (or `default_host`) of this server.",
+        peer=address,
     )
 
 

@@ -21,7 +21,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ _ABOVE_ASKED_NUMBERS = messages.MAX_DESCRIPTORS + 3
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """A child to fork: a function to call, or a program to execute."""
+    """A child to fork, which calls a function."""
 
     number: int
     """Identifies the child in signals."""
@@ -47,12 +47,10 @@ class ForkRequest:
     """Its name in `ps -o comm` and `top`, which show 15 bytes."""
     descriptors: Sequence[int]
     """The numbers in the child of the descriptors sent with this message."""
-    target: str = ""
-    """The function, as "module:function"."""
-    arguments: Sequence[object] = ()
-    command: Sequence[str] = ()
-    """A program and its arguments, executed instead of the function."""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    target: str
+    """The function, as "module:function"; `os:execv` executes a program."""
+    arguments: Sequence[object]
+    variables: Mapping[str, str]
     """Environment variables to add."""
 
 
@@ -72,7 +70,7 @@ class ForkedChild:
     parent_pid: int
 
     def run(self) -> None:
-        """Drop the server's state and run the requested function or program."""
+        """Drop the server's state and call the requested function."""
         os.setsid()
         end_with_parent(self.parent_pid)
         with contextlib.suppress(OSError):
@@ -80,8 +78,6 @@ class ForkedChild:
         self._take_descriptors()
         self._take_signals()
         os.environ.update(self.request.variables)
-        if self.request.command:
-            os.execv(self.request.command[0], list(self.request.command))
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         load(self.request.target)(*self.request.arguments)
 

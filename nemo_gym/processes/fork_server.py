@@ -100,21 +100,18 @@ class ForkServer:
     def fork(
         self,
         title: str,
-        target: str = "",
+        target: str,
         arguments: Sequence[object] = (),
         *,
-        command: Sequence[str] = (),
         descriptors: Mapping[int, int],
         variables: Mapping[str, str] | None = None,
     ) -> ForkedProcess:
-        """Request a child that calls `target` with `arguments`, or executes `command`.
+        """Request a child that calls `target` with `arguments`; `os:execv` executes a program.
 
         `descriptors` maps descriptor numbers in the child to ours. The rest is as in `ForkRequest`. Raises `OSError`
         if no server can run.
         """
-        request = ForkRequest(
-            next(_numbers), title, list(descriptors), target, arguments, command, variables or {}
-        )
+        request = ForkRequest(next(_numbers), title, list(descriptors), target, arguments, variables or {})
         program = self._running()
         self._has_forked = True
         ours, theirs = socket.socketpair()

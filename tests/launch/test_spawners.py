@@ -26,9 +26,7 @@ def a_process(folder: Path, source: str, **changes: object) -> ServerProcess:
     script = folder / "app.py"
     script.write_text(source)
     defaults: dict[str, object] = {
-        "title": "small",
-        "script": str(script),
-        "directory": str(folder),
+        "script": script,
         "search_path": (str(folder),),
         "sockets": (),
         "bootstrap": Bootstrap("small", {"key": "value"}, "token", "cookie", []),
@@ -76,11 +74,11 @@ async def test_a_script_runs_as_main_in_its_folder_and_may_import_its_neighbours
         "assert __name__ == '__main__'\n"
         "assert os.getcwd() == os.path.dirname(__file__)\n"
         "assert sys.argv == [__file__]\n"
-        "print(neighbour_of_app.word, os.environ['EXTRA'])"
+        "print(neighbour_of_app.word)"
     )
-    process = a_process(tmp_path, source, variables={"EXTRA": "variable"})
+    process = a_process(tmp_path, source)
     assert await run(spawner, process) == 0, process.log_path.read_text()
-    assert process.log_path.read_text() == "found variable\n"
+    assert process.log_path.read_text() == "found\n"
 
 
 async def test_a_process_gets_its_bootstrap_but_not_in_its_environment(

@@ -18,7 +18,7 @@ PARENT = """
 import os, sys, time
 from nemo_gym.processes.fork_server import ForkServer
 server = ForkServer()
-child = server.fork("child", command=["/bin/sh", "-c", "sleep 300 & sleep 300"], descriptors={})
+child = server.fork("child", "os:execv", ("/bin/sh", ["sh", "-c", "sleep 300 & sleep 300"]), descriptors={})
 if sys.argv[1] == "fork" and os.fork() == 0:
     os.close(1)
     time.sleep(20)
@@ -68,7 +68,7 @@ async def test_a_signal_reaches_a_child_and_a_kill_its_whole_group(
 ) -> None:
     pid_file = tmp_path / "pid"
     script = f"sleep 300 & echo $! > {pid_file}.new; mv {pid_file}.new {pid_file}; wait"
-    child = server.fork("child", command=["/bin/sh", "-c", script], descriptors={})
+    child = server.fork("child", "os:execv", ("/bin/sh", ["sh", "-c", script]), descriptors={})
     await until(pid_file.exists)
     child.signal(signal.SIGKILL)
     assert await child.ended() == -signal.SIGKILL
