@@ -70,9 +70,7 @@ def run_suite(
     if not implementation.has_tests:
         return SuiteResult(implementation, Verdict.NO_TESTS)
     requirements = implementation.folder / REQUIREMENTS_FILE
-    python = environments.choose_now(
-        requirements if requirements.is_file() else None, beside=TEST_REQUIREMENTS
-    )
+    python = environments.choose(requirements if requirements.is_file() else None, beside=TEST_REQUIREMENTS)
     with tempfile.TemporaryDirectory() as folder:
         report, output = Path(folder) / "report.xml", Path(folder) / "output"
         arguments = [str(implementation.tests), *_PYTEST_OPTIONS, f"--junit-xml={report}", *pytest_args]

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from nemo_gym.config._compose import ConfigSources, compose, initial_node
 from nemo_gym.config._directives import Directives
 from nemo_gym.config._interpolation import report_missing, resolve
-from nemo_gym.config._overrides import Override, parse_overrides
+from nemo_gym.config._overrides import parse_overrides
 from nemo_gym.config._provenance import Explanation, Provenance
 from nemo_gym.config._references import check_references
 from nemo_gym.config._top_level import fill_defaults, give_agents_their_defaults, report_unknown_keys
@@ -133,10 +133,7 @@ class _Loader:
         makes_token: bool,
         inspect: Inspect | None,
     ) -> GlobalConfig | None:
-        env = self._read_env(env_path)
-        sources = ConfigSources(
-            self._parse(arguments), env, initial_node(initial, self.problems), self.working_directory
-        )
+        sources = self._sources(arguments, env_path, initial)
         composed = compose(sources, self.problems, self.known)
         directives = Directives(composed.root, self.problems)
         root = drop_placeholders(directives.resolve())
@@ -154,7 +151,7 @@ class _Loader:
             data["run_token"] = token_urlsafe(24)
         check_addresses(servers, data, root, self.problems)
         report_unknown_keys(
-            root, composed.root, data, self.known | set(env.entries) | composed.named, self.problems
+            root, composed.root, data, self.known | set(sources.env.entries) | composed.named, self.problems
         )
         check_options(servers, data, root, self.problems, self.working_directory, inspect)
         if self.problems.found:
@@ -163,12 +160,10 @@ class _Loader:
         return GlobalConfig(data, servers, datasets, self.problems.warnings, command_keys, provenance)
 
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
-        env = self._read_env(ENV_FILE)
-        overrides = self._parse(arguments)
-        sources = ConfigSources(overrides, env, initial_node(None, self.problems), self.working_directory)
+        sources = self._sources(arguments, ENV_FILE, None)
         composed = compose(sources, self.problems, set(self.command_names), read_files=False)
         root = Directives(composed.root, self.problems).resolve()
-        typed = {override.key.split(".")[0] for override in overrides}
+        typed = {override.key.split(".")[0] for override in sources.overrides}
         wanted = {
             key: node for key, node in root.entries.items() if key in typed or key in self.command_names
         }
@@ -184,6 +179,14 @@ class _Loader:
         known = {key: data[key] for key in wanted if key in self.command_names}
         return validate(model, known, keys, self.problems)
 
+    def _sources(
+        self, arguments: Sequence[str], env_path: Path | None, initial: Mapping[str, Any] | None
+    ) -> ConfigSources:
+        env = self._read_env(env_path)
+        flags = _flags(self.command_keys) | _flags(GlobalKeys)
+        overrides = parse_overrides(arguments, self.problems, self.known, flags)
+        return ConfigSources(overrides, env, initial_node(initial, self.problems), self.working_directory)
+
     def _read_env(self, env_path: Path | None) -> DictNode:
         empty = DictNode({}, Location("env.yaml"))
         if env_path is None:
@@ -192,10 +195,6 @@ class _Loader:
         if env_path == ENV_FILE and not path.exists():
             return empty
         return read_yaml(path, display_path(path, self.working_directory), self.problems) or empty
-
-    def _parse(self, arguments: Sequence[str]) -> list[Override]:
-        flags = _flags(self.command_keys) | _flags(GlobalKeys)
-        return parse_overrides(arguments, self.problems, self.known, flags)
 
     def _take_command_keys(self, root: DictNode, data: dict[str, Any]) -> BaseModel | None:
         """Return the command's keys. Keys of commands are removed from `data`, except global keys."""

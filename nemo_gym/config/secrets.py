@@ -15,65 +15,17 @@ from nemo_gym.config.types import SERVER_KINDS
 HIDDEN = "****"
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SECRET_NOUNS = frozenset(
-    {
-        "apikey",
-        "authorization",
-        "bearer",
-        "cookie",
-        "credential",
-        "credentials",
-        "jwt",
-        "passphrase",
-        "passwd",
-        "password",
-        "passwords",
-        "secret",
-        "secrets",
-        "token",
-    }
+_SECRET_NOUN = re.compile(
+    r"apikey|authorization|bearer|cookie|credentials?|jwt|passphrase|passwd|passwords?|secrets?|token"
 )
-_KEYS_OF = frozenset(
-    {
-        "access",
-        "account",
-        "api",
-        "auth",
-        "cookie",
-        "encryption",
-        "private",
-        "secret",
-        "signing",
-        "ssh",
-        "subscription",
-    }
+_BEFORE_SECRET_KEY = re.compile(
+    r"access|account|api|auth|cookie|encryption|private|secret|signing|ssh|subscription"
 )
 """Words before `key` that make it a secret: `api_key`, but not `sort_key`."""
-_TOKENS_OF = frozenset({"access", "api", "auth", "bearer", "refresh", "session"})
+_BEFORE_SECRET_TOKENS = re.compile(r"access|api|auth|bearer|refresh|session")
 """Words before `tokens` that make them secrets."""
-_VOCABULARY = frozenset(
-    {
-        "audio",
-        "bos",
-        "cls",
-        "end",
-        "eod",
-        "eos",
-        "eot",
-        "first",
-        "image",
-        "last",
-        "mask",
-        "pad",
-        "per",
-        "sep",
-        "special",
-        "start",
-        "stop",
-        "think",
-        "unk",
-        "video",
-    }
+_BEFORE_TEXT_TOKEN = re.compile(
+    r"audio|bos|cls|end|eod|eos|eot|first|image|last|mask|pad|per|sep|special|start|stop|think|unk|video"
 )
 """Words before `token` that make it a piece of text: `eos_token`, `cost_per_token`."""
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+(?=@)")
@@ -92,10 +44,11 @@ def is_secret_name(name: str) -> bool:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in ("key", "keys"):
-        return before in _KEYS_OF
+        return bool(_BEFORE_SECRET_KEY.fullmatch(before))
     if last == "tokens":
-        return before in _TOKENS_OF
-    return last in _SECRET_NOUNS and not (last == "token" and before in _VOCABULARY)
+        return bool(_BEFORE_SECRET_TOKENS.fullmatch(before))
+    is_text = last == "token" and _BEFORE_TEXT_TOKEN.fullmatch(before)
+    return bool(_SECRET_NOUN.fullmatch(last)) and not is_text
 
 
 def is_hidden_kind(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ class SupervisedServer:
             self.child.signal(number)
 
 
-ChooseInterpreter = Callable[[Path], Awaitable[str | None]]
-"""Returns the interpreter that satisfies a `requirements.txt`; None is the launcher's own."""
+ChooseInterpreter = Callable[[Path], str | None]
+"""Returns the interpreter that satisfies a `requirements.txt`, and may take minutes; None is the launcher's own."""
 
 
 class Supervisor:
@@ -121,18 +121,14 @@ class Supervisor:
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
-        all_answered = asyncio.create_task(self._all_have_answered())
-        either: list[asyncio.Future[Any]] = [all_answered, self.failure]
+        answered = asyncio.gather(*(server.has_answered.wait() for server in self.servers))
+        either: list[asyncio.Future[Any]] = [answered, self.failure]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self.failure.done():
                 raise self.failure.result()
         finally:
-            all_answered.cancel()
-
-    async def _all_have_answered(self) -> None:
-        for server in self.servers:
-            await server.has_answered.wait()
+            answered.cancel()
 
     async def stop(self) -> None:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
@@ -167,7 +163,7 @@ class Supervisor:
         """Restart `server` until it is stopped. Raises `LaunchError` when it is given up."""
         try:
             if server.requirements is not None:
-                python = await self._choose_interpreter(server.requirements)
+                python = await asyncio.to_thread(self._choose_interpreter, server.requirements)
                 server.process = replace(server.process, python=python)
             record = DeathRecord(self._policy)
             while not self._is_stopping:

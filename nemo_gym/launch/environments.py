@@ -6,7 +6,6 @@ lets one process build while others wait. A marker file, written last, shows tha
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import hashlib
@@ -52,14 +51,11 @@ class Environments:
         self._folder = folder
         self._run = run or run_logged
 
-    async def choose(self, requirements: Path) -> str | None:
-        """The interpreter that satisfies `requirements`; None for the running one."""
-        return await asyncio.to_thread(self.choose_now, requirements)
+    def choose(self, path: Path | None, *, beside: Sequence[str] = ()) -> str | None:
+        """The interpreter that satisfies the requirements file `path`; None for the running one.
 
-    def choose_now(self, path: Path | None, *, beside: Sequence[str] = ()) -> str | None:
-        """Like `choose`, in the calling thread. Raises `LaunchError` if the environment cannot be built.
-
-        `beside` are requirements in addition to those of the file, which may be missing.
+        `beside` are requirements in addition to those of the file, which may be missing. Blocks while the environment
+        is built. Raises `LaunchError` if it cannot be built.
         """
         requirements = read_requirements(path) if path is not None else Requirements()
         requirements = replace(requirements, packages=(*requirements.packages, *beside))

@@ -60,7 +60,7 @@ def prepare(config: LaunchableConfig, reporter: Reporter) -> None:
     environments = Environments(reporter.announce)
     for server in config.servers:
         requirements = server.directory / REQUIREMENTS_FILE
-        python = environments.choose_now(requirements) if requirements.is_file() else None
+        python = environments.choose(requirements) if requirements.is_file() else None
         reporter.announce(
             f"{server.name}: {server.directory / server.entrypoint} by {python or sys.executable}"
         )

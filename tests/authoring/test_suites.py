@@ -107,12 +107,10 @@ def test_a_suite_with_unmet_requirements_gets_an_environment_with_pytest(tmp_pat
 
     announced: list[str] = []
     environments = Environments(announced.append, tmp_path / "venvs", install)  # type: ignore[arg-type]
-    python = environments.choose_now(requirements, beside=TEST_REQUIREMENTS)
+    python = environments.choose(requirements, beside=TEST_REQUIREMENTS)
     assert python is not None
     listing = Path(python).parents[1].with_suffix(".txt").read_text().splitlines()
     assert {"a-package-that-does-not-exist==1", *TEST_REQUIREMENTS} <= set(listing)
-    assert environments.choose_now(None, beside=TEST_REQUIREMENTS) is None, (
-        "the running interpreter has pytest"
-    )
-    assert environments.choose_now(None, beside=["another-package-that-does-not-exist"]) is not None
+    assert environments.choose(None, beside=TEST_REQUIREMENTS) is None, "the running interpreter has pytest"
+    assert environments.choose(None, beside=["another-package-that-does-not-exist"]) is not None
     assert announced[-1].startswith("building an environment: another-package")

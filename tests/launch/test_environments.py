@@ -47,19 +47,17 @@ def special(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_server_with_met_requirements_runs_in_this_interpreter(tmp_path: Path) -> None:
+def test_a_server_with_met_requirements_runs_in_this_interpreter(tmp_path: Path) -> None:
     path = tmp_path / "requirements.txt"
     path.write_text("orjson\n-e nemo-gym[dev] @ ../../\n")
     installer = FolderInstaller()
-    assert await environments(tmp_path, installer).choose(path) is None
+    assert environments(tmp_path, installer).choose(path) is None
     assert installer.commands == []
 
 
-async def test_an_environment_links_this_projects_packages_and_is_probed(
-    tmp_path: Path, special: Path
-) -> None:
+def test_an_environment_links_this_projects_packages_and_is_probed(tmp_path: Path, special: Path) -> None:
     installer, lines = FolderInstaller(), list[str]()
-    python = await environments(tmp_path, installer, lines).choose(special)
+    python = environments(tmp_path, installer, lines).choose(special)
     assert python is not None
     environment = Path(python).parent.parent
     (linked,) = environment.glob("lib/*/site-packages/nemo_gym")
@@ -73,28 +71,28 @@ async def test_an_environment_links_this_projects_packages_and_is_probed(
     ]
 
 
-async def test_an_environment_is_reused(tmp_path: Path, special: Path) -> None:
+def test_an_environment_is_reused(tmp_path: Path, special: Path) -> None:
     installer = FolderInstaller()
-    first = await environments(tmp_path, installer).choose(special)
+    first = environments(tmp_path, installer).choose(special)
     built_by = len(installer.commands)
-    assert await environments(tmp_path, installer).choose(special) == first
+    assert environments(tmp_path, installer).choose(special) == first
     assert len(installer.commands) == built_by
 
 
 def test_other_requirements_get_another_environment(tmp_path: Path, special: Path) -> None:
     installer = FolderInstaller()
-    first = environments(tmp_path, installer).choose_now(special)
+    first = environments(tmp_path, installer).choose(special)
     special.write_text("a-package-that-does-not-exist==2\n")
-    assert environments(tmp_path, installer).choose_now(special) != first
+    assert environments(tmp_path, installer).choose(special) != first
 
 
-async def test_an_incomplete_environment_is_rebuilt(tmp_path: Path, special: Path) -> None:
+def test_an_incomplete_environment_is_rebuilt(tmp_path: Path, special: Path) -> None:
     with pytest.raises(LaunchError):
-        await environments(tmp_path, FolderInstaller(failing="-r")).choose(special)
+        environments(tmp_path, FolderInstaller(failing="-r")).choose(special)
     (torn,) = (path for path in (tmp_path / "venvs").iterdir() if path.is_dir())
     assert not is_ready(torn)
     (torn / "rubble").touch()
-    assert await environments(tmp_path, FolderInstaller()).choose(special) == str(interpreter(torn))
+    assert environments(tmp_path, FolderInstaller()).choose(special) == str(interpreter(torn))
     assert is_ready(torn)
     assert not (torn / "rubble").exists()
 
@@ -102,8 +100,7 @@ async def test_an_incomplete_environment_is_rebuilt(tmp_path: Path, special: Pat
 def test_concurrent_users_of_an_environment_build_it_once(tmp_path: Path, special: Path) -> None:
     installer = FolderInstaller(delay_s=0.02)
     both = [
-        threading.Thread(target=environments(tmp_path, installer).choose_now, args=(special,))
-        for _ in range(2)
+        threading.Thread(target=environments(tmp_path, installer).choose, args=(special,)) for _ in range(2)
     ]
     for thread in both:
         thread.start()
