@@ -34,7 +34,7 @@ def test_every_socket_has_a_process_and_the_head_server_is_first(tmp_path: Path)
         assert each.process.bootstrap.run_token == "a-token-of-16-letters"
         assert each.process.bootstrap.replica == each.replica
     assert servers[1].process.search_path[:2] == (str(wide), str(tmp_path))
-    assert str(Path(servers[0].process.directory)) not in servers[0].process.search_path
+    assert str(servers[0].process.script.parent) not in servers[0].process.search_path
     for held in (head, *sockets["wide"], *sockets["plain"]):
         held.close()
 
