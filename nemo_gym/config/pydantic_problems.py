@@ -46,7 +46,7 @@ def faults_of(
     error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], at: Path
 ) -> Iterator[Fault]:
     """Yield the faults of `data`, which is at path `at`: one for each value, also for unions."""
-    for path, details in _by_path(data, error).items():
+    for path, details in errors_by_path(error, data).items():
         message, remedy = _describe(details, (*at, *path), _known_beside(model, path))
         yield Fault((*at, *path), message, remedy, details[0]["type"] == "missing")
 
@@ -56,12 +56,17 @@ def keys_of(model: type[BaseModel]) -> dict[str, str]:
     return {field.alias or name: name for name, field in model.model_fields.items()}
 
 
-def _by_path(data: Mapping[str, Any], error: ValidationError) -> dict[Path, list[Any]]:
-    """Group pydantic's errors by value, because a union reports one for each of its branches."""
+def errors_by_path(error: ValidationError, data: Any) -> dict[Path, list[Any]]:
+    """Group pydantic's errors by the value in `data` that they are about.
+
+    A union has an error for each of its branches. An error of a container is left out if there is one inside it: it is
+    from a branch that fits the value less.
+    """
     found: dict[Path, list[Any]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_path_in(data, detail["loc"], detail["type"] == "missing"), []).append(detail)
-    return found
+    containers = {path[:length] for path in found for length in range(len(path))}
+    return {path: details for path, details in found.items() if path not in containers}
 
 
 def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str | None]:

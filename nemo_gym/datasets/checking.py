@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from nemo_gym.config.nodes import render_path
+from nemo_gym.config.pydantic_problems import errors_by_path
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
@@ -19,7 +21,7 @@ from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, parse_row
 
 _MOST_FAULTS = 5
-"""Faults reported per row. A message that matches no kind of item has a fault for each kind."""
+"""Faults reported per row."""
 
 
 def check_line(shaper: TaskShaper, line: bytes) -> Task:
@@ -28,17 +30,15 @@ def check_line(shaper: TaskShaper, line: bytes) -> Task:
     try:
         ResponseCreateParams.model_validate(task.params)
     except ValidationError as error:
-        faults = list(dict.fromkeys(_faults_of(error)))
+        faults = list(_faults_of(error, task.params))
         raise FaultyRowError(*faults[:_MOST_FAULTS]) from error
     return task
 
 
-def _faults_of(error: ValidationError) -> Iterator[FieldFault]:
-    for problem in error.errors(include_url=False, include_input=False):
-        # The names of union branches in a location do not help the author of the row.
-        place = [part for part in problem["loc"] if isinstance(part, int) or part.islower()]
-        names = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        yield FieldFault(f"{PARAMS_KEY}{names}", problem["msg"].removeprefix("Value error, "))
+def _faults_of(error: ValidationError, params: dict[str, Any]) -> Iterator[FieldFault]:
+    for path, details in errors_by_path(error, params).items():
+        messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
+        yield FieldFault(render_path((PARAMS_KEY, *path)), "; ".join(messages))
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -23,6 +23,7 @@ class Block(BaseModel):
     name: str = ""
     inner: Inner = Inner()
     many: list[Inner] = []
+    one_or_many: Inner | list[Inner] = []
     required: int = Field(alias="must")
     hf_token: int | None = None
 
@@ -54,6 +55,15 @@ def test_a_union_is_one_fault_at_the_value() -> None:
     assert fault.path == ("env", "inner", "size")
     assert fault.message.startswith("env.inner.size must be a valid integer")
     assert fault.message.endswith(", not 'big'.")
+
+
+@pytest.mark.parametrize(
+    ("value", "path"), [({"sizes": 1}, ("sizes",)), ([{"sizes": 1}], (0, "sizes")), (7, ())]
+)
+def test_a_union_of_a_model_and_a_list_of_models_is_one_fault(
+    value: Any, path: tuple[str | int, ...]
+) -> None:
+    assert only(one_or_many=value).path == ("env", "one_or_many", *path)
 
 
 def test_a_wrong_word_has_the_nearest_allowed_one() -> None:
