@@ -6,6 +6,14 @@ from nemo_gym.openai_utils import NeMoGymResponse as NeMoGymResponse
 from nemo_gym.openai_utils import (
     NeMoGymResponseCreateParamsNonStreaming as NeMoGymResponseCreateParamsNonStreaming,
 )
+from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest as ResourcesCloseSessionRequest
+from nemo_gym.protocol.resources_sessions import (
+    ResourcesCloseSessionResponse as ResourcesCloseSessionResponse,
+)
+from nemo_gym.protocol.resources_sessions import ResourcesMCPTools as ResourcesMCPTools
+from nemo_gym.protocol.resources_sessions import ResourcesSeedSessionRequest as ResourcesSeedSessionRequest
+from nemo_gym.protocol.resources_sessions import ResourcesSeedSessionResponse as ResourcesSeedSessionResponse
+from nemo_gym.protocol.resources_sessions import ResourcesVerifyRequest as ResourcesVerifyRequest
 from nemo_gym.resources.server import BaseResourcesServer as BaseResourcesServer
 from nemo_gym.resources.server import BaseResourcesServerConfig as BaseResourcesServerConfig
 from nemo_gym.resources.server import SimpleResourcesServer as SimpleResourcesServer

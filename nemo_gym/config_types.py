@@ -18,3 +18,5 @@ from nemo_gym.metrics.hooks import AggregateMetrics as AggregateMetrics
 from nemo_gym.metrics.hooks import AggregateMetricsRequest as AggregateMetricsRequest
 from nemo_gym.names import SERVER_KINDS as SERVER_KINDS
 from nemo_gym.names import ServerKind as ServerKind
+from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX as ROLLOUT_PATH_PREFIX
+from nemo_gym.serving.rollout_paths import TOKEN_CAPTURE_PATH_SEGMENT as TOKEN_CAPTURE_PATH_SEGMENT

@@ -2,6 +2,7 @@
 
 from nemo_gym.config.current import AGENT_REF_KEY_NAME as AGENT_REF_KEY_NAME
 from nemo_gym.config.current import ATTEMPT_INDEX_KEY_NAME as ATTEMPT_INDEX_KEY_NAME
+from nemo_gym.config.current import CACHE_DIR_KEY_NAME as CACHE_DIR_KEY_NAME
 from nemo_gym.config.current import CONFIG_PATHS_KEY_NAME as CONFIG_PATHS_KEY_NAME
 from nemo_gym.config.current import DEFAULT_HOST_KEY_NAME as DEFAULT_HOST_KEY_NAME
 from nemo_gym.config.current import DISALLOWED_PORTS_KEY_NAME as DISALLOWED_PORTS_KEY_NAME
@@ -9,6 +10,7 @@ from nemo_gym.config.current import DRY_RUN_KEY_NAME as DRY_RUN_KEY_NAME
 from nemo_gym.config.current import ENTRYPOINT_KEY_NAME as ENTRYPOINT_KEY_NAME
 from nemo_gym.config.current import HEAD_SERVER_KEY_NAME as HEAD_SERVER_KEY_NAME
 from nemo_gym.config.current import HF_TOKEN_KEY_NAME as HF_TOKEN_KEY_NAME
+from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME as OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.config.current import POLICY_API_KEY_KEY_NAME as POLICY_API_KEY_KEY_NAME
 from nemo_gym.config.current import POLICY_BASE_URL_KEY_NAME as POLICY_BASE_URL_KEY_NAME
 from nemo_gym.config.current import POLICY_MODEL_KEY_NAME as POLICY_MODEL_KEY_NAME
@@ -17,10 +19,14 @@ from nemo_gym.config.current import PORT_RANGE_HIGH_KEY_NAME as PORT_RANGE_HIGH_
 from nemo_gym.config.current import PORT_RANGE_LOW_KEY_NAME as PORT_RANGE_LOW_KEY_NAME
 from nemo_gym.config.current import RESPONSE_KEY_NAME as RESPONSE_KEY_NAME
 from nemo_gym.config.current import RESPONSES_CREATE_PARAMS_KEY_NAME as RESPONSES_CREATE_PARAMS_KEY_NAME
+from nemo_gym.config.current import RESULTS_DIR_KEY_NAME as RESULTS_DIR_KEY_NAME
 from nemo_gym.config.current import REWARD_KEY_NAME as REWARD_KEY_NAME
+from nemo_gym.config.current import ROLLOUT_ID_KEY_NAME as ROLLOUT_ID_KEY_NAME
 from nemo_gym.config.current import ROLLOUT_INDEX_KEY_NAME as ROLLOUT_INDEX_KEY_NAME
 from nemo_gym.config.current import SKILLS_REF_KEY_NAME as SKILLS_REF_KEY_NAME
 from nemo_gym.config.current import TASK_INDEX_KEY_NAME as TASK_INDEX_KEY_NAME
+from nemo_gym.config.current import TASK_SOURCE_KEY_NAME as TASK_SOURCE_KEY_NAME
+from nemo_gym.config.current import TOKEN_ID_CAPTURE_BLOCK as TOKEN_ID_CAPTURE_BLOCK
 from nemo_gym.config.current import GlobalConfigDictParser as GlobalConfigDictParser
 from nemo_gym.config.current import GlobalConfigDictParserConfig as GlobalConfigDictParserConfig
 from nemo_gym.config.current import get_first_server_config_dict as get_first_server_config_dict

@@ -151,7 +151,7 @@ class SimulatedEnvironment(SimpleResourcesServer):
         self._report(Kind.SCORED, Verdict(session, reward))
         return VerifyResponse(**body.model_dump(), reward=reward, session=session)
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         await self._work()
         self._counts.pop(session_id, None)
         self._report(Kind.CLOSED, session_id)

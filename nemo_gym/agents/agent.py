@@ -9,12 +9,15 @@ from typing import Any, ClassVar
 import orjson
 from fastapi import Body, FastAPI, Request
 from fastapi import Response as HttpResponse
+from pydantic import Field, PrivateAttr
 
+from nemo_gym.agents.sessions import AgentSessions, _AgentSessionRecord
 from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.episodes.driver import Act, EndReason, Episode, OnTruncation, drive_episode
 from nemo_gym.failures import AgentError, Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -32,13 +35,19 @@ class BaseResponsesAPIAgentConfig(BaseRunServerInstanceConfig):
     on_truncation: OnTruncation = OnTruncation.VERIFY
     """The reward of a truncated attempt: the verifier's, zero, or the verifier's with a mark that excludes the attempt
     from training. A task row can override it with a field of the same name."""
+    tool_accesses: list[ToolAccess] = Field(default_factory=list)
+    """Tools of every session, beside those that an environment server grants to it."""
+    session_close_retry_window_seconds: float = Field(default=300.0, ge=0)
+    """Seconds for which a repeated close of a session gets the answer of the first."""
+    token_id_capture: bool = False
+    """Accepted without effect: the model server of every rollout records its tokens."""
 
 
 class BaseResponsesAPIAgent(BaseServer):
     config: BaseResponsesAPIAgentConfig
 
 
-class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, SimpleServer):
+class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMetricsMixin, SimpleServer):
     """An agent: override `responses`; `run` of the base class runs the episode around it."""
 
     config: BaseResponsesAPIAgentConfig
@@ -47,13 +56,23 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AggregateMetricsMixin, Simp
     policy_paths: ClassVar[frozenset[str]] = frozenset({"/v1/responses"})
     # An agent makes calls with the run's token, so a session without proof must not use it.
     authenticates_sessions: ClassVar[bool] = True
+    _session_records: dict[str, _AgentSessionRecord] = PrivateAttr(default_factory=dict)
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/run")(self.run)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
+        app.post("/v1/agent_sessions")(self.seed_agent_session)
+        app.post("/v1/agent_sessions/close")(self.close_agent_session)
         return app
+
+    @property
+    def session_close_retry_window_seconds(self) -> float:
+        return self.config.session_close_retry_window_seconds
+
+    async def before_stop(self) -> None:
+        await self._close_open_sessions()
 
     @abstractmethod
     async def responses(

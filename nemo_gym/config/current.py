@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
 ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
+CACHE_DIR_KEY_NAME = "cache_dir"
 CONFIG_PATHS_KEY_NAME = "config_paths"
 DEFAULT_HOST_KEY_NAME = "default_host"
 DISALLOWED_PORTS_KEY_NAME = "disallowed_ports"
@@ -33,6 +34,7 @@ DRY_RUN_KEY_NAME = "dry_run"
 ENTRYPOINT_KEY_NAME = "entrypoint"
 HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
 HF_TOKEN_KEY_NAME = "hf_token"
+OBSERVABILITY_ENABLED_KEY_NAME = "observability_enabled"
 POLICY_API_KEY_KEY_NAME = "policy_api_key"
 POLICY_BASE_URL_KEY_NAME = "policy_base_url"
 POLICY_MODEL_KEY_NAME = "policy_model"
@@ -42,9 +44,13 @@ PORT_RANGE_LOW_KEY_NAME = "port_range_low"
 RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
 RESPONSE_KEY_NAME = "response"
 REWARD_KEY_NAME = names.REWARD_KEY
+RESULTS_DIR_KEY_NAME = "results_dir"
+ROLLOUT_ID_KEY_NAME = names.ROLLOUT_ID_KEY
 ROLLOUT_INDEX_KEY_NAME = names.ROLLOUT_INDEX_KEY
-SKILLS_REF_KEY_NAME = "skills_ref"
+SKILLS_REF_KEY_NAME = names.SKILLS_REF_KEY
 TASK_INDEX_KEY_NAME = names.TASK_INDEX_KEY
+TASK_SOURCE_KEY_NAME = names.TASK_SOURCE_KEY
+TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
 
 _current: DictConfig | None = None
 _given: Mapping[str, Any] | None = None

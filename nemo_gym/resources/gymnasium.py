@@ -89,7 +89,7 @@ class GymnasiumServer(SimpleResourcesServer):
     ) -> StepResult:
         """Advance the episode by `action`, the model's last response."""
 
-    async def close_session(self, session_id: str | None) -> None:
+    async def release_session(self, session_id: str | None) -> None:
         """Release the session's resources. Called once per session, when its episode ends or is abandoned."""
         self.session_state.pop(session_id, None)
 
@@ -139,7 +139,7 @@ class GymnasiumServer(SimpleResourcesServer):
         )
         if terminated or truncated:
             self.middleware.access.sessions.close(session)
-            await self.close_session(session)
+            await self.release_session(session)
         return EnvStepResponse(
             observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info
         )

@@ -16,8 +16,10 @@ from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.processes.workers import default_pool
+from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
 from nemo_gym.resources.judge_failsafe import judge_failsafe
+from nemo_gym.resources.sessions import ResourcesSessions, parse_close
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rows import (
@@ -65,10 +67,11 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
     authenticates_sessions: ClassVar[bool] = True
     _in_worker: ServerInWorker | None = PrivateAttr(default=None)
+    _sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
-        app.post("/seed_session")(self.seed_session)
+        app.post("/seed_session", name="seed_session")(self._sessions.recorded(self.seed_session))
         if inspect.iscoroutinefunction(self.verify):
             app.post("/verify")(judge_failsafe(self.verify))
         else:
@@ -97,7 +100,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         return SessionRegistry(idle_s=self.config.session_idle_s)
 
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
-        yield sweep_abandoned(self.middleware.access.sessions, self.close_session)
+        yield sweep_abandoned(self.middleware.access.sessions, self._release)
         if self._in_worker is not None:
             yield self.warm_workers()
 
@@ -105,7 +108,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         sessions = self.middleware.access.sessions
         try:
             async with asyncio.timeout(_LAST_CLOSING_S):
-                await close_sessions(sessions, sessions.names(), self.close_session)
+                await close_sessions(sessions, sessions.names(), self._release)
         except TimeoutError:
             log.warning("`%s` stops while %d sessions are still open", self.config.name, len(sessions))
 
@@ -125,18 +128,34 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
                 )
                 return
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         """Release the session's resources. Called once per session, for every outcome."""
+
+    async def close_resources_session(
+        self, body: ResourcesCloseSessionRequest
+    ) -> ResourcesCloseSessionResponse:
+        """Release what `seed_session` created for an environment server's session. Called again if it raises."""
+        return ResourcesCloseSessionResponse(resources_session_id=body.resources_session_id)
+
+    async def _release(self, session: str) -> None:
+        try:
+            await self._sessions.close_of(session, self.close_resources_session)
+        finally:
+            await self.release_session(session)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         return await AggregateMetricsMixin.aggregate_metrics(self, body)
 
-    async def _close_session_route(self, request: Request) -> dict[str, Any]:
+    async def _close_session_route(self, request: Request) -> Any:
+        named = parse_close(await request.body())
+        answer = None
+        if named is not None:
+            answer = await self._sessions.close_named(named, self.close_resources_session)
         session = request.session[SESSION_ID_KEY]
         was_open = self.middleware.access.sessions.close(session)
         if was_open:
-            await self.close_session(session)
-        return {"session_id": session, "was_open": was_open}
+            await self._release(session)
+        return answer if named is not None else {"session_id": session, "was_open": was_open}
 
     async def get_reverify_mode(self) -> ReverifyMode:
         """Return whether stored rollouts can be verified again without their sessions."""

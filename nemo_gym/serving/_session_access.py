@@ -21,6 +21,7 @@ RawHeader = tuple[bytes, bytes]
 OPENING_ROUTES = frozenset({"/seed_session", "/reset"})
 EXCLUSIVE_ROUTES = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that open or close a session. They hold its lock exclusively, and also work for a closed session."""
+_AGENT_SESSIONS = "/v1/agent_sessions"
 _SESSION, _TOKEN, _INCARNATION = SESSION_HEADER.encode(), TOKEN_HEADER.encode(), INCARNATION_HEADER.encode()
 _NAMED_SESSION = f"a session named in {SESSION_HEADER}"
 
@@ -80,7 +81,9 @@ class SessionAccess:
             raise self._lost(session)
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
-        return Admission(session, (self._cookie(session),) if is_new else ())
+        # A client that sends a cookie carries the cookies of the latest response only.
+        needs_cookie = is_new or b"cookie" in headers or path == _AGENT_SESSIONS
+        return Admission(session, (self._cookie(session),) if needs_cookie else ())
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any]:
         """Return the data behind `request.session`. Raises `SessionRefusal` for a closed session."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import InputError
 from nemo_gym.serving.middleware import RequestMiddleware
-from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, without_prefix
+from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, run_in_rollout, without_prefix
 from nemo_gym.serving.routes import DirectRoute, DirectTable
 
 _IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
@@ -41,10 +42,13 @@ class GymApp(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if scope["path"].startswith(_IN_A_ROLLOUT):
+            is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
+            if is_prefixed:
                 scope = without_prefix(scope)
             scope["app"] = self
             handler = self._direct_handler(scope) or super().__call__
+            if is_prefixed and "path_params" in scope:
+                handler = partial(run_in_rollout, handler)
             await self._request_middleware(handler, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)

@@ -49,6 +49,8 @@ class BaseServer(BaseModel):
 
     config: BaseRunServerInstanceConfig
     server_client: ServerClient
+    ray_enabled: ClassVar[bool | None] = None
+    """Servers of the ecosystem set it to request Ray in their process. Here it has no effect: no server starts Ray."""
 
     @classmethod
     def load_config_from_global_config(cls) -> BaseRunServerInstanceConfig:

@@ -10,12 +10,22 @@ import re
 from collections.abc import MutableMapping
 from typing import Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from nemo_gym.transport.context import SESSION_HEADER
+from nemo_gym.transport.control import is_control_route
+from nemo_gym.transport.rollout_context import rollout_context
 
 ROLLOUT_PATH_PREFIX = "ng-rollout"
 TOKEN_CAPTURE_PATH_SEGMENT = "training-token-capture"
+_SESSION = SESSION_HEADER.encode()
+_SESSION_COOKIE = b"ng_session_"
 _PREFIXED = re.compile(
     rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/v1/.+)",
+    re.ASCII,
+)
+_ANY_PREFIXED = re.compile(
+    rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/.+)",
     re.ASCII,
 )
 
@@ -40,15 +50,49 @@ def apply_rollout_prefix(base_url: str, rollout_id: str | None, *, token_capture
 
 
 def without_prefix(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Move the rollout's id from the path to the session header; other scopes are returned unchanged."""
+    """Move the rollout's id from the path to the session header and to `path_params`, where agents read it.
+
+    A client with a session cookie keeps its session: the request belongs to the rollout all the same. Other scopes are
+    returned unchanged.
+    """
     match = _PREFIXED.fullmatch(scope["path"])
     if match is None:
         return scope
-    session = (SESSION_HEADER.encode(), match["rollout"].encode())
-    headers = [header for header in scope["headers"] if header[0] != session[0]]
+    headers = scope["headers"]
+    if not any(name == b"cookie" and _SESSION_COOKIE in value for name, value in headers):
+        headers = [header for header in headers if header[0] != _SESSION]
+        headers.append((_SESSION, match["rollout"].encode()))
     return {
         **scope,
         "path": match["path"],
         "raw_path": match["path"].encode(),
-        "headers": [*headers, session],
+        "headers": headers,
+        "path_params": {"rollout_id": match["rollout"]},
     }
+
+
+async def run_in_rollout(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run `app` in the rollout of a scope that had its prefix."""
+    with rollout_context(scope["path_params"]["rollout_id"]):
+        await app(scope, receive, send)
+
+
+class RolloutContextMiddleware:
+    """Removes a rollout's prefix from the path and runs the request in the rollout's context, for an author's own app.
+
+    The app of `super().setup_webserver()` does the same without it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match = _ANY_PREFIXED.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if match is None or is_control_route(
+            match["path"]
+        ):  # the token is checked on the path as it was sent
+            await self._app(scope, receive, send)
+            return
+        path = match["path"]
+        with rollout_context(match["rollout"]):
+            await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)

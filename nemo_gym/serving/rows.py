@@ -32,6 +32,11 @@ class BaseVerifyResponse(BaseVerifyRequest):
     """A verify request and its score."""
 
     reward: float
+    mask_sample: bool = False
+    """True if trainers should skip the row."""
+    failure_kind: str | None = None
+    """A name of `nemo_gym.failure_kinds`, if the verdict is not about the policy's answer."""
+    failure_reason: str | None = None
 
 
 class BaseMultiRewardVerifyResponse(BaseVerifyResponse):

@@ -109,7 +109,7 @@ class FaultyServer(SimpleResourcesServer):
         reward = float(self.counts[request.session[SESSION_ID_KEY]])
         return CountedResponse(**body.model_dump(exclude_unset=True), reward=reward)
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.closed += 1
         self.counts.pop(session_id, None)
 

@@ -121,7 +121,7 @@ class EfficientToolUseResourcesServer(SimpleResourcesServer):
         self.stocks[request.session[SESSION_ID_KEY]] = body.stock
         return BaseSeedSessionResponse()
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.stocks.pop(session_id, None)
 
     async def count_bin(self, request: Request, body: CountBinRequest) -> dict[str, int]:

@@ -80,7 +80,7 @@ class ExampleSessionStateMgmtResourcesServer(SimpleResourcesServer):
         reward = float(count == body.expected_count)
         return CounterVerifyResponse(**dict(body), reward=reward, final_count=count)
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.session_id_to_counter.pop(session_id, None)
 
     def _count_of(self, request: Any) -> int:

@@ -111,7 +111,7 @@ class TextGymnasiumServer(GymnasiumServer):
         outcome = await asyncio.to_thread(play.game.step, chosen)
         return outcome.observation, outcome.reward, outcome.terminated, outcome.truncated, outcome.info
 
-    async def close_session(self, session_id: str | None) -> None:
+    async def release_session(self, session_id: str | None) -> None:
         await self._close_game(session_id)
 
     async def _close_game(self, session_id: str | None) -> None:

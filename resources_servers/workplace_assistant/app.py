@@ -116,7 +116,7 @@ class WorkplaceServer(SimpleResourcesServer):
             differences=[str(difference) for difference in wrong[:_MOST_DIFFERENCES]],
         )
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.workplaces.pop(session_id, None)
 
     def _route_of(self, tool: Tool) -> Callable[[Request, ToolArguments], Awaitable[ToolAnswer]]:

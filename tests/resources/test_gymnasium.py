@@ -49,9 +49,9 @@ class Counting(GymnasiumServer):
         info = {"tool_outputs": outputs} if outputs else {}
         return None, float(self.session_state[session_id]), extract_text(action) == "stop", False, info
 
-    async def close_session(self, session_id: str | None) -> None:
+    async def release_session(self, session_id: str | None) -> None:
         self.closed.append(session_id)
-        await super().close_session(session_id)
+        await super().release_session(session_id)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ class Stateless(BaseResourcesServerConfig):
 class Broken(CounterEnvironment):
     config: Stateless
 
-    async def close_session(self, session_id: str) -> None:
-        await super().close_session(session_id)
+    async def release_session(self, session_id: str) -> None:
+        await super().release_session(session_id)
         raise OSError("the container is gone")
 
 

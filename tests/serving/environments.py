@@ -71,7 +71,7 @@ class CounterEnvironment(SimpleResourcesServer):
         count = self.counts[request.session[SESSION_ID_KEY]]
         return BaseVerifyResponse(**body.model_dump(), reward=float(count))
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.closed.append(session_id)
         del self.counts[session_id]
 

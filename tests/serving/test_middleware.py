@@ -28,7 +28,7 @@ class Notebook(CounterEnvironment):
     async def read(self, request: Request) -> list[int]:
         return list(request.session.get("amounts", ()))
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.closed.append(session_id)
 
 

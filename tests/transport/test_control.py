@@ -63,9 +63,9 @@ class Witness(CounterEnvironment):
         self.reached.append("verify")
         return await super().verify(request, body)
 
-    async def close_session(self, session_id: str) -> None:
+    async def release_session(self, session_id: str) -> None:
         self.reached.append("close_session")
-        await super().close_session(session_id)
+        await super().release_session(session_id)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         self.reached.append("aggregate_metrics")

@@ -59,9 +59,9 @@ class ScriptedEnvironment(GymnasiumServer):
         self.closed.append("close")
         return {}
 
-    async def close_session(self, session_id: str | None) -> None:
+    async def release_session(self, session_id: str | None) -> None:
         self.closed.append(session_id)
-        await super().close_session(session_id)
+        await super().release_session(session_id)
 
 
 class Gym(InProcessGym):

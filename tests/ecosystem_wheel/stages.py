@@ -1,0 +1,149 @@
+"""The three stages: every `app.py` is imported, every configuration is loaded, and every folder's tests run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.ecosystem_wheel import wheel
+from tests.ecosystem_wheel.causes import Cause, cause_of
+
+PROBES = Path(__file__).parent
+PROCESSES = int(os.environ.get("PROCESSES") or 2)
+SUITE_LIMIT_S = 600
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_MODE": "offline",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One item of a stage. It has no causes if it succeeded."""
+
+    item: str
+    causes: Sequence[Cause] = ()
+    tests_passed: int = 0
+    tests_failed: int = 0
+
+    @property
+    def is_green(self) -> bool:
+        return not self.causes
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The interpreter of the ecosystem's packages, and the packages that it leaves out."""
+
+    python: Path
+    left_out: Mapping[str, str]
+
+    def run(self, *arguments: str, given: str = "", limit_s: float | None = None) -> str:
+        """Run Python in the tree and return its output, errors included."""
+        environment = {**os.environ, **OFFLINE, "PYTHONPATH": str(wheel.TREE)}
+        try:
+            done = subprocess.run(
+                [self.python, *arguments],
+                cwd=wheel.TREE,
+                env=environment,
+                input=given,
+                check=False,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=sys.stderr if given else subprocess.STDOUT,
+                timeout=limit_s,
+            )
+        except subprocess.TimeoutExpired:
+            return f"the tests take over {limit_s:g} s"
+        return done.stdout
+
+    def cause(self, text: str) -> Cause:
+        return cause_of(text, self.left_out)
+
+
+def imports(workplace: Workplace) -> list[Finding]:
+    """Import every `app.py` in a process of its own."""
+    answers = _probe(workplace, "import_probe.py", map(str, wheel.applications()))
+    return [_of_import(workplace, answer) for answer in answers]
+
+
+def _of_import(workplace: Workplace, answer: Mapping[str, Any]) -> Finding:
+    error = answer["error"]
+    causes = [workplace.cause(error["text"])] if error else []
+    return Finding(str(answer["file"]), causes)
+
+
+def configurations(workplace: Workplace) -> list[Finding]:
+    """Load every configuration with our validation."""
+    answers = _probe(workplace, "config_probe.py", map(str, configuration_files()))
+    return [
+        Finding(answer["file"], sorted({workplace.cause(problem) for problem in answer["problems"]}))
+        for answer in answers
+    ]
+
+
+def configuration_files() -> list[Path]:
+    """Return every YAML file of the wheel that declares a server or includes a file that does."""
+    files = sorted(file for folder in wheel.FOLDERS for file in (wheel.TREE / folder).rglob("*.yaml"))
+    return [file.relative_to(wheel.TREE) for file in files if is_configuration(file)]
+
+
+def is_configuration(file: Path) -> bool:
+    """Return whether a top-level value of the file is a server block, or the file includes others."""
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except yaml.YAMLError:
+        return False
+    if not isinstance(content, dict):
+        return False
+    blocks = [block for block in content.values() if isinstance(block, dict)]
+    return "config_paths" in content or any(not block.keys().isdisjoint(wheel.ROLES) for block in blocks)
+
+
+def tests(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
+    """Run the tests of every folder, or of those that a word of `wanted` names, in a pytest of its own."""
+    folders = [each for each in wheel.suites() if not wanted or any(word in str(each) for word in wanted)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        return list(pool.map(lambda folder: _run_suite(workplace, folder), folders))
+
+
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
+_BROKEN = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)
+
+
+def _run_suite(workplace: Workplace, folder: Path) -> Finding:
+    options = ["-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", "--asyncio-mode=auto"]
+    command = ["-m", "pytest", *options, "--maxfail=50", str(folder / "tests")]
+    output = workplace.run(*command, limit_s=SUITE_LIMIT_S)
+    print(f"{folder}: {output.strip().splitlines()[-1:]}", file=sys.stderr, flush=True)
+    counts = {kind.rstrip("s"): int(count) for count, kind in _COUNT.findall(output[-400:])}
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    if counts.get("passed") and not failed:
+        return Finding(str(folder), tests_passed=counts["passed"])
+    texts = _BROKEN.findall(output) or [output[-2000:]]
+    causes = sorted({workplace.cause(text) for text in texts})
+    return Finding(str(folder), causes, counts.get("passed", 0), failed)
+
+
+def _probe(workplace: Workplace, program: str, items: Iterable[str]) -> list[dict[str, Any]]:
+    """Run a probe on `items` in several processes, and return its answers in the order of the items."""
+    every = list(items)
+    parts = [every[start::PROCESSES] for start in range(PROCESSES)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        outputs = pool.map(
+            lambda part: workplace.run(str(PROBES / program), given="\n".join(part) + "\n"), parts
+        )
+        answers = [json.loads(line) for output in outputs for line in output.splitlines()]
+    return sorted(answers, key=lambda answer: str(answer["file"]))
