@@ -20,6 +20,7 @@ from nemo_gym.metrics._pass_majority import add_avg_sample_std_dev as add_avg_sa
 from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics as compute_pass_majority_metrics
 from nemo_gym.metrics._pass_majority import compute_subset_metrics as compute_subset_metrics
 from nemo_gym.metrics._pass_majority import highest_k_metrics as highest_k_metrics
+from nemo_gym.metrics._pass_majority import key_metrics as key_metrics
 from nemo_gym.metrics.estimators import Interval as Interval
 from nemo_gym.metrics.estimators import clustered_standard_error as clustered_standard_error
 from nemo_gym.metrics.estimators import confidence_interval as confidence_interval

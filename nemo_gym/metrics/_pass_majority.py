@@ -145,6 +145,19 @@ def highest_k_metrics(
     return by_k[max(by_k)] if by_k else {}
 
 
+def key_metrics(
+    agent_metrics: Mapping[str, Any],
+    *patterns: str,
+    score_names: Collection[str] | None = None,
+    exclude_names: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """Return the mean reward and the `highest_k_metrics` of each pattern."""
+    chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
+    for pattern in patterns:
+        chosen |= highest_k_metrics(agent_metrics, pattern, score_names, exclude_names)
+    return chosen
+
+
 def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
     return {"accuracy": row.get(REWARD_KEY)}
 

@@ -10,12 +10,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from nemo_gym.mock_engine.fault_kinds import FAULTS, Fault
-from nemo_gym.mock_engine.fault_plan import Rule, RulePlan, read_plan
+from nemo_gym.mock_engine.fault_plan import Rule, RulePlan
 
 RouteName: TypeAlias = Literal[
     "chat", "completions", "responses", "models", "tokenize", "detokenize", "health"
@@ -26,28 +26,15 @@ GENERATION_ROUTES: tuple[RouteName, ...] = ("chat", "completions", "responses")
 class FaultRule(Rule):
     """One rule of a plan."""
 
-    route: RouteName | list[RouteName] = Field(
-        list(GENERATION_ROUTES), description="The rule's routes; by default the generation routes."
-    )
+    known_faults = FAULTS
 
-    @field_validator("do")
-    @classmethod
-    def _is_known(cls, name: str | None) -> str | None:
-        if name is not None and name not in FAULTS:
-            raise ValueError(f"{name!r} is not a fault. Faults: {', '.join(FAULTS)}")
-        return name
+    route: RouteName | tuple[RouteName, ...] = Field(
+        GENERATION_ROUTES, description="The rule's routes; by default the generation routes."
+    )
 
     @property
     def fault(self) -> Fault | None:
         return FAULTS[self.do] if self.do is not None else None
 
-    def concerns(self, route: str) -> bool:
-        return route in ([self.route] if isinstance(self.route, str) else self.route)
-
 
 FaultPlan: TypeAlias = RulePlan[FaultRule]
-
-
-def read_faults(written: str | list[Any] | None, seed: int = 0) -> FaultPlan:
-    """Read a plan from a YAML file, YAML text, or a list of rules. Raises ConfigError with every problem."""
-    return read_plan(written, FaultRule, seed)

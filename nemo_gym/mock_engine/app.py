@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from nemo_gym.failures import GymError
 from nemo_gym.mock_engine._chat import ChatSurface
 from nemo_gym.mock_engine._completions import CompletionSurface
-from nemo_gym.mock_engine._faults import FaultPlan, FaultRule, read_faults
+from nemo_gym.mock_engine._faults import FaultPlan, FaultRule
 from nemo_gym.mock_engine._responses import ResponsesSurface
 from nemo_gym.mock_engine._responses_input import parse_responses
 from nemo_gym.mock_engine._slots import Slots
@@ -35,6 +35,7 @@ from nemo_gym.mock_engine.fault_kinds import (
     Fault,
     GenerationFault,
 )
+from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
 from nemo_gym.mock_engine.request import GenerationRequest, parse_chat, parse_completion
 
@@ -69,7 +70,7 @@ class EngineApp:
         options = engine.options
         self.engine = engine
         self.stats = stats or EngineStats()
-        self._faults = faults or read_faults(options.faults, options.seed)
+        self._faults = faults or read_plan(options.faults, FaultRule, options.seed)
         self._render_options = RenderOptions(engine.tokenizer, options.reasoning_field, options.chunk_tokens)
         self._delays = Random(f"{options.seed}/delays")
         self._slots = Slots(options.max_num_seqs, options.max_waiting)
@@ -227,11 +228,10 @@ class EngineApp:
 
     def _error_page(self, fault: ErrorFault, rule: FaultRule, sizes: ContextSizes) -> RawAnswer:
         error = fault.error(sizes)
-        headers = [] if rule.retry_after_s is None else [(b"retry-after", b"%g" % rule.retry_after_s)]
         if fault.page is not None:
-            return RawAnswer(fault.page, error.status, b"text/html", headers)
+            return RawAnswer(fault.page, error.status, b"text/html", rule.headers)
         answer = self._error(error)
-        return RawAnswer(answer.body, answer.status, headers=headers)
+        return RawAnswer(answer.body, answer.status, headers=rule.headers)
 
     def models(self, _: bytes) -> Payload:
         options = self.engine.options

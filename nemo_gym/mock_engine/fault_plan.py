@@ -8,26 +8,37 @@ deterministic for a seed and an order of requests.
 from __future__ import annotations
 
 import zlib
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine._distributions import Distribution
 
 
 class Rule(BaseModel):
-    """The fields of every rule. Subclasses add the routes and define the fault names."""
+    """The fields of every rule."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    known_faults: ClassVar[Collection[str]]
+    """The names for `do`."""
+
     do: str | None = Field(None, description="The fault's name; without it, the request is only delayed.")
+    route: str | tuple[str, ...] | None = Field(None, description="The rule's routes; all by default.")
     delay_s: Distribution | None = Field(None, description="Seconds to wait before the request is processed.")
     match: str | None = Field(
         None, description="Only requests whose body contains this text, as JSON has it."
@@ -42,6 +53,13 @@ class Rule(BaseModel):
     retry_after_s: float | None = Field(None, ge=0, description="The Retry-After header of an error.")
     over_s: float = Field(1.0, gt=0, description="Duration of `drip` in seconds.")
 
+    @field_validator("do")
+    @classmethod
+    def _is_known(cls, name: str | None) -> str | None:
+        if name is not None and name not in cls.known_faults:
+            raise ValueError(f"{name!r} is not a fault. Faults: {', '.join(cls.known_faults)}")
+        return name
+
     @model_validator(mode="after")
     def _does_something(self) -> Rule:
         if self.do is None and self.delay_s is None:
@@ -52,9 +70,14 @@ class Rule(BaseModel):
     def name(self) -> str:
         return self.do or "delay"
 
-    @abstractmethod
     def concerns(self, route: str) -> bool:
         """Return whether the rule covers `route`."""
+        return self.route is None or route in ((self.route,) if isinstance(self.route, str) else self.route)
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of an error."""
+        return [] if self.retry_after_s is None else [(b"retry-after", b"%g" % self.retry_after_s)]
 
 
 RuleT = TypeVar("RuleT", bound=Rule)

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from nemo_gym.failures import TransportError
-from nemo_gym.mock_engine._faults import read_faults
+from nemo_gym.mock_engine._faults import FaultRule
+from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.mock_engine.options import EngineOptions, policy_of
 from nemo_gym.processes import messages
 from nemo_gym.processes.program import Program
@@ -42,7 +43,7 @@ class EngineProcess:
         Raises ConfigError for unusable options, TransportError when the engine does not start within 30 seconds.
         """
         policy_of(self.options)
-        read_faults(self.options.faults)
+        read_plan(self.options.faults, FaultRule)
         program = self._program = Program("nemo_gym.mock_engine.serving:main", grace_s=STOP_WITHIN_S)
         program.channel.settimeout(START_WITHIN_S)
         try:

@@ -11,10 +11,10 @@ from typing import Any
 
 from nemo_gym.failures import EngineError
 from nemo_gym.responses._answer_fields import malformed, read_object, read_objects, read_required_text
-from nemo_gym.responses._chat_messages import BETWEEN_REASONING_PARTS
 from nemo_gym.responses._usage import chat_usage_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.logprobs import chat_logprobs_of
+from nemo_gym.responses.reasoning import BETWEEN_REASONING_PARTS
 
 
 def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:

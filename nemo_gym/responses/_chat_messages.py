@@ -15,18 +15,16 @@ from typing import Any
 
 from nemo_gym.responses._content_parts import chat_parts_of, required_text
 from nemo_gym.responses.arguments import checked_arguments
-from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
+from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect
 from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
 from nemo_gym.responses.problems import ConversionProblems, Note
-from nemo_gym.responses.reasoning import inline_thinking
+from nemo_gym.responses.reasoning import put_reasoning
 
 _COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
 _MESSAGE_FIELDS = frozenset({*_COMMON_FIELDS, "role", "content", "name"})
 _CALL_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"})
 _OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output"})
 _REASONING_FIELDS = frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"})
-
-BETWEEN_REASONING_PARTS = "\n\n"
 
 
 class _Turn:
@@ -192,29 +190,17 @@ def _kind_of_untyped(item: Mapping[str, Any]) -> str | None:
 
 
 def _message_of(turn: _Turn, dialect: Dialect) -> dict[str, Any]:
-    content = turn.content
-    message: dict[str, Any] = {"role": "assistant", "content": content}
+    message: dict[str, Any] = {"role": "assistant", "content": turn.content}
     if turn.reasoning:
-        if dialect.reasoning_history is ReasoningHistory.INLINE:
-            content = _with_thinking(inline_thinking(turn.reasoning, dialect), content)
-            message["content"] = content
-        else:
-            reasoning = BETWEEN_REASONING_PARTS.join(turn.reasoning)
-            message.update(dict.fromkeys(dialect.reasoning_fields, reasoning))
+        put_reasoning(message, turn.reasoning, dialect)
     if turn.calls:
         message["tool_calls"] = turn.calls
-    if content is None:
+    if message["content"] is None:
         message["content"] = dialect.empty_content if turn.calls or turn.reasoning else ""
     if turn.name is not None:
         message["name"] = turn.name
     message.update(turn.training)
     return message
-
-
-def _with_thinking(thinking: str, content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
-    if isinstance(content, list):
-        return [{"type": "text", "text": thinking}, *content]
-    return thinking + (content or "")
 
 
 _ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {

@@ -17,6 +17,7 @@ An empty list of messages is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from nemo_gym.responses._chat_messages import Transcript
@@ -34,7 +35,7 @@ from nemo_gym.responses._request_fields import (
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted
-from nemo_gym.responses.tools import chat_tool_choice_of, chat_tools_of, needs_tools
+from nemo_gym.responses.tools import chat_tool_choice_of, chat_tools_of, put_tools
 
 TARGET = "Chat Completions"
 
@@ -91,19 +92,6 @@ def _messages_of(
 
 
 # --- Sections of the request ------------------------------------------------------------------------------------
-
-
-def _put_tools(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
-    choice, tools = params.get("tool_choice"), params.get("tools")
-    if tools is None or tools == []:
-        if needs_tools(choice):
-            problems.add("tool_choice", f"{choice!r} needs `tools`")
-        return
-    body["tools"] = chat_tools_of(tools, problems)
-    if choice is not None:
-        body["tool_choice"] = chat_tool_choice_of(choice, problems)
-    if params.get("parallel_tool_calls") is not None:
-        body["parallel_tool_calls"] = params["parallel_tool_calls"]
 
 
 def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
@@ -170,7 +158,12 @@ def _response_format_of(text_format: object, problems: ConversionProblems) -> _J
     return {"type": kind}
 
 
-_SECTIONS: tuple[_Section, ...] = (_put_tools, _put_logprobs, _put_reasoning, _put_text)
+_SECTIONS: tuple[_Section, ...] = (
+    partial(put_tools, tools_of=chat_tools_of, choice_of=chat_tool_choice_of),
+    _put_logprobs,
+    _put_reasoning,
+    _put_text,
+)
 _SECTIONED = frozenset(
     {
         "input",

@@ -11,11 +11,11 @@ from typing import Any
 
 from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS, limit_of
 from nemo_gym.responses.arguments import checked_arguments
-from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect, ReasoningHistory
+from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect
 from nemo_gym.responses.history_items import reasoning_text_of
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted, Note
-from nemo_gym.responses.reasoning import inline_thinking
+from nemo_gym.responses.reasoning import put_reasoning
 from nemo_gym.responses.tools import needs_tools
 
 _TOOL_FIELDS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
@@ -92,23 +92,12 @@ def _tidy_assistant(
     if reasoning and dialect.drop_input_reasoning_items:
         notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
     elif reasoning:
-        _put_reasoning(tidy, reasoning, dialect)
+        put_reasoning(tidy, [reasoning], dialect)
     if calls:
         tidy["tool_calls"] = calls
     if tidy.get("content") is None:
         tidy["content"] = dialect.empty_content if calls or reasoning else ""
     return tidy
-
-
-def _put_reasoning(tidy: dict[str, Any], reasoning: str, dialect: Dialect) -> None:
-    if dialect.reasoning_history is ReasoningHistory.FIELDS:
-        tidy.update(dict.fromkeys(dialect.reasoning_fields, reasoning))
-        return
-    content, thinking = tidy.get("content"), inline_thinking((reasoning,), dialect)
-    if isinstance(content, list):
-        tidy["content"] = [{"type": "text", "text": thinking}, *content]
-    else:
-        tidy["content"] = thinking + (content or "")
 
 
 def _tidy_call(

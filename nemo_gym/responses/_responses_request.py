@@ -21,7 +21,7 @@ from nemo_gym.responses._request_fields import (
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.history_items import items_of_message
 from nemo_gym.responses.problems import ConversionProblems, Converted
-from nemo_gym.responses.tools import needs_tools, responses_tool_choice_of, responses_tools_of
+from nemo_gym.responses.tools import put_tools, responses_tool_choice_of, responses_tools_of
 
 TARGET = "the Responses API"
 
@@ -57,7 +57,7 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
             params[name] = value
         elif name not in STREAM_FIELDS:
             add_if_refused(name, value, CHAT_ONLY, problems)
-    _put_tools(body, params, problems)
+    put_tools(body, params, problems, tools_of=responses_tools_of, choice_of=responses_tool_choice_of)
     _put_logprobs(body, params)
     _put_text(body, params, problems)
     if body.get("reasoning_effort") is not None:
@@ -82,19 +82,6 @@ def _input_of(messages: object, dialect: Dialect, problems: ConversionProblems) 
         else:
             problems.add(f"messages[{index}]", "must be an object")
     return items
-
-
-def _put_tools(body: Mapping[str, Any], params: dict[str, Any], problems: ConversionProblems) -> None:
-    choice, tools = body.get("tool_choice"), body.get("tools")
-    if tools is None or tools == []:
-        if needs_tools(choice):
-            problems.add("tool_choice", f"{choice!r} needs `tools`")
-        return
-    params["tools"] = responses_tools_of(tools, problems)
-    if choice is not None:
-        params["tool_choice"] = responses_tool_choice_of(choice, problems)
-    if body.get("parallel_tool_calls") is not None:
-        params["parallel_tool_calls"] = body["parallel_tool_calls"]
 
 
 def _put_logprobs(body: Mapping[str, Any], params: dict[str, Any]) -> None:

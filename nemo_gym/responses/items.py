@@ -244,25 +244,9 @@ def training_variant_of(item_class: type[BaseModel]) -> type[BaseModel]:
 
 # --- The union ------------------------------------------------------------------------------------------------
 
-_KIND_OF_TYPE: Mapping[object, str] = {
-    name: name
-    for name in (
-        "function_call_output",
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "image_generation_call",
-        "computer_call",
-        "computer_call_output",
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "local_shell_call",
-        "local_shell_call_output",
-        "mcp_call",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_approval_response",
-    )
+_PLAIN_TYPES = {
+    "function_call_output",
+    *(item.model_fields["type"].default for item in hosted.OtherItem.__subclasses__()),
 }
 """Item types whose models have no variant for training."""
 
@@ -300,9 +284,8 @@ def kind_of_item(item: object) -> str | None:
         item_type = read_field(item, "type")
     else:
         return None
-    kind = _KIND_OF_TYPE.get(item_type)
-    if kind is not None:
-        return kind
+    if item_type in _PLAIN_TYPES:
+        return str(item_type)
     if item_type == "message":
         kind = _kind_of_message(item)
     elif item_type == "function_call" or item_type == "reasoning":

@@ -8,9 +8,11 @@ White space before a block or between blocks moves to the start of the block tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nemo_gym.responses.dialects import VLLM, Dialect, InlineThinking
+from nemo_gym.responses.dialects import VLLM, Dialect, InlineThinking, ReasoningHistory
+
+BETWEEN_REASONING_PARTS = "\n\n"
 
 
 class Thinking(NamedTuple):
@@ -51,3 +53,15 @@ def split_thinking(content: str, dialect: Dialect = VLLM) -> Thinking:
 def inline_thinking(blocks: Sequence[str], dialect: Dialect = VLLM) -> str:
     """Return `blocks` as tagged text, for the start of a message."""
     return "".join(f"{dialect.think_open}{block}{dialect.think_close}" for block in blocks if block)
+
+
+def put_reasoning(message: dict[str, Any], blocks: Sequence[str], dialect: Dialect) -> None:
+    """Add reasoning to a chat message, in its own fields or as tagged text before the content."""
+    if dialect.reasoning_history is ReasoningHistory.FIELDS:
+        message.update(dict.fromkeys(dialect.reasoning_fields, BETWEEN_REASONING_PARTS.join(blocks)))
+        return
+    content, thinking = message.get("content"), inline_thinking(blocks, dialect)
+    if isinstance(content, list):
+        message["content"] = [{"type": "text", "text": thinking}, *content]
+    else:
+        message["content"] = thinking + (content or "")

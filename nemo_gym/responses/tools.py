@@ -7,7 +7,7 @@ runs at its provider and cannot be sent to a chat engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nemo_gym.responses._content_parts import required_text
@@ -105,6 +105,27 @@ def responses_tool_choice_of(choice: object, problems: ConversionProblems) -> An
         return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
     _add_bad_choice(choice, kind, problems)
     return None
+
+
+def put_tools(
+    given: Mapping[str, Any],
+    converted: dict[str, Any],
+    problems: ConversionProblems,
+    *,
+    tools_of: Callable[[object, ConversionProblems], list[dict[str, Any]]],
+    choice_of: Callable[[object, ConversionProblems], Any],
+) -> None:
+    """Convert the tool settings of a request to those of the other API."""
+    choice, tools = given.get("tool_choice"), given.get("tools")
+    if tools is None or tools == []:
+        if needs_tools(choice):
+            problems.add("tool_choice", f"{choice!r} needs `tools`")
+        return
+    converted["tools"] = tools_of(tools, problems)
+    if choice is not None:
+        converted["tool_choice"] = choice_of(choice, problems)
+    if given.get("parallel_tool_calls") is not None:
+        converted["parallel_tool_calls"] = given["parallel_tool_calls"]
 
 
 def needs_tools(choice: object) -> bool:

@@ -19,7 +19,6 @@ from random import Random
 from typing import Any
 
 import orjson
-from pydantic import Field, field_validator
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine.delivery import RawAnswer, deliver
@@ -72,17 +71,7 @@ FAULTS = (*REFUSALS, *BEFORE, *AFTER, *SHAPES)
 class ServerFaultRule(Rule):
     """One rule of a server's plan."""
 
-    route: str | list[str] | None = Field(None, description="The rule's routes; all by default.")
-
-    @field_validator("do")
-    @classmethod
-    def _is_known(cls, name: str | None) -> str | None:
-        if name is not None and name not in FAULTS:
-            raise ValueError(f"{name!r} is not a fault. Faults: {', '.join(FAULTS)}")
-        return name
-
-    def concerns(self, route: str) -> bool:
-        return self.route is None or route in ([self.route] if isinstance(self.route, str) else self.route)
+    known_faults = FAULTS
 
 
 @dataclass(slots=True)
@@ -154,7 +143,9 @@ class FaultyApp(GymApp):
         if name is None:
             await self._execute(exchange, body, route, send)
         elif name in REFUSALS:
-            await deliver(exchange, _with_retry_after(REFUSALS[name], rule))
+            refusal = REFUSALS[name]
+            answer = RawAnswer(refusal.body, refusal.status, refusal.content_type, rule.headers)
+            await deliver(exchange, answer)
         elif name in BEFORE:
             await _deliver(exchange, REFUSALS["http_500"], BEFORE[name], rule)
         else:
@@ -184,14 +175,6 @@ async def _deliver(exchange: Exchange, answer: RawAnswer, delivery: Delivery | N
             await exchange.cut(with_reset=True)
         case _:
             await deliver(exchange, answer, delivery, rule.over_s)
-
-
-def _with_retry_after(answer: RawAnswer, rule: Rule) -> RawAnswer:
-    if rule.retry_after_s is None:
-        return answer
-    return RawAnswer(
-        answer.body, answer.status, answer.content_type, [(b"retry-after", b"%g" % rule.retry_after_s)]
-    )
 
 
 class _Replay:

@@ -15,7 +15,8 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
-from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
+from nemo_gym.metrics import key_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.sandbox.execution import IsolationKind, SandboxLimits
 from nemo_gym.sandbox.isolation import MIB
 from nemo_gym.verify.answers import final_text
@@ -147,10 +148,7 @@ class CompCodingResourcesServer(SimpleResourcesServer):
         return metrics | compute_subset_metrics(tasks, "difficulty", scores_of)
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        for pattern in ("pass@1[avg-of-{k}]", "pass@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern, score_names=["accuracy"])
-        return chosen
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", score_names=["accuracy"])
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:

@@ -17,10 +17,11 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
+from nemo_gym.metrics import key_metrics
 from nemo_gym.processes.workers import default_pool
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.responses.wire import read_field
-from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.equivalence_judge import (
     DIFFERENT_LABEL,
@@ -180,10 +181,7 @@ class LLMJudgeResourcesServer(SimpleResourcesServer):
         return compute_pass_majority_metrics(tasks)[0]
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        for pattern in ("pass@1[avg-of-{k}]", "pass@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern)
-        return chosen
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}")
 
 
 def expected_answer_of(row: LLMJudgeRunRequest) -> str:

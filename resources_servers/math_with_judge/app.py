@@ -17,7 +17,8 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
-from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
+from nemo_gym.metrics import key_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
@@ -112,11 +113,8 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
         return compute_pass_majority_metrics(tasks, scores_of, answer_key="extracted_answer")[0]
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        chosen |= highest_k_metrics(agent_metrics, "pass@1[avg-of-{k}]")
-        for pattern in ("pass@{k}", "majority@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern, exclude_names=["no_answer"])
-        return chosen
+        without_answers = key_metrics(agent_metrics, "pass@{k}", "majority@{k}", exclude_names=["no_answer"])
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]") | without_answers
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:

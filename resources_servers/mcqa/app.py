@@ -13,8 +13,9 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import InputError
+from nemo_gym.metrics import key_metrics
 from nemo_gym.processes.workers import default_pool
-from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.patterns import last_capture
 from nemo_gym.verify.task_rows import invalid_row
@@ -88,10 +89,7 @@ class MCQAResourcesServer(SimpleResourcesServer):
         return compute_pass_majority_metrics(tasks, answer_key="extracted_answer")[0]
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        for pattern in ("pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern)
-        return chosen
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}")
 
 
 def read_task(row: MCQARunRequest) -> tuple[Options, str]:

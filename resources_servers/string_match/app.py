@@ -15,7 +15,8 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
-from nemo_gym.reward_profile import compute_pass_majority_metrics, highest_k_metrics
+from nemo_gym.metrics import key_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import final_text, last_answer_line, last_boxed, strip_math_marks
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
@@ -78,10 +79,7 @@ class StringMatchResourcesServer(SimpleResourcesServer):
         return compute_pass_majority_metrics(tasks, answer_key="extracted_answer")[0]
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        for pattern in ("pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern)
-        return chosen
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}")
 
 
 def expected_answers(row: StringMatchRunRequest) -> list[str]:

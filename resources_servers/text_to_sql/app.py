@@ -17,8 +17,9 @@ from nemo_gym.base_resources_server import (
     SimpleResourcesServer,
 )
 from nemo_gym.failures import InputError
+from nemo_gym.metrics import key_metrics
 from nemo_gym.prompt import PromptConfig
-from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics, highest_k_metrics
+from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import code_blocks, final_code
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL, EquivalenceJudge
@@ -187,10 +188,7 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         return metrics | compute_subset_metrics(tasks, "sql_dialect", scores_of)
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
-        chosen = {name: agent_metrics[name] for name in ("mean/reward",) if name in agent_metrics}
-        for pattern in ("pass@1[avg-of-{k}]", "pass@{k}"):
-            chosen |= highest_k_metrics(agent_metrics, pattern, score_names=["accuracy"])
-        return chosen
+        return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", score_names=["accuracy"])
 
 
 def scores_of(row: dict[str, Any]) -> dict[str, float]:

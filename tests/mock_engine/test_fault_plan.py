@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.mock_engine._faults import FaultPlan, read_faults
+from nemo_gym.mock_engine._faults import FaultPlan, FaultRule
+from nemo_gym.mock_engine.fault_plan import read_plan
 
 
 def met(rules: list[Any], requests: list[tuple[str, bytes]], seed: int = 0) -> list[str | None]:
     """The names of what acts on each of the requests."""
-    plan = read_faults(rules, seed)
+    plan = read_plan(rules, FaultRule, seed)
     picked = [plan.pick(route, body) for route, body in requests]
     return [rule.name if rule else None for rule in picked]
 
@@ -71,14 +72,14 @@ def test_chance_is_the_same_for_the_same_seed_and_as_large_as_told() -> None:
 def test_a_plan_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "faults.yaml"
     file.write_text("- {do: hang}\n- {delay_s: uniform:1:2}\n")
-    assert [rule.name for rule in read_faults(str(file)).rules] == ["hang", "delay"]
+    assert [rule.name for rule in read_plan(str(file), FaultRule).rules] == ["hang", "delay"]
 
 
 def test_a_plan_can_be_written_in_place() -> None:
-    assert [rule.name for rule in read_faults("[{do: hang}]").rules] == ["hang"]
+    assert [rule.name for rule in read_plan("[{do: hang}]", FaultRule).rules] == ["hang"]
     assert not FaultPlan([])
 
 
 def test_a_missing_plan_is_named() -> None:
     with pytest.raises(ConfigError, match=r"gone\.yaml"):
-        read_faults("gone.yaml")
+        read_plan("gone.yaml", FaultRule)
