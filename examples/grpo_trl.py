@@ -1,13 +1,13 @@
-"""GRPO with TRL: a policy finds out what to put into a tool call, by rollouts over HTTP. A few minutes on a CPU.
+"""GRPO with TRL: a policy learns the argument of a tool call from rollouts over HTTP. A few minutes on a CPU.
 
     make example-grpo
     .venvs/train/bin/python examples/grpo_trl.py --vllm .venvs/vllm/bin/vllm     # after tests/vllm/install.sh
 
-The trainer is this process. It asks the gym's head server for rollouts; agent, environment and model server are
-processes of their own, as in a run of any size. The engine is a copy of the model in this process, or a vLLM beside
-it. Before each step it gets the new weights, and the model server is told their version. A tiny model with random
-weights stands in for a real one, so it is first shown what a tool call looks like, with any number in it. That the
-right number is SECRET, and only the rewards reveal it.
+This process is the trainer. It requests rollouts from the gym's head server. Agent, environment and model server have
+their own processes, as in a run of any size. The engine is a copy of the model in this process, or a separate vLLM.
+Before each step the engine gets the new weights and the model server gets their version. The model is tiny and starts
+with random weights, so it is first trained on tool calls with arbitrary numbers. The right number is SECRET, which only
+the rewards reveal.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class InProcess:
 
 
 class Vllm:
-    """A vLLM that serves the model from a folder, and reads the folder again when it is told to."""
+    """A vLLM that serves the model from a folder, and reads the folder again on request."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self._folder = folder
@@ -253,7 +253,7 @@ def learn_by_rewards(
 def main(sft_steps: int = 80, grpo_steps: int = 30, vllm: str | None = None) -> list[float]:
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # a model this small is done before a second thread has begun
+    torch.set_num_threads(1)  # a second thread would not speed up a model this small
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, tokenizer = learn_the_form(folder, sft_steps)

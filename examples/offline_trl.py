@@ -2,8 +2,8 @@
 
     make example-offline
 
-A scripted policy answers questions, sometimes wrongly, and calls tools. Its rollouts are exported three times, each in
-the form that one trainer reads, and a tiny model takes a few steps on each.
+A scripted policy answers questions, sometimes wrongly, and calls tools. Its rollouts are exported in the formats of the
+three trainers, and a tiny model takes a few steps on each export.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def exported(format: str, rollouts: Path, **filters: Any) -> Dataset:
 
 def main(steps: int = 5) -> dict[str, float]:
     """The last loss of each trainer."""
-    torch.set_num_threads(1)  # models this small are done before a second thread has begun
+    torch.set_num_threads(1)  # a second thread would not speed up models this small
     losses = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

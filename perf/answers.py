@@ -1,7 +1,7 @@
 """Answers of a competent policy to the example tasks, on which verifiers do their full work.
 
-Environments that are not named here are answered in their own way: with the row's expected answer in a box, or, where
-the task is done with tools, with whatever the scripted policy says after it has called them.
+For environments that are not listed here, the answer is the row's expected answer in a box or, if the task needs tools,
+the scripted policy's text after its tool calls.
 """
 
 from __future__ import annotations

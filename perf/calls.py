@@ -1,9 +1,8 @@
-"""The work of one tool-calling rollout, counted: Python calls and bytecode instructions, the same on every machine.
+"""Counts of Python calls and bytecode instructions of one tool-calling rollout. They are the same on every machine.
 
-Inline, and over sockets: the same servers, with our protocol and our client between them as with a process a server,
-but all in this process, where they can be counted. Every call, every resumption of a coroutine and every instruction
-counts, ours and the libraries'; what the engine stub does is left out. A test compares the numbers with committed ones
-(`tests/perf/test_counts.py`).
+The rollout runs inline, and over sockets between the same servers, all in this process so that they can be counted.
+Every call, every resumption of a coroutine and every instruction counts, of the gym and of its libraries. The engine
+stub is excluded. A test compares the counts with committed ones (`tests/perf/test_counts.py`).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ BENCHMARKS: Mapping[str, Shown] = {
         ("+runs=1",),
     ),
     "collector": Shown(
-        "rows of 4 KB a second, memory over 200,000 of them, and how soon a run is resumed; the collector alone",
+        "rows of 4 KB per second, memory over 200,000 of them, and the time to resume a run; the collector alone",
         {
             "rows_per_s": "rows/s",
             "rows_per_cpu_s": "rows/s of CPU",
@@ -193,7 +193,7 @@ BENCHMARKS: Mapping[str, Shown] = {
     ),
     "tokens": Shown("bytes and CPU for 1 to 100 turns with token ids", None, (), ("+runs=1",)),
     "calls": Shown(
-        "Python calls and bytecode instructions of one rollout: counted, so the same on every machine",
+        "Python calls and bytecode instructions of one rollout: the counts are the same on every machine",
         {"calls_per_rollout": "calls a rollout", "instructions_per_rollout": "instructions a rollout"},
         (
             Panel(
@@ -204,7 +204,7 @@ BENCHMARKS: Mapping[str, Shown] = {
         ("+runs=1",),
     ),
     "profile": Shown(
-        "where the CPU of a tool-calling rollout goes, by a sampling profiler (needs `py-spy`)",
+        "the shares of a tool-calling rollout's CPU, by a sampling profiler (needs `py-spy`)",
         {"process": "a process a server, %", "inline": "inline, %"}, (), ("+runs=1",),
     ),
 }  # fmt: skip

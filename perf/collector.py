@@ -1,15 +1,15 @@
 """The collector alone: rows of 4 KB per second, memory over 200,000 rows, and seconds to resume a run.
 
-It has a process of its own, and works as `ng_collect_rollouts` does: it reads the dataset, keeps 64 attempts in flight,
-judges every answer, writes rows, materialized inputs, manifest and metrics. The agent is a stub that appends the same
-4 KB to whatever task row it is sent; in memory it costs next to nothing, over HTTP (a quarter of the rows) it is a bare
-ASGI app in another process, and what is measured includes the collector's client.
+The collector has its own process and works as in `ng_collect_rollouts`: it reads the dataset, keeps 64 attempts in
+flight, classifies every answer, and writes rows, materialized inputs, manifest and metrics. The agent is a stub that
+appends the same 4 KB to each task row. In memory its cost is negligible. Over HTTP (a quarter of the rows) it is a bare
+ASGI app in another process, and the measurement includes the collector's client.
 
-Rates are medians over the tenths of a run: rows a second, and rows a second of the collector's CPU, which is what one
-core can do where the stub, or another process on the machine, is slower. Memory is the most that was resident:
-in all, while rows were written, and by how much it grew from the first rollout to the end of the metrics. A run of as
-many tasks as rows has the most to keep. To resume is measured on such a run that lacks its last hundredth: until the
-first rollout is sent, and until the end.
+Rates are medians over the tenths of a run: rows per second, and rows per second of the collector's CPU. The latter is
+the capacity of one core, even if the stub or another process on the machine limits the former. Memory is the peak
+resident size in all, the peak while rows are written, and the growth from the first rollout to the end of the metrics.
+A run with one rollout per task needs the most memory. Resuming is measured on such a run without its last hundredth:
+the time to the first rollout, and the total.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _peak_memory_mb() -> float:
     if not status.exists():
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS tells bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS reports bytes
     line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024 / 1e6
 

@@ -1,8 +1,8 @@
 """Compares this checkout with another in alternating runs (A B A B …), and reports the ratios of their figures.
 
-Both are measured by the benchmarks of this checkout, so that the same thing is measured. A side's code comes first on
-its `PYTHONPATH`, and it runs in its own `.venv` where it has one; what the benchmark starts inherits both. Ratios are
-taken within a round, so that a machine that gets slower meanwhile slows both sides.
+The benchmarks of this checkout measure both, so that the measurements are the same. Each checkout's code comes first on
+its `PYTHONPATH`, and it runs in its own `.venv` if it has one; child processes inherit both. Ratios are computed within
+a round, so that a slowdown of the machine affects both sides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The whole command `ng_e2e_collect_rollouts`, from start to exit, with collector, files and metrics.
 
-The engine stub has a process of its own. The rate counts the seconds from the start of the command to its exit, so
-starting and stopping the servers is in it; `collecting_rollouts_per_s` is the rate of the collection alone, its metrics
-included. CPU is that of the command and of all its servers (`gym_cpu_ms`), and of the engine stub.
+The engine stub has its own process. The rate covers the time from the start of the command to its exit, including the
+start and stop of the servers. `collecting_rollouts_per_s` is the rate of the collection alone, including its metrics.
+`gym_cpu_ms` is the CPU of the command and all its servers; the engine stub's CPU is separate.
 
 `of_the_rate_without_collector` compares with the closed loop of `python -m perf rollouts`, measured in the same run at
 the same number in flight.

@@ -1,7 +1,7 @@
 """The baseline ("floor") of figures: the cost of one request to a bare ASGI app behind uvicorn.
 
-Nothing in Python serves HTTP through a framework-less app and our client for less, so a figure that is given as a
-multiple of it says how much the gym adds, on this machine and in this run.
+It is the lowest cost of serving HTTP in Python with the gym's client. A multiple of it shows the gym's overhead
+on this machine and in this run.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ GOALS: tuple[Goal, ...] = (
     Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
     Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),
     Goal("`import nemo_gym`", "startup", ("import_nemo_gym_s",), 0.25, " s", at_most=True),
-    Goal("rows of 4 KB a second that the collector writes", "collector", (_4_A_TASK, "rows_per_s"), 5_000),
-    Goal("the same over HTTP, a second of its CPU", "collector", ("over HTTP", "rows_per_cpu_s"), 5_000),
+    Goal("rows of 4 KB that the collector writes per second", "collector", (_4_A_TASK, "rows_per_s"), 5_000),
+    Goal("the same over HTTP, per second of its CPU", "collector", ("over HTTP", "rows_per_cpu_s"), 5_000),
     Goal(
         "the collector's memory over 200,000 rows", "collector",
         (_4_A_TASK, "peak_memory_mb"), 150, " MB", at_most=True,

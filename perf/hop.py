@@ -1,12 +1,12 @@
 """One hop: requests per second and CPU of a server of the gym, as ratios to a bare ASGI app in the same run.
 
-Both get the same requests from the same client, 64 at once, and answer with the body that they got. The bare app is
-the floor. In the gym's server a request passes the gate to a route that passes the bytes on, or to one that parses them
+Both serve the same requests of the same client, 64 concurrently, and return the request's body. The bare app is the
+floor. In the gym's server a request passes the middleware to a route that returns the bytes, or to one that parses them
 as JSON and dumps them again. 1 KB is a short task row, 30 KB a long conversation, 2 MB an answer with 65,536 token ids.
 
-Beside these an answer of 2 MB with 65,536 token ids and log-probabilities passes a model server on its way from the
-engine: passed on without looking for ids, or with their record kept, packed. Its floor is what any reader of such an
-answer spends: to parse it and dump it once.
+In addition, an engine's answer of 2 MB with 65,536 token ids and log-probabilities passes through a model server,
+without token ids requested, or with their record kept in packed form. Its floor is the cost of parsing and dumping such
+an answer once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A closed loop of attempts, measured in windows at steady state.
 
-So many workers each make one attempt after the other. A window is a number of finished attempts, a whole multiple of
-the number in flight, because attempts that began together tend to end together. The first window begins when every
-worker has finished an attempt, and the loop goes on past the last one: neither the start nor the end is measured.
+A fixed number of workers each make one attempt after the other. A window is a number of finished attempts, a multiple
+of the number in flight, because attempts that begin together tend to end together. The first window begins when every
+worker has finished an attempt, and the load continues after the last one: neither ramp nor tail is measured.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m perf.page
 
-A block between `<!-- figures: NAME -->` and `<!-- end of figures -->` holds the goals with the figures that were
-measured (NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark.
+A block between `<!-- figures: NAME -->` and `<!-- end of figures -->` holds the goals with the measured figures
+(NAME `goals`), the list of benchmarks (`benchmarks`), or the figures of one benchmark.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """CPU profile of tool-calling rollouts: shares of the gym's samples under load, by kind of work.
 
-`py-spy` looks at the gym's processes a few hundred times a second, C code included, while 64 attempts are in flight.
-A sample belongs to the innermost frame that a kind of work claims: what the interpreter does for orjson is JSON, what
-it does for `middleware.py` is the middleware. Threads beside the event loop (the loop monitors) are left out. A process
-that waits for a core counts as busy, and it is most often system calls in which it loses one: where cores are scarce
-their share is told too high.
+`py-spy` samples the gym's processes a few hundred times per second, C code included, with 64 attempts in flight. Each
+sample is assigned to its innermost frame that belongs to a kind of work: the interpreter's work for orjson is JSON, its
+work for `middleware.py` is the middleware. Threads other than the event loop's (the loop monitors) are excluded. A
+process that waits for a core counts as busy, most often in a system call, so the share of system calls is too high if
+cores are scarce.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sessions per second of an environment that keeps state in memory and computes, by the number of its replicas.
 
-A thousand sessions at once: each is opened with a count of its own, counts up three times, looks, and is closed. A
-session that came to another replica than the one that holds its state would be refused, or see a count that is not
-its own. The tool computes for 2 ms of CPU, so that what limits is the server and not the client, which has a process of
-its own on the same cores: with as many replicas as cores, `of_one_replica` is a little less than their number.
+There are a thousand concurrent sessions. Each is opened with its own count, increments it three times, reads it, and is
+closed. A session that reached a replica without its state would be refused or read a wrong count. The tool uses 2 ms of
+CPU, so that the server is the bottleneck and not the client, which has its own process on the same cores. With as many
+replicas as cores, `of_one_replica` is therefore slightly less than their number.
 """
 
 from __future__ import annotations

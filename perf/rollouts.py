@@ -1,14 +1,14 @@
 """Rollouts per second and the gym's cost per rollout, by episode, placement, number in flight and engine latency.
 
-The engine stub, and with a process a server the client too, have processes of their own on the same cores: their CPU is
-not the gym's, and is told apart, but the cores are shared, so rates are those of all of them together. Inline, the
-client is in the gym's process and counts as the gym's. `engine_core_share` says how busy the stub's one core is: near 1
-the stub would be what limits. `cores_busy` is what gym, stub and client used together: well below the machine's cores
-with an instant engine, other processes used the rest.
+The engine stub has its own process on the same cores; so does the client, except inline. Their CPU is measured
+separately and is not the gym's, but the cores are shared, so rates are for all processes together. Inline, the client
+is part of the gym's process and its CPU counts as the gym's. `engine_core_share` is the load of the stub's only core;
+near 1 the stub is the bottleneck. `cores_busy` is the number of cores that gym, stub and client used together. If it is
+well below the machine's cores with an instant engine, other processes used the rest.
 
-The floor: as many requests as the gym's servers answer and make in such an attempt, between bare ASGI apps and with the
-same client, measured in the same run. `of_the_ideal`: the rate, of the number in flight by the time that the engine
-alone takes, or of the rate with an instant engine in the same run where that is less.
+The floor is the cost of the same number of requests between bare ASGI apps, with the same client and in the same run.
+`of_the_ideal` is the ratio of the rate to the ideal rate: the number in flight divided by the engine's time, or the
+rate with an instant engine in the same run if that is lower.
 """
 
 from __future__ import annotations

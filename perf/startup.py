@@ -1,7 +1,7 @@
 """Seconds until the servers of `ng_run` answer, their memory, and the cost of `import nemo_gym`.
 
-Four servers: an agent, a model server, and two resources servers; the head server and the launcher count too. Inline,
-what counts is the time from the command to its first request to the model, and to its end.
+The four servers are an agent, a model server and two resources servers. The head server and the launcher are measured
+too. Inline, the figures are the time from the command to its first request to the model, and to its end.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _environment() -> dict[str, str]:
     return {"PYTHONPATH": str(REPOSITORY), **os.environ}
 
 
-# --- An engine that notes when it is first asked ----------------------------------------------------------------
+# --- An engine that records its first request -------------------------------------------------------------------
 
 
 class _Engine(ThreadingHTTPServer):

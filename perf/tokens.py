@@ -1,9 +1,9 @@
 """The cost of token ids: row bytes, request bytes and CPU for rollouts of 1 to 100 turns of 1,000 tokens.
 
-One rollout at a time through agent, environment and model server in one process. A turn is a reply with reasoning and
-a tool call (600 tokens) and the tool's output (400); a token is a word and a space, of 4.3 bytes on average, as a real
-tokenizer's are of English, with ids up to 150,000 and log-probabilities of full precision, so that nothing compresses
-better than it does in life. The engine stub's own CPU is left out.
+Rollouts run one at a time through agent, environment and model server in one process. A turn is a reply with reasoning
+and a tool call (600 tokens) and the tool's output (400). A token is a word and a space, 4.3 bytes on average, as with a
+real tokenizer on English. Ids go up to 150,000 and log-probabilities have full precision, so that data compresses as in
+production. The engine stub's CPU is excluded.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Scores per second, and CPU per score, of every environment's `verify` on its example rows.
 
-The example rows are played by a scripted policy with answers that are right where the row says how, through a gym in
-this process; where an attempt asks for its score, it is asked again and again, eight at once, with the session as it
-is. What counts is everything from the request to the answer: reading, scoring, writing.
+A scripted policy plays the example rows through a gym in this process. Its answers are right if the row states the
+right answer. The request for the score of an attempt is repeated, eight concurrently, with the session unchanged. The
+figures cover the whole request: parsing, scoring, writing the answer.
 
-`in process` has what environments hand to worker processes computed here instead, and `worker pool` as they are served;
-environments that hand nothing over have no second figure. Judges are the scripted policy too, whose CPU is included.
-Environments that score while they are played have no `verify`, and are left out.
+`worker pool` is the environment as it is served, and `in process` is the same without worker processes. Environments
+that use no worker process have one figure. The scripted policy is also the judge, and its CPU is included. Step-style
+environments have no `verify` and are left out.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _repeat_verify(gym: InlineGym, name: str, seconds: float) -> RepeatedVerify:
     return repeated
 
 
-# --- Asking for the same score again ----------------------------------------------------------------------------
+# --- Repeated requests for one score ----------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class RepeatedVerify:
     uses_pool: bool = False
 
     def figures(self) -> Figures:
-        """Way → figures. As served is in process too where nothing was handed to a worker."""
+        """Return figures by way. Without jobs in worker processes, both ways are the same and one is left out."""
         return {
             way: tally.figures() for way, tally in self.tallies.items() if way == IN_PROCESS or self.uses_pool
         }

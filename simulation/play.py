@@ -275,7 +275,7 @@ class _Play:
             error=self._without_folder(error),
         )
 
-    # --- What befalls the collector -----------------------------------------------------------------------------
+    # --- Faults of the collector --------------------------------------------------------------------------------
 
     def _schedule_collector_faults(self, loop: asyncio.AbstractEventLoop) -> None:
         for fault in self._scenario.faults:
@@ -295,7 +295,7 @@ class _Play:
             self._monitor.record(Kind.INTERRUPTED, "collector")
             self._stop.interrupt()
 
-    # --- What is seen -------------------------------------------------------------------------------------------
+    # --- Observations -------------------------------------------------------------------------------------------
 
     def _counted(self) -> tuple[int, int]:
         counters = self._display.counters
