@@ -34,6 +34,22 @@ RUN_PLACE = f"{AGENT} /run"
 _WITHOUT_EFFECT_ON_TOOLS = frozenset({FaultKind.SLOW, FaultKind.REFUSED})
 _TOLERATED_FAULTS = 3
 """The number of faults that a call tolerates within its budget of attempts."""
+_CLOSED_DESPITE = frozenset(
+    {
+        FaultKind.REFUSED,
+        FaultKind.RESET_BEFORE,
+        FaultKind.RESET_DURING,
+        FaultKind.RESET_AFTER,
+        FaultKind.HTTP_429,
+        FaultKind.HTTP_502,
+        FaultKind.HTTP_503,
+        FaultKind.HTTP_504,
+        FaultKind.LATE_504,
+        FaultKind.SILENT_BEFORE,
+        FaultKind.SILENT_AFTER,
+    }
+)
+"""Faults of a closing call after which it is sent again."""
 _TAKES_S = 25.0
 """Maximum seconds of an attempt without faults."""
 _NOTICED_AGAIN_WITHIN_S = 10.0
@@ -307,15 +323,49 @@ def _may_change_the_reward(fault: CallFault) -> bool:
 
 
 class SessionsAreClosed:
-    """The agent closes every session before its attempt is over, and no session is left at the end."""
+    """The agent closes every session before its attempt is over, and no session is left at the end.
+
+    A session is not closed while its attempt acts, and few faults of the closing calls do not leave it open.
+    """
 
     name = "sessions are closed"
 
     def __init__(self) -> None:
         self._opened: set[AttemptId] = set()
         self._closing: set[AttemptId] = set()
+        self._acting: set[AttemptId] = set()
+        self._owners: dict[str, AttemptId] = {}
+        """Open session → its attempt."""
+        self._close_faults: Counter[AttemptId] = Counter()
 
     def observe(self, event: Event) -> str | None:
+        return self._closed_in_time(event) or self._closed_at_all(event)
+
+    def _closed_in_time(self, event: Event) -> str | None:
+        """Check that a session is closed by its agent, and not before."""
+        match event.kind, event.place:
+            case Kind.BEGUN, "agent /run" if event.attempt is not None:
+                self._acting.add(event.attempt)
+            case Kind.OPENED, _ if event.attempt is not None:
+                self._owners[event.detail] = event.attempt
+            case Kind.CRASHED, _:
+                self._owners.clear()  # the sessions of the environment are lost, or its agents are
+            case Kind.FAULT, "environment /close_session" if event.attempt is not None:
+                severe = event.detail.kind not in _CLOSED_DESPITE
+                self._close_faults[event.attempt] += _TOLERATED_FAULTS if severe else 1
+            case Kind.CLOSED, _:
+                owner = self._owners.pop(event.detail, None)
+                if owner in self._acting - self._closing:
+                    return f"a session was closed while its attempt was acting ({owner})"
+            case Kind.DONE, "agent /run" if event.attempt is not None:
+                self._acting.discard(event.attempt)
+                has_few_faults = self._close_faults[event.attempt] < _TOLERATED_FAULTS
+                is_left = event.detail is not None and event.attempt in self._owners.values()
+                if is_left and has_few_faults:
+                    return f"the attempt is over and its session is still open ({event.attempt})"
+        return None
+
+    def _closed_at_all(self, event: Event) -> str | None:
         attempt = event.attempt
         match event.kind, event.place:
             case Kind.OPENED, _ if attempt is not None:

@@ -12,6 +12,8 @@ from nemo_gym import PARENT_DIR
 
 Mapping = dict[str, Any]
 
+RESOURCES_ONLY = "resources_only.yaml"
+"""The configuration of an environment without agent and model."""
 BEST_REWARD = "best_reward"
 """The field of a task row that says what the best attempt gets, where that is not 1."""
 
@@ -25,7 +27,8 @@ class OurEnvironment(NamedTuple):
 
     @property
     def config_files(self) -> list[Path]:
-        return sorted(self.folder.glob("configs/*.yaml"))
+        """Its configurations with an agent."""
+        return [path for path in sorted(self.folder.glob("configs/*.yaml")) if path.name != RESOURCES_ONLY]
 
     def servers(self) -> Mapping:
         """What its configurations declare, by the names of the instances."""

@@ -11,6 +11,9 @@ from nemo_gym.config.problems import Problems
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.names import HEAD_SERVER
 
+IN_MEMORY_HOST = "inline"
+"""The host of servers that are reachable from their own process only, without a socket."""
+
 
 class FixedAddress(NamedTuple):
     """A host and a port that the configuration fixes for a server."""
@@ -24,7 +27,7 @@ class FixedAddress(NamedTuple):
 
 def is_loopback(host: str) -> bool:
     """Return whether `host` is reachable from this machine only."""
-    if host == "localhost":
+    if host in ("localhost", IN_MEMORY_HOST):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

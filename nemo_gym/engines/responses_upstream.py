@@ -145,6 +145,8 @@ def _clean_item(item: Mapping[str, Any], keeps_id: bool) -> dict[str, Any]:
         cleaned.setdefault("summary", [])
     if not keeps_id and kind in _TEXT_ITEMS:
         cleaned.pop("id", None)
+    if kind == "function_call_output":
+        cleaned.pop("name", None)  # a field of chat messages only
     content = cleaned.get("content")
     if kind == "message" and isinstance(content, list):
         cleaned["content"] = [_clean_part(part) for part in content]

@@ -63,11 +63,11 @@ class LeftOut(_Explained):
     OTHER_TOOLS = (
         "other_tools",
         "its tools have another shape than the first ones, which one column can't hold: "
-        "export each environment separately, with +environments",
+        "add +options.tools=text, or export each environment separately, with +environments",
     )
     EMPTY_OBJECT = (
         "empty_object",
-        "an object in a tool's schema is empty, which a Parquet column can't hold",
+        "an object in a tool's schema is empty, which a Parquet column can't hold: add +options.tools=text",
     )
     REPEATED_TASK = "repeated_task", "its task is exported once, with an earlier rollout"
 

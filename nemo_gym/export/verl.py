@@ -1,8 +1,9 @@
 """verl: Parquet for its two datasets.
 
 - `form=sft`: one row per finished answer, `messages` and `tools`, as `MultiTurnSFTDataset` reads them. verl passes
-  tools to the chat template unchanged, and a Parquet column gives every tool the fields of all. A file therefore holds
-  only rollouts whose tools have the same shape as the first one's.
+  tools to the chat template unchanged, and a Parquet column gives every tool the fields of all. With `tools=column` a
+  file therefore holds only rollouts whose tools have the same shape as the first one's. With `tools=text` it holds all,
+  and verl reads them with `data.custom_cls.path=pkg://nemo_gym.client.verl data.custom_cls.name=TextToolsDataset`.
 - `form=rl`: one row per task, `prompt`, `data_source`, `ability`, `reward_model` and `extra_info`, as `RLHFDataset`
   reads them, with the mean reward of the rollouts. The gym gives the reward, so `reward_model` holds no answer.
 """
@@ -29,6 +30,11 @@ from nemo_gym.export.report import LeftOut, Report, Unsuitable
 
 class VerlOptions(TextOptions):
     form: Literal["sft", "rl"] = Field("sft", description="Answers for supervised training, or tasks for RL.")
+    tools: Literal["column", "text"] = Field(
+        "column",
+        description="Tools as a nested column, for tools of one shape, or as JSON text, for any tools and "
+        "`nemo_gym.client.verl.TextToolsDataset`.",
+    )
     arguments: Literal["string"] = Field("string", description="Arguments of tool calls are JSON text.")
 
 
@@ -53,11 +59,15 @@ class Verl(TextFormat[VerlOptions]):
     def _answer_rows(self, group: Group) -> Iterator[Row]:
         for _, chat in self.report.suitable(group.selected, self._read):
             self.report.export(chat.losses_of_sft)
-            yield {"messages": chat.messages, "tools": chat.tools or None}
+            is_text = self.options.tools == "text"
+            yield {
+                "messages": chat.messages,
+                "tools": chat.tools_column.get("tools") if is_text else chat.tools or None,
+            }
 
     def _read(self, rollout: ScoredRollout) -> ChatTranscript:
         chat = conversation_of(rollout, self.options)
-        for tool in chat.tools:
+        for tool in chat.tools if self.options.tools == "column" else ():
             shape = _shape_of(tool)
             if self._shape is None:
                 self._shape = shape

@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.config import bootstrap
+from nemo_gym.config.addresses import IN_MEMORY_HOST
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.nodes import value_at
 from nemo_gym.config.options import option_faults
@@ -40,7 +41,6 @@ from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
 
-_HOST = "inline"
 """The host in the addresses of inline servers, which have no sockets."""
 
 
@@ -72,7 +72,7 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
     keys = RunKeys.of_config(data)
     addresses = _give_addresses(data, config.servers)
     gym = InlineGym(data, keys.token, InMemoryTransport())
-    bootstrap.set_current(Bootstrap(_HOST, data, keys.token, keys.cookie_key, []))
+    bootstrap.set_current(Bootstrap(IN_MEMORY_HOST, data, keys.token, keys.cookie_key, []))
     try:
         async with contextlib.AsyncExitStack() as started:
             for name, server_class in _classes(config.servers, data):
@@ -134,7 +134,7 @@ def _give_addresses(config: dict[str, Any], instances: Sequence[ServerInstance])
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     blocks[HEAD_SERVER_KEY_NAME] = config.setdefault(HEAD_SERVER_KEY_NAME, {})
     for port, block in enumerate(blocks.values(), start=1):
-        block |= {"host": _HOST, "port": port}
+        block |= {"host": IN_MEMORY_HOST, "port": port}
     return {name: base_url(block["host"], block["port"]) for name, block in blocks.items()}
 
 
@@ -149,7 +149,7 @@ def _classes(
         if script not in loaded:
             loaded[script] = load_server_class(script)
         path = (each.name, each.kind, each.implementation)
-        faults = option_faults(config_class_of(loaded[script]), value_at(data, path), path, _HOST)
+        faults = option_faults(config_class_of(loaded[script]), value_at(data, path), path, IN_MEMORY_HOST)
         if problems := [Problem(None, fault.message, fault.remedy) for fault in faults]:
             raise ConfigErrors(problems)
         yield each.name, loaded[script]

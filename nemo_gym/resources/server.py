@@ -7,11 +7,12 @@ import inspect
 import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from fastapi import FastAPI, Request, Response
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
+from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
@@ -20,6 +21,7 @@ from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, R
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.sessions import ResourcesSessions, parse_close
+from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rows import (
@@ -51,8 +53,16 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
 
     verify_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds after which a `verify` that is not async is killed in its worker."""
+    open_verify: bool = False
+    """Answer `POST /verify` without the run's token, so that a notebook can score answers. On loopback only."""
     session_idle_s: float = Field(default=IDLE_S, gt=0)
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
+
+    @model_validator(mode="after")
+    def _keep_open_verify_on_loopback(self) -> Self:
+        if self.open_verify and not is_loopback(self.host):
+            raise ValueError(f"open_verify needs a loopback address, not {self.host}")
+        return self
 
 
 class BaseResourcesServer(BaseServer):
@@ -95,6 +105,12 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
         return JsonResponse(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
+
+    def _new_access(self) -> SessionAccess:
+        access = super()._new_access()
+        if self.config.open_verify:
+            access.control_routes -= {"/verify"}
+        return access
 
     def new_sessions(self) -> SessionRegistry:
         return SessionRegistry(idle_s=self.config.session_idle_s)

@@ -23,7 +23,7 @@ from nemo_gym.responses.reasoning import put_reasoning
 _COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
 _MESSAGE_FIELDS = frozenset({*_COMMON_FIELDS, "role", "content", "name"})
 _CALL_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"})
-_OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output"})
+_OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output", "name"})
 _REASONING_FIELDS = frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"})
 
 
@@ -166,7 +166,10 @@ class Transcript:
         if not isinstance(output, str):
             output = chat_parts_of(output, f"{field}.output", self._problems)
         call_id = required_text(item, "call_id", field, self._problems)
-        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
+        message = {"role": "tool", "tool_call_id": call_id, "content": output}
+        if item.get("name") is not None:
+            message["name"] = item["name"]
+        self.messages.append(message)
 
     # --- Turns --------------------------------------------------------------------------------------------------
 

@@ -73,7 +73,10 @@ def _output_item(message: Mapping[str, Any], field: str, problems: ConversionPro
     if not isinstance(output, str):
         output = responses_parts_of(output, f"{field}.content", problems)
     call_id = required_text(message, "tool_call_id", field, problems)
-    return {"type": "function_call_output", "call_id": call_id, "output": output}
+    item = {"type": "function_call_output", "call_id": call_id, "output": output}
+    if message.get("name") is not None:
+        item["name"] = message["name"]
+    return item
 
 
 def _assistant_items(

@@ -13,6 +13,7 @@ from nemo_gym.failures import EngineError
 from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.messages_request import BETWEEN_TEXTS, input_of
+from nemo_gym.responses.responses_answer import STOP_SEQUENCE_KEY
 
 _Json: TypeAlias = dict[str, Any]
 
@@ -31,14 +32,17 @@ def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
         training |= {
             key: value for key, value in item.items() if key in TRAINING_FIELDS or key.startswith("_ng_")
         }
+    stop_reason, stop_sequence = _stop_reason_of(response, blocks), response.get(STOP_SEQUENCE_KEY)
+    if stop_reason != "end_turn":
+        stop_sequence = None
     return {
         "id": f"msg_{str(response.get('id') or '').removeprefix('resp_')}",
         "type": "message",
         "role": "assistant",
         "model": response.get("model") or "",
         "content": blocks,
-        "stop_reason": _stop_reason_of(response, blocks),
-        "stop_sequence": None,
+        "stop_reason": stop_reason if stop_sequence is None else "stop_sequence",
+        "stop_sequence": stop_sequence,
         "usage": _usage_of(response.get("usage")),
         **training,
     }
@@ -104,6 +108,7 @@ def message_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         **message,
         "content": [],
         "stop_reason": None,
+        "stop_sequence": None,
         "usage": {**message["usage"], "output_tokens": 0},
     }
     yield {"type": "message_start", "message": opening}

@@ -57,6 +57,8 @@ _ECHOED: Mapping[str, None] = dict.fromkeys(
 
 _MESSAGE = "choices[0].message."
 _DEFAULT_TEXT: Mapping[str, Any] = {"format": {"type": "text"}}
+STOP_SEQUENCE_KEY = "_ng_stop_sequence"
+"""The field of a response with the stop string that ended it, which the Responses API cannot express."""
 _OPTIONAL_TOOL_FIELDS: Mapping[str, None] = {"parameters": None, "strict": None}
 """Fields of a function tool that are optional in a request and required in an answer."""
 
@@ -112,6 +114,8 @@ def response_of_chat(
         "service_tier": chat.get("service_tier") or params.get("service_tier"),
         "usage": responses_usage_of(usage),
     }
+    if isinstance(finish.stop_reason, str):
+        response[STOP_SEQUENCE_KEY] = finish.stop_reason
     if usage and response["usage"] is None:
         warnings += ("partial_usage",)
     return ConvertedAnswer(response, replace(finish, warnings=warnings) if warnings else finish)

@@ -21,7 +21,10 @@ _MODES = ("auto", "none", "required")
 
 
 def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str, Any]]:
-    """Return Responses tools as chat tools."""
+    """Return Responses tools as chat tools.
+
+    `strict: false` is chat's default and is left out: a chat template would write it into the prompt.
+    """
     if not isinstance(tools, list):
         problems.add("tools", "must be a list")
         return []
@@ -40,6 +43,8 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
             problems.add_unknown(given, _FLAT_FIELDS, f"tools[{index}].")
         required_text(tool, "name", f"tools[{index}]", problems)
         function = {key: tool[key] for key in _FUNCTION_FIELDS if tool.get(key) is not None}
+        if function.get("strict") is False:
+            del function["strict"]
         converted.append({"type": "function", "function": function})
     return converted
 

@@ -56,6 +56,8 @@ class SessionAccess:
     """The run's token; None outside of a run, where no route requires it."""
     incarnation: str = field(default_factory=lambda: clock.hex_id()[:12])
     """The id of this process, so that a caller notices a restart that lost its session."""
+    control_routes: frozenset[str] = CONTROL_ROUTES
+    """The routes that require the token."""
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
     servers use the session as a name only and ignore foreign cookies."""
@@ -65,7 +67,7 @@ class SessionAccess:
         session: str | None = None
         if _SESSION in headers:
             session = headers[_SESSION].decode("latin-1")
-        if path in CONTROL_ROUTES:
+        if path in self.control_routes:
             self._check_token(headers, path)
         elif session is not None and self.authenticates_sessions:
             self._check_token(headers, _NAMED_SESSION)

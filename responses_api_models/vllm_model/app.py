@@ -88,8 +88,11 @@ class VLLMModelConfig(EngineModelConfig):
     """The format of the record: `contract` for trainers that read `prompt_token_ids`, `generation_token_ids` and
     `generation_log_probs`; `packed` for long rollouts, because the size of `contract` grows with the square of the
     turns; `lists` is human-readable."""
-    exact_prompts: bool = True
-    """If the engine accepts token ids, send the recorded ids of a conversation instead of rendering them again."""
+    exact_prompts: bool | Literal["required_prefix", "history_ids"] = True
+    """If the engine accepts token ids, send the recorded ids of a conversation instead of rendering them again. True
+    asks the engine for the method. `required_prefix` sends `required_prefix_token_ids`, and `history_ids` sends
+    `prompt_token_ids` and `generation_token_ids` with the last answer in the messages, without asking: for the servers
+    of verl and NeMo RL, whose OpenAPI document may not mention them."""
     linkage_room_mb: float = Field(default=1024, gt=0)
     """Memory for the token ids of open conversations, in MB; beyond it the oldest ones start new segments."""
     uses_reasoning_parser: bool = True
@@ -174,7 +177,8 @@ class VLLMModel(EngineModel):
         self._dialect = self.new_dialect()
         self._context_length: int | None = None
         self._policy = ServedPolicy()
-        self._feeder = TokenFeeder(self._engine)
+        way = TokenInput(config.exact_prompts) if isinstance(config.exact_prompts, str) else None
+        self._feeder = TokenFeeder(self._engine, way)
         limit_field = self._dialect.max_tokens_field
         self._probe = EngineProbe(self._engine, limit_field, self._merged({}, limit_field))
         self._calls: CallRecorder | None = None

@@ -8,6 +8,9 @@ The engine's `/openapi.json` lists the routes and fields that decide the method,
    the format of Hermes and Qwen, and `<think>` blocks as in any answer.
 2. `required_prefix`: NeMo RL's field `required_prefix_token_ids` on chat requests.
 
+The configuration can name a method instead: `required_prefix`, or `history_ids`, where the last assistant message has
+`prompt_token_ids` and `generation_token_ids`, from which a trainer's own server repairs the prefix of the prompt.
+
 Exact ids are sent only if a request repeats the conversation verbatim. An agent may change or compact the history, and
 then the engine renders it.
 """
@@ -48,14 +51,16 @@ class TokenInput(StrEnum):
     NONE = "none"
     GENERATE = "generate"
     REQUIRED_PREFIX = "required_prefix"
+    HISTORY_IDS = "history_ids"
 
 
 class TokenFeeder:
     """Sends chat requests with exact prompts."""
 
-    def __init__(self, engine: UpstreamEngine) -> None:
+    def __init__(self, engine: UpstreamEngine, way: TokenInput | None = None) -> None:
+        """`way`: the method, if it is known; the engine is not queried then."""
         self._engine = engine
-        self._way: TokenInput | None = None
+        self._way = way
         self._asking = asyncio.Lock()
         self._tries = _TRIES
         self._derenders = False
@@ -98,6 +103,8 @@ class TokenFeeder:
         way = await self.detect()
         if way is TokenInput.REQUIRED_PREFIX:
             return await self._engine.post("/chat/completions", {**body, REQUIRED_PREFIX: seen.ids()})
+        if way is TokenInput.HISTORY_IDS:
+            return await self._engine.post("/chat/completions", _with_history_ids(body, seen))
         if way is TokenInput.GENERATE:
             return await self._generate(body, seen)
         return None
@@ -154,6 +161,14 @@ class TokenFeeder:
         if isinstance(stop, str):
             text = text.rpartition(stop)[0]
         return message_in(text, has_tools=bool(body.get("tools")))
+
+
+def _with_history_ids(body: Mapping[str, Any], seen: IdSequence) -> dict[str, Any]:
+    """Return the request with the ids up to the last answer on that answer's message; readers join both lists."""
+    messages = list(body["messages"])
+    last = max(place for place, message in enumerate(messages) if message.get("role") == "assistant")
+    messages[last] = {**messages[last], "prompt_token_ids": seen.ids(), "generation_token_ids": []}
+    return {**body, "messages": messages}
 
 
 def _way_in(described: Mapping[str, Any]) -> TokenInput:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from nemo_gym.export.report import LeftOut
@@ -36,6 +37,25 @@ def test_tools_of_another_shape_are_not_mixed_into_the_column(tmp_path: Path) ->
     written, report = exported(tmp_path, "verl", rows, name="out.parquet")
     assert len(written) == 1
     assert report.left_out == {LeftOut.OTHER_TOOLS: 1, LeftOut.EMPTY_OBJECT: 1}
+
+
+def test_tools_of_any_shape_are_carried_as_text(tmp_path: Path) -> None:
+    tools = [
+        with_properties(city={"type": "string"}),
+        with_properties(day={"type": "string", "enum": ["today"]}, hour={"type": "integer"}),
+        [
+            {**TOOL, "parameters": {"type": "object", "properties": {}}},
+            *with_properties(city={"type": "string"}),
+        ],
+    ]
+    rows = [*(row(number, tools=each) for number, each in enumerate(tools)), row(9)]
+    written, report = exported(tmp_path, "verl", rows, name="out.parquet", options={"tools": "text"})
+    assert not report.left_out
+    assert written[3]["tools"] is None
+    read = [orjson.loads(each["tools"]) for each in written[:3]]
+    assert [[tool["function"]["parameters"] for tool in each] for each in read] == [
+        [tool["parameters"] for tool in each] for each in tools
+    ]
 
 
 def test_a_task_is_one_row_with_the_mean_reward_of_its_rollouts(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from nemo_gym.failures import EngineError
 from nemo_gym.responses.messages_api import message_events, message_of_response, sse_of_message
 from nemo_gym.responses.messages_request import responses_params_of_message
+from nemo_gym.responses.responses_answer import response_of_chat
 
 USER = {"role": "user", "content": "hello"}
 
@@ -79,6 +80,18 @@ def test_an_answer_with_thinking_text_and_a_call() -> None:
 )
 def test_why_it_stopped(answer: dict[str, Any], stop_reason: str) -> None:
     assert message_of_response(answer)["stop_reason"] == stop_reason
+
+
+def test_the_stop_sequence_that_ended_it_is_reported() -> None:
+    chat = {"choices": [{"message": {"content": "1, 2"}, "finish_reason": "stop", "stop_reason": "3"}]}
+    answer = response_of_chat(chat, {"input": "Count."}, ids="{}_1".format, now=0.0).response
+    message = message_of_response(answer)
+    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "3")
+    *_, ending, _ = message_events(message)
+    assert ending["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "3"}
+    chat["choices"][0]["stop_reason"] = 151645  # the token that ends every turn
+    message = message_of_response(response_of_chat(chat, {}, ids="{}_1".format, now=0.0).response)
+    assert (message["stop_reason"], message["stop_sequence"]) == ("end_turn", None)
 
 
 def test_encrypted_reasoning_comes_back_as_it_went() -> None:

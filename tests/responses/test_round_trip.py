@@ -182,3 +182,19 @@ def test_inline_reasoning_survives_there_and_back(texts: list[str], answer: str)
     ]
     body = chat_request_of({"input": items}, inline).body
     assert responses_params_of_chat(body, inline).body["input"][1:] == items[1:]
+
+
+def test_a_chat_request_comes_back_without_additions() -> None:
+    """`strict: false` is chat's default, and some chat templates read the name of a tool message."""
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    chat = {
+        "messages": [
+            {"role": "user", "content": "Add."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "name": "add", "content": "3"},
+            {"role": "tool", "tool_call_id": "c1", "content": "4"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}],
+    }
+    back = chat_request_of(responses_params_of_chat(chat).body).body
+    assert (back["messages"], back["tools"]) == (chat["messages"], chat["tools"])

@@ -33,9 +33,9 @@ def test_functions_are_nested_and_flattened() -> None:
     assert not problems
 
 
-def test_strict_is_kept_where_it_is_given_and_written_out_where_its_default_differs() -> None:
+def test_strict_is_written_out_only_where_its_default_differs() -> None:
     problems = ConversionProblems()
-    assert chat_tools_of([{**FLAT, "strict": False}], problems)[0]["function"]["strict"] is False
+    assert "strict" not in chat_tools_of([{**FLAT, "strict": False}], problems)[0]["function"]
     assert "strict" not in chat_tools_of([{**FLAT, "strict": None}], problems)[0]["function"]
     bare = {"type": "function", "function": {"name": "f"}}
     assert responses_tools_of([bare], problems) == [{"type": "function", "name": "f", "strict": False}]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -196,6 +196,47 @@ def session_closed_under_a_tool() -> AbstractContextManager[Any]:
     return patch.object(SessionLocks, "shared", lambda *_: nullcontext())
 
 
+def row_written_twice_after_a_death() -> AbstractContextManager[Any]:
+    """The first row of a resumed run is written twice."""
+    add_row = Journal.add_row
+    resumed: set[int] = set()
+
+    def add_twice(self: Journal, line: bytes) -> None:
+        add_row(self, line)
+        if self.rows_before and id(self) not in resumed:
+            resumed.add(id(self))
+            add_row(self, line)
+
+    return patch.object(Journal, "add_row", add_twice)
+
+
+def tool_retried_on_a_server_error() -> AbstractContextManager[Any]:
+    """A call is sent again after an HTTP 5xx even if it is not repeatable."""
+    original = caller._may_be_sent_again
+
+    def may_be_sent_again(last: Any, repeatable: bool) -> bool:
+        return original(last, repeatable or getattr(last, "status", 0) >= 500)
+
+    return patch.object(caller, "_may_be_sent_again", may_be_sent_again)
+
+
+@contextmanager
+def closing_asked_once() -> Iterator[None]:
+    """A session is asked once to close, whatever becomes of the call."""
+    others = server_client._REPEATABLE_PATHS - {"/close_session"}
+    with patch.object(server_client, "_REPEATABLE_PATHS", others), patch.object(episode, "_CLOSE_TRIES", 1):
+        yield
+
+
+def sweeper_closes_early() -> AbstractContextManager[Any]:
+    """Sessions are swept five seconds after their last call, although their rollouts may act for longer."""
+
+    def is_over(self: SessionRegistry, session: str, touched: float, now: float) -> bool:
+        return now > touched + 5.0
+
+    return patch.object(SessionRegistry, "_is_over", is_over)
+
+
 class Planted(NamedTuple):
     """A bug and its detection."""
 
@@ -227,5 +268,9 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (caller_missed_late, {"no orphaned work"}, 6),
     (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
+    (row_written_twice_after_a_death, {"nothing twice", "counts agree", "files recover"}, 0),
+    (tool_retried_on_a_server_error, {"nothing twice"}, 117),
+    (closing_asked_once, {"sessions are closed"}, 15),
+    (sweeper_closes_early, {"sessions are closed"}, 11),
 )
 PLANTED = {bug.__name__: Planted(bug, frozenset(invariants), seed) for bug, invariants, seed in _TABLE}

@@ -7,11 +7,15 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import orjson
 import pytest
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from nemo_gym.mock_engine._template import MarkTemplate
+from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, RENDER, TokenInputApp
+from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, PREFIX_FIELD, RENDER, TokenInputApp
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.rows import calls_of
 from responses_api_models.vllm_model.token_input import TokenInput, message_in
@@ -42,6 +46,48 @@ async def test_an_exact_prompt_cannot_drift(feed: str, template: MarkTemplate) -
         assert 0 < requests[GENERATE] < requests[RENDER]
         assert (requests[DERENDER] > 0) is (feed == "derender")
         assert (requests["/detokenize"] > 0) is (feed == "detokenize")
+
+
+class Undescribed:
+    """An engine without an OpenAPI document, which takes the prefix as a field or from the last answer."""
+
+    def __init__(self, app: EngineApp) -> None:
+        self._engine = TokenInputApp(app, generates=False, derenders=False, takes_prefix=True)
+        self.asked: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked.append(scope["path"])
+        request = Request(scope, receive)
+        body = orjson.loads(await request.body() or b"{}")
+        for message in body.get("messages", ()):
+            if "prompt_token_ids" in message:
+                body[PREFIX_FIELD] = message.pop("prompt_token_ids") + message.pop("generation_token_ids")
+        sent = orjson.dumps(body)
+
+        async def replayed() -> Message:
+            return {"type": "http.request", "body": sent, "more_body": False}
+
+        headers = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
+        await self._engine({**scope, "headers": headers}, replayed, send)
+
+
+@pytest.mark.parametrize("method", ["required_prefix", "history_ids"])
+async def test_a_named_method_keeps_prompts_exact_and_asks_the_engine_nothing(method: str) -> None:
+    engines: list[Undescribed] = []
+
+    def around(app: EngineApp) -> Undescribed:
+        engines.append(Undescribed(app))
+        return engines[0]
+
+    ground = Ground(around=around, template=RespacingTemplate(), odd_share=0.5, exact_prompts=method)
+    rng = Random(method)
+    turns = 0
+    for number in range(10):
+        talk = await converse(ground, rng, str(number))
+        (segment,) = check_exact(talk.row, talk.truths)
+        turns = max(turns, len(segment.calls))
+    assert turns > 1
+    assert "/openapi.json" not in engines[0].asked
 
 
 async def test_a_turn_that_does_not_drift_is_an_ordinary_request() -> None:
