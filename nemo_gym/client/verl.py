@@ -9,12 +9,15 @@ fields of all tools, and chat templates would write the empty ones into the prom
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
 
 class TextToolsDataset(MultiTurnSFTDataset):  # type: ignore[misc]  # verl has no types
     """verl's dataset of conversations, with tools parsed from JSON text; null means none."""
+
+    tools: list[Any]
 
     def _read_files_and_process(self) -> None:
         super()._read_files_and_process()

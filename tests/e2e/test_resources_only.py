@@ -12,7 +12,7 @@ from tests.our_environments import RESOURCES_ONLY, OurEnvironment
 from tests.resources.computing import ComputingEnvironment
 
 FOLDERS = sorted(path.parent for path in (PARENT_DIR / "resources_servers").glob("*/app.py"))
-WITH_STATE = {"blackjack", "gymnasium", "text_gymnasium", "example_session_state_mgmt"}
+WITH_STATE = {"blackjack", "gymnasium", "text_gymnasium", "example_session_state_mgmt", "workplace_assistant"}
 """Environments that score a session and not an answer."""
 NEEDS_A_JUDGE = {"equivalence_llm_judge", "rubric_judge"}
 FILES = [folder / "configs" / RESOURCES_ONLY for folder in FOLDERS if folder.name not in NEEDS_A_JUDGE]

@@ -74,8 +74,8 @@ async def test_a_disconnected_caller_ends_the_computation(gym: InProcessGym) -> 
 
 async def test_the_server_s_stats_include_its_workers(gym: InProcessGym) -> None:
     await verify(gym, mode="score")
-    (workers,) = orjson.loads((await gym.client().get("env", "/_ng/stats")).body)["workers"]
-    assert workers["completed"] >= 1
+    pools = orjson.loads((await gym.client().get("env", "/_ng/stats")).body)["workers"]
+    assert any(workers["completed"] >= 1 for workers in pools)
 
 
 def test_a_synchronous_verify_that_needs_the_session_is_refused_at_the_start() -> None:

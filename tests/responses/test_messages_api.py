@@ -83,13 +83,14 @@ def test_why_it_stopped(answer: dict[str, Any], stop_reason: str) -> None:
 
 
 def test_the_stop_sequence_that_ended_it_is_reported() -> None:
-    chat = {"choices": [{"message": {"content": "1, 2"}, "finish_reason": "stop", "stop_reason": "3"}]}
+    choice: dict[str, Any] = {"message": {"content": "1, 2"}, "finish_reason": "stop", "stop_reason": "3"}
+    chat = {"choices": [choice]}
     answer = response_of_chat(chat, {"input": "Count."}, ids="{}_1".format, now=0.0).response
     message = message_of_response(answer)
     assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "3")
     *_, ending, _ = message_events(message)
     assert ending["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "3"}
-    chat["choices"][0]["stop_reason"] = 151645  # the token that ends every turn
+    choice["stop_reason"] = 151645  # the token that ends every turn
     message = message_of_response(response_of_chat(chat, {}, ids="{}_1".format, now=0.0).response)
     assert (message["stop_reason"], message["stop_sequence"]) == ("end_turn", None)
 
