@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-ecosystem example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -41,6 +41,12 @@ check: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+# The environments, agents and configurations of the ecosystem's wheel beside our package: 20 minutes to install, then
+# STAGE=imports (a minute), STAGE=configurations and STAGE=tests (an hour; FOLDERS=word,word runs a sample). KEEP=1 writes
+# the figures and docs/compatibility.md.
+test-ecosystem: .venv/.dev
+	$(BIN)/python -m tests.ecosystem_wheel
 
 # A slice of every heavy suite: its environment resolves, its tests import, and the simulation plays twenty seeds.
 test-slices: .venv/.dev

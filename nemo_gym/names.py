@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-ServerKind: TypeAlias = Literal["resources_servers", "responses_api_models", "responses_api_agents"]
+ServerKind: TypeAlias = Literal[
+    "resources_servers", "responses_api_models", "responses_api_agents", "environment_servers"
+]
 
-SERVER_KINDS: tuple[ServerKind, ...] = ("resources_servers", "responses_api_models", "responses_api_agents")
+SERVER_KINDS: tuple[ServerKind, ...] = (
+    "resources_servers",
+    "responses_api_models",
+    "responses_api_agents",
+    "environment_servers",
+)
+AGENT_ALIAS: Final = "legacy_agent"
+"""The environment server that only forwards to its agent. It is a second name of the agent, without a process."""
 
 HEAD_SERVER: Final = "head_server"
 """The name of the head server, and its key in the configuration."""

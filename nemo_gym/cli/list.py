@@ -20,6 +20,7 @@ _TITLES: dict[ServerKind, str] = {
     "resources_servers": "environments",
     "responses_api_models": "models",
     "responses_api_agents": "agents",
+    "environment_servers": "environment servers",
 }
 
 

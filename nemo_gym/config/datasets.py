@@ -28,7 +28,7 @@ class ServerDataset(NamedTuple):
 def read_datasets(
     servers: Iterable[ServerInstance], root: DictNode, working_directory: Path, problems: Problems
 ) -> tuple[ServerDataset, ...]:
-    """Return the datasets of all servers. A malformed dataset, and an `example` without its file, are problems."""
+    """Return the datasets of all servers. A malformed dataset, or one without its prompt or script, is a problem."""
     return tuple(
         found for server in servers for found in _datasets_of(server, root, working_directory, problems)
     )
@@ -54,41 +54,20 @@ def _datasets_of(
         if dataset is None:
             continue
         file = find_file(dataset.jsonl_fpath, working_directory)
-        _check_files(dataset, file, at, root, working_directory, problems)
+        _check_files(dataset, at, root, working_directory, problems)
         yield ServerDataset(server, dataset, file, where)
 
 
 def _check_files(
     dataset: DatasetConfig,
-    rows: Path | None,
     at: KeyPath,
     root: DictNode,
     working_directory: Path,
     problems: Problems,
 ) -> None:
-    """Check that the files of the dataset exist, or that its rows can be fetched or prepared."""
-    missing = {
-        key: name
-        for key in ("prompt_config", "prepare_script")
-        if (name := getattr(dataset, key)) is not None and find_file(name, working_directory) is None
-    }
-    remedy = None
-    if rows is None and not _may_be_absent(dataset):
-        missing["jsonl_fpath"] = dataset.jsonl_fpath
-        remedy = "Give the dataset a `prepare_script`, a `source` or an identifier, or create the file."
-    if dataset.type == "example":
-        remedy = "An example dataset must be a file of the repository."
-    for key, name in missing.items():
-        where = nearest_location(root, (*at, key))
-        advice = remedy if key == "jsonl_fpath" else None
-        problems.add(where, f"{render_path((*at, key))}: there is no file {name!r}.", advice)
-
-
-def _may_be_absent(dataset: DatasetConfig) -> bool:
-    can_be_made = (
-        dataset.prepare_script,
-        dataset.source,
-        dataset.huggingface_identifier,
-        dataset.gitlab_identifier,
-    )
-    return dataset.type != "example" and any(way is not None for way in can_be_made)
+    """Check that the prompt and the script of the dataset exist. Its rows are needed only by what reads them."""
+    for key in ("prompt_config", "prepare_script"):
+        name = getattr(dataset, key)
+        if name is not None and find_file(name, working_directory) is None:
+            where = nearest_location(root, (*at, key))
+            problems.add(where, f"{render_path((*at, key))}: there is no file {name!r}.")

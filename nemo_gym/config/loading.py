@@ -22,7 +22,7 @@ from nemo_gym.config.addresses import check_addresses
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.nodes import DictNode, node_at, split_path
-from nemo_gym.config.options import Inspect, check_options
+from nemo_gym.config.options import Inspect, check_aliases, check_options
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import keys_of, validate
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers, search_roots
@@ -143,16 +143,18 @@ class _Loader:
         give_agents_their_defaults(data, keys)
         command_keys = self._take_command_keys(root, data)
         roots = search_roots(self.working_directory)
-        servers = find_servers(root, data, self.known, roots, self.problems)
+        declared = find_servers(root, data, self.known, roots, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
-        check_references(servers, root, taken_over, self.problems)
-        datasets = read_datasets(servers, root, self.working_directory, self.problems)
+        check_references(declared, root, taken_over, self.problems)
+        datasets = read_datasets(declared, root, self.working_directory, self.problems)
+        servers = tuple(server for server in declared if not server.is_alias)
         if makes_token and not data.get("run_token"):
             data["run_token"] = token_urlsafe(24)
         check_addresses(servers, data, root, self.problems)
         report_unknown_keys(
             root, composed.root, data, self.known | set(sources.env.entries) | composed.named, self.problems
         )
+        check_aliases(declared, root, self.problems)
         check_options(servers, data, root, self.problems, self.working_directory, inspect)
         if self.problems.found:
             return None

@@ -19,7 +19,7 @@ from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import Fault, faults_of, validate
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.types import Domain
+from nemo_gym.config.types import AgentServerRef, Domain
 from nemo_gym.paths import display_path
 
 
@@ -91,6 +91,19 @@ def check_options(
     if unchecked:
         reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in unchecked.items())
         problems.warn(f"the options of these servers are not checked: {reasons}")
+
+
+class _AliasKeys(BaseModel):
+    """The options of a second name of an agent that have an effect."""
+
+    agent_server: AgentServerRef
+
+
+def check_aliases(servers: Iterable[ServerInstance], root: DictNode, problems: Problems) -> None:
+    """Check that every second name of an agent names its agent."""
+    for server in servers:
+        if server.is_alias:
+            validate(_AliasKeys, server.config, root, problems, server.path)
 
 
 def option_faults(

@@ -1,6 +1,7 @@
 """The servers of a configuration, and incomplete server blocks.
 
-A server is a top-level mapping with one kind (`resources_servers`, `responses_api_models` or `responses_api_agents`).
+A server is a top-level mapping with one kind (`resources_servers`, `responses_api_models`, `responses_api_agents` or
+`environment_servers`).
 The kind has one implementation folder, which has an `entrypoint`. An incomplete block is an error that names the
 missing part, because a server that silently does not start is hard to find.
 """
@@ -17,6 +18,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
 from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
 from nemo_gym.config.types import SERVER_KINDS, ServerKind
+from nemo_gym.names import AGENT_ALIAS
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"
 """The placeholder for a model in configurations without one (`NO_MODEL_GLOBAL_CONFIG_DICT`); it is never started."""
@@ -42,9 +44,19 @@ class ServerInstance:
     num_workers: int = 1
 
     @property
+    def is_alias(self) -> bool:
+        """True for a second name of an agent, which has no process."""
+        return is_alias(self.kind, self.implementation)
+
+    @property
     def path(self) -> tuple[str, str, str]:
         """The path of `config` in the configuration."""
         return (self.name, self.kind, self.implementation)
+
+
+def is_alias(kind: str, implementation: str) -> bool:
+    """Return whether a server is only a second name of an agent."""
+    return kind == "environment_servers" and implementation == AGENT_ALIAS
 
 
 def drop_placeholders(root: DictNode) -> DictNode:
@@ -150,6 +162,8 @@ def _read_implementation(
         return Problem(node.where, f"{place} is not a mapping.", "Add at least an `entrypoint`.")
     entrypoint = node.entries.get("entrypoint")
     config = data[kind][implementation]
+    if is_alias(kind, implementation):
+        return ServerInstance(name, kind, implementation, Path(), "", config, node.where)
     if entrypoint is None:
         near = difflib.get_close_matches("entrypoint", node.entries, n=1)
         meant = f"Did you mean `entrypoint` by {near[0]!r}?" if near else "Write `entrypoint: app.py`."

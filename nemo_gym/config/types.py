@@ -128,4 +128,8 @@ class DatasetConfig(BaseModel):
     prepare_script: str | None = None
     """A script that creates the file."""
     agent: str | None = None
-    """The agent that runs the rows, if several could."""
+    """The agent or environment server that runs the rows, if several could."""
+    taskset: str | None = None
+    """A name of the rows' tasks, for datasets that share them."""
+    prepare_dependencies: list[str] | None = None
+    """Packages that `prepare_script` imports."""

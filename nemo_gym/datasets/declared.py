@@ -22,7 +22,7 @@ def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
     for each in config.datasets:
         if each.dataset.agent is not None:
             yield DeclaredDataset(each, each.dataset.agent)
-        elif each.server.kind == "responses_api_agents":
+        elif each.server.kind in ("responses_api_agents", "environment_servers"):
             yield DeclaredDataset(each, each.server.name)
         else:
             yield DeclaredDataset(each, _only_agent_of(each.server.name, config))

@@ -28,6 +28,7 @@ LINKED_PACKAGES = (
     "resources_servers",
     "responses_api_agents",
     "responses_api_models",
+    "environment_servers",
 )
 """Packages of this project, linked into every environment, so that it always uses those of this run."""
 _READY_MARKER = "nemo_gym_ready"

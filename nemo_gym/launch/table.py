@@ -28,6 +28,7 @@ _STYLE_OF_STATE: Mapping[str, str] = {
 _KIND_SHOWN: Mapping[str, str] = {
     "resources_servers": "resources",
     "responses_api_agents": "agent",
+    "environment_servers": "episodes",
     "responses_api_models": "model",
     "head_server": "head",
 }

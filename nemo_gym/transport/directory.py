@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import REPLICA_PORTS_KEY, SERVER_KINDS
+from nemo_gym.names import AGENT_ALIAS, REPLICA_PORTS_KEY, SERVER_KINDS
 
 
 def base_url(host: str, port: int) -> str:
@@ -28,6 +28,16 @@ def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
+def aliases_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield every second name of an agent, and the agent."""
+    for name, instance in config.items():
+        kind = instance.get("environment_servers") if isinstance(instance, Mapping) else None
+        block = kind.get(AGENT_ALIAS) if isinstance(kind, Mapping) else None
+        agent = block.get("agent_server") if isinstance(block, Mapping) else None
+        if isinstance(agent, Mapping) and isinstance(agent.get("name"), str):
+            yield name, agent["name"]
+
+
 class Directory:
     """Maps server names to the base URLs of their replicas."""
 
@@ -44,6 +54,9 @@ class Directory:
                 continue
             ports = block.get(REPLICA_PORTS_KEY) or [block["port"]]
             replicas[name] = [base_url(block.get("host") or "127.0.0.1", port) for port in ports]
+        for name, agent in aliases_of(config):
+            if agent in replicas:
+                replicas[name] = replicas[agent]
         return cls(replicas)
 
     def names(self) -> tuple[str, ...]:

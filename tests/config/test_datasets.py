@@ -36,29 +36,18 @@ def test_a_dataset_is_read_with_its_defaults_and_its_file(folder: Path) -> None:
     assert (found.file, str(found.where)) == (folder / "rows.jsonl", "main.yaml:6:9")
 
 
+@pytest.mark.parametrize("kind", ["train", "validation", "benchmark", "example"])
 @pytest.mark.parametrize(
-    "way",
-    [
-        "prepare_script: prepare.py",
-        "huggingface_identifier: {repo_id: a/b, artifact_fpath: train.jsonl}",
-        "gitlab_identifier: {dataset_name: a, version: 0.0.1, artifact_fpath: train.jsonl}",
-        "source: {type: huggingface, repo_id: a/b}",
-        "source: {type: gitlab, dataset_name: a, version: 0.0.1, artifact_fpath: x}",
-    ],
+    "way", ["", ", prepare_script: prepare.py", ", source: {type: huggingface, repo_id: a/b}"]
 )
-def test_a_file_that_can_be_made_may_be_absent_unless_it_is_an_example(folder: Path, way: str) -> None:
-    dataset = f"{{name: d, type: benchmark, jsonl_fpath: later.jsonl, {way}}}"
+def test_the_rows_may_be_absent_until_they_are_read(folder: Path, kind: str, way: str) -> None:
+    dataset = f"{{name: d, type: {kind}, jsonl_fpath: later.jsonl{way}}}"
     assert load_text(folder, text(dataset)).datasets[0].file is None
-    assert only(problems_of(folder, text(dataset.replace("benchmark", "example")))) == (
-        "main.yaml:6:34",
-        f"{AT}.jsonl_fpath: there is no file 'later.jsonl'.",
-        "An example dataset must be a file of the repository.",
-    )
 
 
-def test_a_file_that_nothing_makes_has_to_be_there(folder: Path) -> None:
-    problems = problems_of(folder, text("{name: d, type: train, jsonl_fpath: later.jsonl}"))
-    assert "prepare_script" in only(problems)[2]
+def test_the_keys_of_other_gyms_datasets_are_known(folder: Path) -> None:
+    dataset = "{name: d, type: train, jsonl_fpath: rows.jsonl, taskset: t, prepare_dependencies: [tenacity]}"
+    assert load_text(folder, text(dataset)).datasets[0].dataset.taskset == "t"
 
 
 @pytest.mark.parametrize(

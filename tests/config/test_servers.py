@@ -52,9 +52,9 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
             "Did you mean 'resources_servers'?",
         ),
         (
-            "weather:\n  environments:\n    weather: {entrypoint: app.py}\n",
+            "weather:\n  worlds:\n    weather: {entrypoint: app.py}\n",
             "main.yaml:2:3",
-            "weather.environments is not a kind of server.",
+            "weather.worlds is not a kind of server.",
             f"A server's kind is one of {', '.join(SERVER_KINDS)}.",
         ),
         (
@@ -182,3 +182,40 @@ def test_an_unknown_domain_is_an_error(folder: Path) -> None:
     assert message.startswith("weather.resources_servers.weather.domain must be 'math', 'coding', ")
     assert message.endswith(" or 'other', not 'mathe'.")
     assert remedy == "Did you mean 'math'?"
+
+
+ALIAS = """\
+weather_environment_server:
+  environment_servers:
+    legacy_agent:
+      entrypoint: app.py
+      max_concurrent_episodes: 4
+      agent_server: {type: responses_api_agents, name: %s}
+"""
+
+
+def test_an_environment_server_that_only_forwards_is_a_name_without_a_process(folder: Path) -> None:
+    paths = "+config_paths=[weather.yaml,model.yaml,alias.yaml]"
+    (folder / "alias.yaml").write_text(ALIAS % "weather_agent")
+    config = load_in(folder, paths, *POLICY)
+    assert {server.name for server in config.servers} == {"weather", "weather_agent", "policy_model"}
+    assert "weather_environment_server" in config.data
+
+
+def test_its_agent_has_to_exist(folder: Path) -> None:
+    problems = problems_of(folder, ALIAS % "whether_agent")
+    assert "there is no server 'whether_agent'" in only(problems)[1]
+
+
+def test_an_alias_without_an_agent_is_an_error(folder: Path) -> None:
+    text = "w:\n  environment_servers:\n    legacy_agent: {entrypoint: app.py}\n"
+    assert (
+        only(problems_of(folder, text))[1] == "w.environment_servers.legacy_agent.agent_server is required."
+    )
+
+
+def test_an_environment_server_with_code_of_its_own_is_started(folder: Path) -> None:
+    (folder / "environment_servers" / "duel").mkdir(parents=True)
+    (folder / "environment_servers" / "duel" / "app.py").touch()
+    (server,) = load_text(folder, "duel:\n  environment_servers:\n    duel: {entrypoint: app.py}\n").servers
+    assert (server.kind, server.directory) == ("environment_servers", folder / "environment_servers" / "duel")

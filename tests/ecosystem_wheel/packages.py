@@ -45,6 +45,12 @@ def python() -> Path:
     return interpreter
 
 
+def left_out() -> dict[str, str]:
+    """Return the packages that the environment lacks, with the reasons. Call `python` first."""
+    packages: dict[str, str] = json.loads(LEFT_OUT.read_text(encoding="utf-8"))
+    return packages
+
+
 def find_python() -> str:
     """Return a Python of at least `OLDEST_PYTHON`: `PYTHON`, one of the search path, or one of pyenv's."""
     named = [os.environ.get("ECOSYSTEM_PYTHON"), *(f"python3.{minor}" for minor in range(13, 20))]

@@ -119,6 +119,8 @@ def tests(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
         return list(pool.map(lambda folder: _run_suite(workplace, folder), folders))
 
 
+STAGES = {"imports": imports, "configurations": configurations}
+
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _BROKEN = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)
 

@@ -31,3 +31,21 @@ def test_the_directory_reads_hosts_ports_and_replicas_from_the_configuration() -
     assert directory.replicas("env") == ("http://127.0.0.1:5", "http://127.0.0.1:6")
     assert directory.replicas("agent") == ("http://[::1]:7",)
     assert directory.names() == ("env", "agent")
+
+
+def test_a_second_name_of_an_agent_has_its_addresses() -> None:
+    config = {
+        "solver": {
+            "responses_api_agents": {"simple_agent": {"host": "h", "port": 1, "_ng_replica_ports": [1, 2]}}
+        },
+        "solver_environment": {"environment_servers": {"legacy_agent": {"agent_server": {"name": "solver"}}}},
+        "of_nothing": {"environment_servers": {"legacy_agent": {"agent_server": {"name": "missing"}}}},
+        "duel": {"environment_servers": {"duel": {"host": "h", "port": 3}}},
+    }
+    directory = Directory.of_config(config)
+    assert (
+        directory.replicas("solver_environment")
+        == directory.replicas("solver")
+        == ("http://h:1", "http://h:2")
+    )
+    assert directory.names() == ("solver", "duel", "solver_environment")

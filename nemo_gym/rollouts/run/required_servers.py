@@ -15,7 +15,7 @@ MODEL_TYPE = "responses_api_models"
 
 def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
     """Raise `ConfigErrors` for all names in `agents` that are not agents of the configuration."""
-    known = {name for name, instance in config.items() if is_server(instance, AGENT_TYPE)}
+    known = {name for name, instance in config.items() if runs_rows(instance)}
     problems = []
     for agent in sorted(set(agents) - known):
         other = next((kind for kind in SERVER_KINDS if is_server(config.get(agent), kind)), None)
@@ -24,6 +24,11 @@ def require_agents(agents: Iterable[str], config: Mapping[str, Any]) -> None:
         problems.append(Problem(None, what, did_you_mean(agent, known) or listed))
     if problems:
         raise ConfigErrors(problems)
+
+
+def runs_rows(instance: object) -> bool:
+    """Return whether a value of the configuration is a server with `/run`: an agent or an environment server."""
+    return is_server(instance, AGENT_TYPE) or is_server(instance, "environment_servers")
 
 
 def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -53,3 +53,13 @@ def test_unknown_agents_are_named_together_with_the_nearest_known() -> None:
     assert "Did you mean 'math_agent'" in first
     assert "`policy_model` is one of the responses_api_models" in second
     assert "The agents are: math_agent, other_agent." in third
+
+
+def test_an_environment_server_runs_rows_by_its_agent() -> None:
+    agent = {"type": "responses_api_agents", "name": "solver"}
+    config = {
+        "solver": server("responses_api_agents"),
+        "episodes": {"environment_servers": {"legacy_agent": {"agent_server": agent}}},
+    }
+    require_agents(["episodes"], config)
+    assert set(required_servers(["episodes"], config)) == {"episodes", "solver"}

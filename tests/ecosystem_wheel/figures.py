@@ -1,0 +1,117 @@
+"""Figures of a run: the table by cause, the comparison with the figures kept in the repository, and the page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.ecosystem_wheel import wheel
+from tests.ecosystem_wheel.stages import Finding
+
+KEPT = Path(__file__).with_name("figures.json")
+PAGE = wheel.REPOSITORY / "docs" / "compatibility.md"
+
+TITLES = {
+    "imports": "`app.py` that import",
+    "configurations": "configurations accepted",
+    "tests": "folders whose own tests pass",
+}
+_SHOWN = 12
+"""Causes that the terminal shows for each stage."""
+
+
+def figures_of(stage: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the figures of a stage as JSON: counts, the causes, and the items of each."""
+    red = [finding for finding in findings if not finding.is_green]
+    figures: dict[str, Any] = {
+        "total": len(findings),
+        "green": len(findings) - len(red),
+        "causes": _by_cause(red),
+    }
+    if stage == "tests":
+        figures["tests_passed"] = sum(finding.tests_passed for finding in findings)
+    return figures
+
+
+def _by_cause(red: Iterable[Finding]) -> dict[str, list[str]]:
+    items: dict[str, list[str]] = {}
+    for finding in red:
+        for cause in finding.causes:
+            items.setdefault(str(cause), []).append(finding.item)
+    return dict(sorted(items.items(), key=lambda pair: (-len(pair[1]), pair[0])))
+
+
+def text_of(stage: str, figures: Mapping[str, Any]) -> str:
+    """Return the table of a stage for the terminal: the most frequent causes with their first items."""
+    lines = [f"{TITLES[stage]}: {figures['green']} of {figures['total']}"]
+    if "tests_passed" in figures:
+        lines.append(f"  {figures['tests_passed']} tests passed")
+    shown = list(figures["causes"].items())
+    lines += [f"  {len(items):4}  {cause}  ({items[0]})" for cause, items in shown[:_SHOWN]]
+    if len(shown) > _SHOWN:
+        lines.append(
+            f"        and {len(shown) - _SHOWN} other causes, in {PAGE.relative_to(wheel.REPOSITORY)}"
+        )
+    return "\n".join(lines)
+
+
+def kept() -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    return figures
+
+
+def fallen(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return a line for each stage that has fewer green items than the kept figures."""
+    return [
+        f"{TITLES[stage]}: {now[stage]['green']}, and {before[stage]['green']} are kept"
+        for stage in now
+        if stage in before and now[stage]["green"] < before[stage]["green"]
+    ]
+
+
+def keep(figures: Mapping[str, Any]) -> None:
+    """Write the figures and the page."""
+    KEPT.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page_of(figures), encoding="utf-8")
+
+
+def page_of(figures: Mapping[str, Any]) -> str:
+    """Return `docs/compatibility.md`."""
+    head = [
+        "# Compatibility with the ecosystem",
+        "",
+        f"Environments, agents and models of `nemo-gym=={wheel.VERSION}` from the package registry, beside this",
+        "repository's `nemo_gym`. `make test-ecosystem` measures it and writes this page; `STAGE=imports`,",
+        "`STAGE=configurations` and `STAGE=tests` run one stage, `FOLDERS=word,word` a sample of the tests.",
+        "There is no network, so a folder that loads a model or a dataset from a hub is red.",
+        "",
+        "| | green | of |",
+        "|---|---|---|",
+    ]
+    rows = [
+        f"| {TITLES[stage]} | {figures[stage]['green']} | {figures[stage]['total']} |"
+        for stage in TITLES
+        if stage in figures
+    ]
+    if "tests" in figures:
+        rows.append(f"| tests passed | {figures['tests']['tests_passed']} | |")
+    sections = [line for stage in TITLES if stage in figures for line in _section(stage, figures[stage])]
+    return "\n".join([*head, *rows, *sections]) + "\n"
+
+
+def _section(stage: str, figures: Mapping[str, Any]) -> list[str]:
+    causes = figures["causes"]
+    by_class = Counter(cause.partition(":")[0] for cause, items in causes.items() for _ in items)
+    lines = ["", f"## Not among the {TITLES[stage]}", "", "| items | cause | examples |", "|---|---|---|"]
+    lines += [f"| {count} | {name} (all) | |" for name, count in by_class.most_common()]
+    for cause, items in causes.items():
+        shown = ", ".join(f"`{item}`" for item in items[:3])
+        lines.append(f"| {len(items)} | {_cell(cause)} | {shown}{', …' if len(items) > 3 else ''} |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
