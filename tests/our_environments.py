@@ -15,7 +15,7 @@ Mapping = dict[str, Any]
 RESOURCES_ONLY = "resources_only.yaml"
 """The configuration of an environment without agent and model."""
 BEST_REWARD = "best_reward"
-"""The field of a task row that says what the best attempt gets, where that is not 1."""
+"""The field of a task row with the reward of the best attempt, if it is not 1."""
 
 
 class OurEnvironment(NamedTuple):
@@ -31,7 +31,7 @@ class OurEnvironment(NamedTuple):
         return [path for path in sorted(self.folder.glob("configs/*.yaml")) if path.name != RESOURCES_ONLY]
 
     def servers(self) -> Mapping:
-        """What its configurations declare, by the names of the instances."""
+        """Its declared servers, by instance name."""
         declared: Mapping = {}
         for path in self.config_files:
             declared |= yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -52,11 +52,11 @@ class OurEnvironment(NamedTuple):
         return [json.loads(line) for line in lines]
 
     def best_rewards(self) -> list[float]:
-        """What a right policy gets for each example task."""
+        """The reward of a right policy for each example task."""
         return [row.get(BEST_REWARD, 1.0) for row in self.examples()]
 
     def gold(self) -> list[Mapping]:
-        """The scenes of what a right policy says in its example tasks, and a judge about it."""
+        """The scenes with the right replies to its example tasks, and the judge's replies."""
         path = self.folder / "data" / "example_gold.yaml"
         scenes: list[Mapping] = yaml.safe_load(path.read_text(encoding="utf-8"))
         return scenes

@@ -63,7 +63,7 @@ ENGINE_FIELDS = frozenset(
         "mm_processor_kwargs",
         "separate_reasoning",
         "structured_outputs",
-        # What comes back, and scheduling.
+        # Fields of the answer, and scheduling.
         "cache_salt",
         "echo",
         "kv_transfer_params",

@@ -1,7 +1,7 @@
 """The Chat Completions API's request and answer.
 
-Messages of a request are plain JSON (typed dicts), answers are models. Both keep fields they don't know: engines
-add `reasoning_content`, `top_k`, `chat_template_kwargs` and more, and dropping one would change what is sampled.
+Messages of a request are plain JSON (typed dicts), answers are models. Both keep unknown fields: engines add
+`reasoning_content`, `top_k`, `chat_template_kwargs` and more, and dropping one would change the sampling.
 """
 
 from __future__ import annotations

@@ -145,9 +145,7 @@ class TokenFeeder:
                 "generate_response": generated,
                 "chat_request": body,
                 "prompt_tokens": len(prompt),
-                "prompt_token_ids": prompt[
-                    -16:
-                ],  # it reads the end alone, to know whether a space comes first
+                "prompt_token_ids": prompt[-16:],  # decoded to find whether a space comes first
             }
             read = (await self._engine.post(DERENDER_PATH, request, at_root=True)).body
             message: dict[str, Any] = read["choices"][0]["message"]

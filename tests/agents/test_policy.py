@@ -73,7 +73,7 @@ def test_an_overflow_leaves_an_incomplete_response() -> None:
     )
 
 
-def test_usage_that_nobody_reports_stays_unknown() -> None:
+def test_unreported_usage_stays_unknown() -> None:
     assert add_usage(None, None) is None
     assert add_usage(None, {"total_tokens": 1}) == {"total_tokens": 1}
     assert add_usage({"total_tokens": 1}, None) == {"total_tokens": 1}
@@ -92,7 +92,7 @@ def test_calls_are_found_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("reason", list(EndReason))
-def test_an_attempt_is_complete_when_somebody_ended_it_and_truncated_when_something_cut_it(
+def test_an_attempt_is_completed_by_its_own_end_and_truncated_by_a_limit(
     reason: EndReason,
 ) -> None:
     ended = {EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.USER_DONE}

@@ -66,7 +66,7 @@ def test_every_shape_of_value_survives_as_yaml(capsys: pytest.CaptureFixture[str
     assert config["list2"] == ["a\nb"]
 
 
-def test_an_explained_dump_tells_of_every_value_where_it_came_from(
+def test_an_explained_dump_has_the_origin_of_every_value(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     steps = "weather_agent.responses_api_agents.small_agent.max_steps"

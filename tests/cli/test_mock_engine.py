@@ -24,7 +24,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_it_tells_a_program_where_it_is_serves_and_stops_at_sigterm() -> None:
+def test_it_prints_its_address_as_json_serves_and_stops_at_sigterm() -> None:
     arguments = (
         "+json=true",
         "+model=policy",
@@ -46,7 +46,7 @@ def test_it_tells_a_program_where_it_is_serves_and_stops_at_sigterm() -> None:
         assert process.stdout.read() == ""
 
 
-def test_it_tells_a_person_in_one_line_and_stops_at_sigint() -> None:
+def test_it_prints_one_line_of_text_and_stops_at_sigint() -> None:
     with started("+port=0") as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("mock engine 'mock' at http://127.0.0.1:")
@@ -66,7 +66,7 @@ def test_it_tells_a_person_in_one_line_and_stops_at_sigint() -> None:
         ("+host=203.0.113.1", "203.0.113.1"),
     ],
 )
-def test_bad_keys_are_told_and_exit_with_2(
+def test_bad_keys_are_reported_and_exit_with_2(
     argument: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exited:

@@ -63,9 +63,7 @@ def test_the_output_has_no_token(silent: HeldSocket, capsys: pytest.CaptureFixtu
     assert "very-secret-token" not in shown
 
 
-async def test_a_running_gym_is_found_wherever_one_asks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_running_gym_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import asyncio
 
     bench = Workbench(tmp_path / "gym")

@@ -8,7 +8,7 @@ from tests.cli.samples import CONFIGURED, SAMPLE, fails
 
 
 @pytest.mark.parametrize("spelling", ["--help", "-h", "+help=true", "help=true", "++h=true"])
-def test_help_tells_every_key_its_default_an_example_and_the_exit_codes(
+def test_help_has_every_key_with_its_default_an_example_and_the_exit_codes(
     capsys: pytest.CaptureFixture[str], spelling: str
 ) -> None:
     assert SAMPLE.run(["+limt=3", spelling], fails(AssertionError())) == 0
@@ -26,7 +26,7 @@ def test_help_tells_every_key_its_default_an_example_and_the_exit_codes(
     assert "config_paths" not in text
 
 
-def test_help_of_a_configured_command_tells_the_global_keys_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_a_configured_command_has_the_global_keys_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert CONFIGURED.run(["--help"], lambda keys, config: 1) == 0
     text = capsys.readouterr().out
     assert "config_paths  (list of text, optional)" in text

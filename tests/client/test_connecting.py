@@ -27,7 +27,7 @@ def test_where_no_gym_was_started_none_is_found(tmp_path: Path) -> None:
     "content",
     [b"", b"[]", b"_ng_run: 7", b"_ng_run: {token: secret}", b"api_key: 'secret", b"key: \xff\xfe secret"],
 )
-def test_a_file_that_was_torn_is_told_without_what_it_holds(tmp_path: Path, content: bytes) -> None:
+def test_a_torn_file_is_reported_without_its_content(tmp_path: Path, content: bytes) -> None:
     (tmp_path / DISCOVERY_FILE).write_bytes(content)
     with pytest.raises(ConfigError, match="has no head server") as caught:
         find_address(tmp_path)

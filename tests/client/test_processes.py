@@ -106,7 +106,7 @@ def test_curl_is_streamed_scored_rollouts(gym: Gym) -> None:
     ("row", "status", "told"),
     [({"responses_create_params": {"input": []}}, 422, "agent_ref"), ({}, 401, "token")],
 )
-def test_curl_is_told_why_it_is_refused(gym: Gym, row: dict[str, Any], status: int, told: str) -> None:
+def test_curl_gets_the_reason_for_a_refusal(gym: Gym, row: dict[str, Any], status: int, told: str) -> None:
     credentials = with_token(gym) if status == 422 else ()
     with curl(gym, [row], "--write-out", "\n%{http_code}", *credentials) as process:
         assert process.stdout is not None

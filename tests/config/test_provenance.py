@@ -10,7 +10,7 @@ from tests.config.small_gym import POLICY, load_in, load_text, write_gym
 STEPS = "weather_agent.responses_api_agents.small_agent.max_steps"
 
 
-def test_a_value_tells_where_it_came_from_and_all_that_it_overrides(tmp_path: Path) -> None:
+def test_a_value_has_its_origin_and_all_values_that_it_overrides(tmp_path: Path) -> None:
     block = "  responses_api_agents:\n    small_agent:\n      max_steps: {}\n"
     write_gym(tmp_path, main=f"config_paths: [weather.yaml, model.yaml]\nweather_agent:\n{block.format(4)}")
     (tmp_path / "env.yaml").write_text(f"weather_agent:\n{block.format(5)}")

@@ -1,4 +1,4 @@
-"""The code on the page about training runs as it stands there."""
+"""The code on the page about training runs unchanged."""
 
 from __future__ import annotations
 

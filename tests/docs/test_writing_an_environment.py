@@ -1,4 +1,4 @@
-"""The tutorial is a script, and does what it says."""
+"""The tutorial runs as a script, with the results that it states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A secret in the configuration is found nowhere: not in a file of the run, an answer, a log or a command line.
 
-The engine does its worst and says the key that it was given in its error messages.
+The engine of this test even includes its key in its error messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fixtures as a project of their own: a copy in a folder that knows nothing of this repository."""
+"""The fixtures as a project of their own: a copy in a folder outside this repository."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of commands: gyms of these tests are seen by nobody else."""
+    """Environment variables that hide the gyms of these tests from other processes."""
     return {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path_factory.mktemp("runtime")), "COLUMNS": "120"}
 
 

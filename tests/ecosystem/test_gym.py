@@ -77,7 +77,7 @@ def test_every_environment_agent_and_model_took_part_in_a_rollout(
 
 
 def was_asked(url: str) -> bool:
-    """Whether a server has had requests, as far as it tells."""
+    """Return whether a server has counted requests."""
     try:
         return bool(ask(url, "/_ng/stats")["requests"])
     except urllib.error.HTTPError:
@@ -141,7 +141,7 @@ def test_a_session_always_reaches_the_replica_that_opened_it(collected: Collecte
     assert all(row["reward"] == 1.0 for row in rows)
 
 
-def test_a_dataset_with_a_prompt_and_repeats_is_asked_as_it_says(collected: Collected) -> None:
+def test_a_dataset_has_its_own_prompt_and_repeats(collected: Collected) -> None:
     rows = [row for row in collected.rows if row["agent_ref"]["name"] == "prompted_simple_agent"]
     assert len(rows) == 4, "two rows, each twice"
     assert {row["responses_create_params"].get("temperature") for row in rows} == {None, 0.5}

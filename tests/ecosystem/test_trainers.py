@@ -1,4 +1,4 @@
-"""What trainers do with a gym, re-enacted from the contract: NeMo RL and verl embed one, TRL talks to one over HTTP."""
+"""Trainers' calls of a gym, re-enacted from the contract: NeMo RL and verl embed one, TRL uses one over HTTP."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_failed_call_raises_with_its_status_and_body_and_spoils_no_other
     ):
         try:
             results.append((await awaitable)[1])
-        except Exception as error:  # noqa: BLE001 - as a trainer does, to log what it knows of it
+        except Exception as error:  # noqa: BLE001 - as in a trainer, which logs it
             caught.append(error)
     (failed,) = caught
     assert failed.status == 418
@@ -144,7 +144,7 @@ async def test_a_failed_call_raises_with_its_status_and_body_and_spoils_no_other
     assert len(results) == 3
 
 
-def test_the_embedding_program_knows_every_address(embedded: BaseServerConfig) -> None:
+def test_the_embedding_program_gets_every_address(embedded: BaseServerConfig) -> None:
     block = get_first_server_config_dict(get_global_config_dict(), "session_counter_simple_agent")
     with urllib.request.urlopen(f"http://{block['host']}:{block['port']}/", timeout=30) as answer:
         assert json.loads(answer.read()) == {"status": "ok"}

@@ -18,7 +18,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 @pytest.fixture(scope="session")
 def connect() -> Iterator[Callable[[str], OpenAI]]:
     """A client of the model server at a URL. Making one from nothing costs more than most tests."""
-    # Cookies know no ports: it sends the session of one server to the next, which didn't sign it and doesn't mind.
+    # Cookies ignore ports: the client sends a session cookie to other servers, which ignore it.
     with OpenAI(base_url="http://none", api_key="none", max_retries=0) as client:
         yield lambda url: client.with_options(base_url=f"{url}/v1")
 

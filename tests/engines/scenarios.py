@@ -1,7 +1,7 @@
 """Scenarios of clients of a model server, with the `openai` package. Each scenario checks its answers.
 
-The engine behind calls each declared tool once, thinks before it speaks, and keeps to a schema. No two scenarios ask
-the same, so that recordings of all of them can be told apart.
+The engine calls each declared tool once, reasons before it answers, and follows a schema. All scenarios have different
+requests, so that their recordings differ.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ async def test_the_deadline_of_the_rollout_ends_the_call() -> None:
     assert raised.value.failure.peer == A
 
 
-def test_blaming_names_the_engine_where_nobody_is_named() -> None:
+def test_an_error_without_a_peer_names_the_engine() -> None:
     with pytest.raises(EngineError) as raised, attributed_to(A):
         raise EngineError("nonsense", code="malformed_answer")
     assert raised.value.failure.peer == A
@@ -248,7 +248,7 @@ async def test_preflight_finds_the_one_replica_that_is_wrong() -> None:
     assert raised.value.failure.peer == B
 
 
-async def test_preflight_tells_a_refused_key() -> None:
+async def test_preflight_reports_a_refused_key() -> None:
     engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply({"error": "Unauthorized"}, 401)))
     with pytest.raises(EngineRefused) as raised:
         await engine.preflight("qwen-7b")

@@ -40,7 +40,7 @@ def test_typed_requests_get_typed_answers() -> None:
     assert completion.choices[0].message.content == "No tool was needed for: hello"
 
 
-def test_openapi_tells_of_the_bodies() -> None:
+def test_openapi_has_the_bodies() -> None:
     client = TestClient(vllm_over(engine_app()).setup_webserver())
     described = client.get("/openapi.json").json()
     for path, asked in (

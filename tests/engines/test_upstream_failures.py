@@ -1,7 +1,7 @@
 """Engine failures as the client of a model server sees them: the root cause, the status, no keys.
 
-The status is the client's to act on: 400 for what it asked, 429 and 503 for an engine to be asked later, and 502 for
-what only the operator can put right, a refused key and an unknown model included.
+The status determines the client's reaction: 400 for an invalid request, 429 and 503 for a later retry, and 502 for
+problems that only the operator can correct, such as a refused key or an unknown model.
 """
 
 from __future__ import annotations

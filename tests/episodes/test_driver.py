@@ -63,7 +63,7 @@ class Gym(InProcessGym):
 # --- Truncation -------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_cut_short_is_scored_as_if_it_were_whole_unless_told_otherwise() -> None:
+async def test_a_truncated_attempt_is_verified_by_default() -> None:
     row = await Gym([[ADD], CUT]).run("agent", task_row())
     assert (row["_ng_outcome"], row["reward"]) == ("truncated", 2.0)
     assert "_ng_masked" not in row
@@ -79,19 +79,19 @@ async def test_a_context_overflow_keeps_what_came_before() -> None:
     assert [item["type"] for item in row["response"]["output"]] == ["function_call", "function_call_output"]
 
 
-async def test_zero_asks_no_verifier() -> None:
+async def test_zero_calls_no_verifier() -> None:
     gym = Gym([[ADD], CUT], on_truncation="zero")
     gym.environment.verify_error = "the verifier was called"
     row = await gym.run("agent", task_row())
     assert (row["_ng_outcome"], row["reward"]) == ("truncated", 0.0)
 
 
-async def test_mask_scores_and_tells_trainers_to_leave_it_out() -> None:
+async def test_mask_scores_and_excludes_from_training() -> None:
     row = await Gym([[ADD], CUT], on_truncation="mask").run("agent", task_row())
     assert (row["reward"], row["_ng_masked"], row["mask_sample"]) == (2.0, True, True)
 
 
-async def test_a_row_says_for_itself_what_its_truncation_means() -> None:
+async def test_a_row_can_override_on_truncation() -> None:
     row = await Gym([[ADD], CUT], on_truncation="mask").run("agent", task_row(on_truncation="zero"))
     assert (row["reward"], "_ng_masked" in row) == (0.0, False)
     failure = await Gym([[ADD], CUT]).failure(task_row(on_truncation="ignore"))

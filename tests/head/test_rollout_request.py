@@ -56,14 +56,14 @@ def test_rows_are_shaped_as_those_of_a_dataset() -> None:
         ({"rows": [task_row(0, agent=None)]}, "+agent_name"),
     ],
 )
-def test_everything_that_is_wrong_is_told(body: Any, told: str) -> None:
+def test_every_problem_is_reported(body: Any, told: str) -> None:
     with pytest.raises(InputError) as caught:
         read(body)
     assert told in str(caught.value)
     assert caught.value.failure.http_status == 422
 
 
-def test_options_rows_and_agents_are_told_together() -> None:
+def test_problems_of_options_rows_and_agents_are_reported_together() -> None:
     rows = [{}, {"responses_create_params": {}}, task_row(0, agent="missing_agent"), task_row(1)]
     with pytest.raises(InputError) as caught:
         read({"rows": rows, "num_repeats": 0, "num_repeat": 1, "agent_name": AGENT})

@@ -84,7 +84,7 @@ def test_rollouts_come_as_they_finish_and_then_the_end() -> None:
     assert reader.ended
 
 
-def test_a_failure_is_a_line_and_is_told_once() -> None:
+def test_a_failure_is_a_line_and_is_reported_once() -> None:
     reader = Reader()
     agents = Agents({1: always(failure("engine_down", retryable=True))})
     stream(agents, reader, 2, max_attempts=3)

@@ -23,7 +23,7 @@ from tests.launch.small_servers import (
 from tests.waiting import is_running, wait_until_gone
 
 
-async def test_every_server_answers_and_knows_its_name(bench: Workbench) -> None:
+async def test_every_server_answers_with_its_name(bench: Workbench) -> None:
     config = config_of(bench.instance("first"), bench.instance("second"))
     async with launch(config, bench.options()) as gym:
         await gym.wait_ready()

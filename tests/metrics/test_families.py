@@ -44,7 +44,7 @@ def test_spread_across_runs_is_that_of_the_runs_means() -> None:
     assert "pass@1[avg-of-1]/reward/std_dev_across_runs" not in metrics
 
 
-def test_short_tasks_are_counted_beside_the_metric_they_cannot_tell() -> None:
+def test_tasks_with_too_few_rollouts_are_counted_beside_the_metric() -> None:
     metrics = families(task(1.0, 0.0, 0.0), task(1.0), task(), planned=Planned(tasks=4, rollouts=10))
     assert metrics["pass@3/reward"] == 100.0
     assert metrics["pass@1/reward"] == pytest.approx(100.0 * (1 / 3 + 1) / 2)

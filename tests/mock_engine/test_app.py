@@ -34,7 +34,7 @@ async def test_a_key_guards_the_api_and_nothing_else() -> None:
     assert (status, error, healthy, allowed) == (401, {"error": "Unauthorized"}, 200, 200)
 
 
-async def test_wrong_routes_methods_and_bodies_are_told_apart() -> None:
+async def test_wrong_routes_methods_and_bodies_have_different_errors() -> None:
     async with running() as wire:
         assert (await wire.post("/v1/embeddings"))[0] == 404
         assert (await wire.get("/v1/chat/completions"))[0] == 405

@@ -83,7 +83,7 @@ def test_a_stop_string_ends_the_answer_before_it() -> None:
     assert kept.reply.text == "one two"
 
 
-def test_answers_are_padded_to_the_tokens_that_the_engine_or_the_request_wants() -> None:
+def test_answers_are_padded_to_the_minimum_of_the_engine_or_the_request() -> None:
     assert choose(saying(ModelReply("abc"), tokens=50)).token_count == 50
     assert choose(saying(ModelReply("abc")), min_tokens=20).token_count == 20
     padded = choose(saying(CALLS, tokens=60), tools=[ADD])

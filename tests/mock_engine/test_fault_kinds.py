@@ -35,7 +35,7 @@ async def test_error_statuses_have_the_engine_s_envelope(status: int) -> None:
     assert (seen, error["error"]["code"]) == (status, status)
 
 
-async def test_retry_after_is_sent_when_told() -> None:
+async def test_retry_after_is_sent_when_configured() -> None:
     async with running(faults=[{"do": "http_429", "retry_after_s": 2, "nth": 1}]) as wire:
         url = f"{wire.engine.base_url}/chat/completions"
         for expected in ("2", None):

@@ -61,7 +61,7 @@ def test_each_distinct_body_can_be_counted_on_its_own() -> None:
     ]
 
 
-def test_chance_is_the_same_for_the_same_seed_and_as_large_as_told() -> None:
+def test_probability_is_as_configured_and_repeats_with_the_seed() -> None:
     rule = [{"do": "hang", "probability": 0.25}]
     requests = [("chat", b"")] * 2_000
     first = met(rule, requests, seed=1)

@@ -21,7 +21,7 @@ time.sleep(60)
 """
 
 
-def test_a_process_serves_what_it_was_told_and_ends_with_its_block() -> None:
+def test_a_process_serves_its_options_and_ends_with_its_block() -> None:
     with EngineProcess(EngineOptions(model="policy", latency_s="uniform:0:0.1")) as engine:
         pid = engine.pid
         assert engine.base_url == f"{engine.root_url}/v1"

@@ -40,7 +40,7 @@ async def test_context_errors_come_in_every_wording(text: int, words: str) -> No
     assert words in error["error"]["message"]
 
 
-async def test_a_budget_error_tells_true_sizes_so_that_a_smaller_budget_fits() -> None:
+async def test_a_budget_error_has_true_sizes_so_that_a_smaller_budget_fits() -> None:
     async with running(faults=[{"do": "overflow_3", "nth": 1}]) as wire:
         _, error = await wire.chat(max_tokens=100)
         limit, prompt = (

@@ -65,7 +65,7 @@ def test_tools_are_declared_in_the_system_message_or_in_one_of_their_own() -> No
     assert without.startswith("<|system|># Tools\n[{")
 
 
-def test_a_prompt_opens_the_reply_unless_told_otherwise() -> None:
+def test_a_prompt_opens_the_reply_by_default() -> None:
     assert TEMPLATE.prompt([USER], []).endswith("<|end|>\n<|assistant|>")
     assert TEMPLATE.prompt([USER], [], opens_reply=False).endswith("<|end|>\n")
 

@@ -10,7 +10,7 @@ from nemo_gym.mock_engine.policies import Scene
 from tests.mock_engine.wire import ADD, THOUGHTFUL, running
 
 
-async def test_logprobs_name_tokens_by_their_text_unless_told_otherwise() -> None:
+async def test_logprobs_name_tokens_by_their_text_by_default() -> None:
     async with running(ScriptPolicy((Scene((ModelReply("abcd"),)),))) as wire:
         _, answer = await wire.chat(logprobs=True, top_logprobs=2)
     first = answer["choices"][0]["logprobs"]["content"][0]

@@ -35,7 +35,7 @@ def test_an_unknown_benchmark_is_bad_input_that_names_those_there_are(
         (["all", "+against=/tmp"], "one benchmark"),
     ],
 )
-def test_what_a_benchmark_cannot_be_told_is_bad_input(
+def test_an_invalid_key_of_a_benchmark_is_bad_input(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _exit_code(*arguments) == 2

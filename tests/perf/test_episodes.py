@@ -1,4 +1,4 @@
-"""The episodes are what rollouts' figures say they are: scored 1, with so many hops and model calls."""
+"""The measured episodes score 1, and have the stated numbers of hops and model calls."""
 
 from __future__ import annotations
 

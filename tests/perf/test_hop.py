@@ -14,7 +14,7 @@ def test_bodies_have_about_the_size_that_they_are_called_by(size: str) -> None:
     assert len(json_of(SIZES[size])) == pytest.approx(SIZES[size], rel=0.15)
 
 
-def test_the_long_answer_is_two_megabytes_of_which_every_token_is_told() -> None:
+def test_the_long_answer_is_two_megabytes_with_data_of_every_token() -> None:
     assert len(long_answer()) == pytest.approx(2_000_000, rel=0.05)
     message = orjson.loads(long_answer())["choices"][0]["message"]
     assert len(message["generation_token_ids"]) == len(message["generation_log_probs"]) == IDS

@@ -59,7 +59,7 @@ async def test_one_window_is_measured_however_small_the_budget() -> None:
     assert len(measured.windows) == 1
 
 
-async def test_an_attempt_that_fails_on_its_way_is_counted_and_the_first_one_told(
+async def test_failed_attempts_are_counted_and_the_first_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def unreachable() -> Reply:

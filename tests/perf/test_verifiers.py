@@ -1,4 +1,4 @@
-"""The verifiers' benchmark asks for the score that an attempt was given, many times."""
+"""The verifiers' benchmark repeats the request for an attempt's score many times."""
 
 from __future__ import annotations
 

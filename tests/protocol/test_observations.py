@@ -39,7 +39,7 @@ def test_a_bundle_is_the_same_after_json() -> None:
     assert [type(record) for record in again.records] == [type(record) for record in bundle.records]
 
 
-def test_a_field_that_only_the_harness_knows_is_kept() -> None:
+def test_a_field_of_the_harness_is_kept() -> None:
     record = {"kind": "agent_invocation", "invocation_id": "root", "native_id": 5}
     bundle = AgentObservationBundle.model_validate({"source": "harness", "records": [record]})
     assert bundle.model_dump()["records"][0]["native_id"] == 5

@@ -1,4 +1,4 @@
-"""Whatever JSON arrives, the answer is a conversion or an error of ours, and never a crash."""
+"""Any JSON is converted or raises an error of the gym's own tree, and never crashes."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -102,7 +102,7 @@ def test_roles_follow_the_dialect() -> None:
     ]
 
 
-def test_token_fields_go_back_only_where_the_engine_wants_them() -> None:
+def test_token_fields_are_sent_only_to_engines_that_require_them() -> None:
     message = {"role": "assistant", "content": "a", "generation_token_ids": [1]}
     assert tidy_messages(message) == [{"role": "assistant", "content": "a"}]
     assert tidy_messages(message, keep_token_ids=True) == [message]

@@ -48,7 +48,7 @@ def test_token_ids_in_place_of_tokens_spell_nothing() -> None:
     assert text_logprobs_of([entry("token_id:123", bytes=None)], "yes") is None
 
 
-def test_entries_are_as_the_responses_api_wants_them() -> None:
+def test_entries_have_the_form_of_the_responses_api() -> None:
     top = {"token": "no", "logprob": -3.0, "bytes": None}
     assert text_logprobs_of([entry("yes", None, bytes=None, top_logprobs=[top])], "yes") == [
         {
@@ -66,7 +66,7 @@ def test_missing_logprobs_are_noticed() -> None:
     assert not has_missing_logprobs([entry("a"), entry("b", -20.0)])
 
 
-def test_the_way_back_fills_in_what_chat_wants() -> None:
+def test_conversion_back_fills_the_required_fields_of_chat() -> None:
     assert chat_logprobs_of([{"token": "a", "logprob": -0.5}]) == [
         {"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     ]

@@ -249,7 +249,7 @@ def test_arguments_are_text(ids: Ids, given: Any, expected: str) -> None:
 @pytest.mark.parametrize(
     ("call_id", "warning"), [("", "missing_call_id"), (None, "missing_call_id"), ("c1", "duplicate_call_id")]
 )
-def test_every_call_can_be_told_apart(ids: Ids, call_id: Any, warning: str) -> None:
+def test_every_call_has_its_own_id(ids: Ids, call_id: Any, warning: str) -> None:
     answer = answer_of(chat("tool_calls", tool_calls=[call("c1"), call(call_id)]), ids)
     call_ids = [item["call_id"] for item in answer.response["output"]]
     assert call_ids[0] == "c1"

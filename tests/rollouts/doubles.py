@@ -1,4 +1,4 @@
-"""In-memory stand-ins for what a collection talks to, and a clock that is moved instead of waited for."""
+"""In-memory replacements for the servers of a collection, and a clock that tests advance."""
 
 from __future__ import annotations
 

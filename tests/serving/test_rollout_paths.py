@@ -67,7 +67,7 @@ def test_only_the_api_can_be_reached_that_way(client: TestClient) -> None:
     assert client.post("/ng-rollout/../v1/responses", json={"input": "x"}).json().get("id") != ".."
 
 
-def test_an_agent_knows_the_urls_to_hand_to_a_harness() -> None:
+def test_an_agent_has_the_urls_for_a_harness() -> None:
     gym = InProcessGym()
     gym.add(SessionTeller, "policy_model")
     references = {

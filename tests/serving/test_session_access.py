@@ -9,7 +9,7 @@ from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import VERIFY, CounterEnvironment, ScriptedModel, task_row, text
 
 
-def test_a_client_that_knows_only_cookies_keeps_its_session(environment: CounterEnvironment) -> None:
+def test_a_client_with_only_cookies_keeps_its_session(environment: CounterEnvironment) -> None:
     client = TestClient(environment.setup_webserver())
     seeded = client.post("/seed_session", json=task_row())
     cookies = dict(seeded.cookies)
@@ -112,7 +112,7 @@ def test_a_tool_needs_a_session_that_was_opened_with_the_token() -> None:
 
 
 @pytest.mark.usefixtures("run_with_token")
-def test_an_agent_plays_in_nobody_s_session_for_a_stranger() -> None:
+def test_an_agent_rejects_sessions_of_strangers() -> None:
     references = {
         "resources_server": {"type": "resources_servers", "name": "env"},
         "model_server": {"type": "responses_api_models", "name": "policy_model"},

@@ -62,7 +62,7 @@ def test_a_long_rollout_may_leave_its_session_alone_for_as_long_as_it_has(
     assert sessions.abandoned() == []
 
 
-def test_without_a_deadline_idleness_tells(sessions: SessionRegistry, clock: Clock) -> None:
+def test_without_a_deadline_idle_sessions_expire(sessions: SessionRegistry, clock: Clock) -> None:
     sessions.open("used")
     sessions.open("left")
     clock.now += 90

@@ -32,7 +32,7 @@ def test_a_compressed_file_is_read_while_it_is_written_and_afterwards(tmp_path: 
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[1]", ROW[:20], ROW[:20] + ROW, b'{"_ng_task_index":0}'])
-def test_what_is_no_row_is_told_apart(line: bytes) -> None:
+def test_a_line_that_is_not_a_row_is_recognized(line: bytes) -> None:
     assert is_row(ROW)
     assert not is_row(line)
 

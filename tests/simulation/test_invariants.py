@@ -113,7 +113,7 @@ def test_the_last_start_has_no_excuse() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"counts": tuple({**COUNTS, "completed": 1}.items())}, {"exit_code": 3}, {"mean_reward": 0.123}]
 )
-def test_a_summary_that_says_something_else_than_the_files_is_found(wrong: dict[str, Any]) -> None:
+def test_a_summary_that_disagrees_with_the_files_is_found(wrong: dict[str, Any]) -> None:
     assert problems(CountsAgree(SCENARIO), ended([row(0), row(1)], **wrong))
 
 

@@ -36,10 +36,10 @@ def test_exactly_the_culprits_are_kept_where_all_are_needed_and_others_are_harml
 
 
 @given(st.lists(st.frozensets(st.integers(0, 7), min_size=1), min_size=1, max_size=4), st.data())
-def test_what_is_kept_does_it_and_none_of_it_can_be_left_out(
+def test_the_result_satisfies_the_predicate_and_is_minimal(
     sets: list[frozenset[int]], data: st.DataObject
 ) -> None:
-    """Whatever the predicate: some sets do it when they are all there, and some numbers of others spoil it."""
+    """The predicate holds if one of some sets is complete, and some other numbers prevent it."""
     spoilers = data.draw(st.frozensets(st.integers(0, 7)))
     everything = frozenset(range(8))
 

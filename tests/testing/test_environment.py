@@ -155,7 +155,7 @@ class Judged(SimpleResourcesServer):
         return BaseVerifyResponse(**body.model_dump(), reward=float(judged.output_text == "good"))
 
 
-def test_judges_are_models_that_say_what_they_are_told_to() -> None:
+def test_judges_are_models_with_given_replies() -> None:
     row = {"responses_create_params": {"input": "Write."}}
     for verdict, reward in (("good", 1.0), ("bad", 0.0)):
         (scored,) = run_environment(Judged, [row], ["An essay."], judges={"judge": [verdict]})

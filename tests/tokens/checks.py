@@ -1,4 +1,4 @@
-"""What must hold of every row, and the checks that a trainer makes, written from its contract."""
+"""Invariants of every row, and the checks of a trainer, written from its contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent does to the history shows as the reason of a segment, and no token is trained on twice."""
+"""An agent's change of the history is the reason of a segment, and no token is trained on twice."""
 
 from __future__ import annotations
 

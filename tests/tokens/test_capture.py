@@ -96,7 +96,7 @@ def test_ids_are_read_in_every_dialect(chat: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_cannot_be_trusted_masks_the_call_and_leaves_no_ids(
+def test_untrustworthy_token_data_masks_the_call_and_leaves_no_ids(
     chat: dict[str, Any], reason: MaskReason
 ) -> None:
     assert capture_chat(chat) == Capture(masked=reason)

@@ -36,7 +36,7 @@ def test_how_much_two_sequences_share(first: list[int], second: list[int]) -> No
 
 
 @given(few, few, few)
-def test_a_fingerprint_tells_ids_and_not_how_they_came(
+def test_a_fingerprint_depends_on_ids_and_not_on_their_form(
     first: list[int], second: list[int], other: list[int]
 ) -> None:
     grown = IdSequence(encode_ids(first))

@@ -1,4 +1,4 @@
-"""Ledgers drop idle sessions, and forget the ids of the longest idle session when room runs out."""
+"""Ledgers drop idle sessions, and drop the ids of the longest idle session when memory runs out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_sessions_that_are_silent_for_long_are_dropped() -> None:
     assert ledgers.held_ids == 2
 
 
-def test_when_room_runs_out_the_longest_silent_session_forgets_first() -> None:
+def test_a_full_ledger_drops_the_ids_of_the_longest_idle_session() -> None:
     ledgers = Ledgers(room_mb=10 * 4 / 1e6)
     for session in ("a", "b", "c"):
         ledgers.add(session, captured([1, 2, 3], [4]), said("q", session))

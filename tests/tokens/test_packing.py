@@ -1,4 +1,4 @@
-"""Packed tokens come back exactly, and what isn't packed tokens is said so."""
+"""Packed tokens are unpacked exactly, and invalid packed data is an error."""
 
 from __future__ import annotations
 

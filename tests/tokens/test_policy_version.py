@@ -1,4 +1,4 @@
-"""A trainer tells the policy's version: every call is stamped, and old work can be dropped."""
+"""A trainer posts the policy's version: every call records it, and calls of old versions can be dropped."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_calls_of_an_old_version_can_be_dropped() -> None:
     assert not any(call.cancelled() for call in calls)
 
 
-async def test_a_version_told_twice_drops_no_call_that_began_with_it() -> None:
+async def test_a_repeated_version_drops_no_call_that_began_with_it() -> None:
     ground = Ground(engine={"latency_s": 0.05})
     update = PolicyUpdate(version=2, drop_in_flight=True)
     await ground.server.update_policy(update)
@@ -123,7 +123,7 @@ async def test_without_ids_the_version_is_stamped_all_the_same() -> None:
 
 
 class Reloading:
-    """An engine that notes what it is told to do."""
+    """An engine that records its control requests."""
 
     def __init__(self, status: int = 200) -> None:
         self.calls: list[bytes] = []
@@ -196,7 +196,7 @@ async def test_all_processes_of_a_server_change_whichever_is_asked(asked: int) -
     assert sorted(replicas.versions) == [5, 6]
 
 
-async def test_a_process_that_does_not_change_is_told_of() -> None:
+async def test_a_process_that_does_not_change_is_reported() -> None:
     replicas = Replicas()
     replicas.grounds[1].server.middleware.access.token = "of another run"
     reply = await replicas.update(1, version=5)

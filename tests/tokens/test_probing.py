@@ -1,4 +1,4 @@
-"""What small requests prove of an engine."""
+"""Probes of an engine with small requests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_where_reasoning_is(message: dict[str, Any], field: str | None) -> None:
 
 
 @pytest.mark.parametrize("mode", ["raw", "processed"])
-async def test_the_preflight_of_a_training_server_tells_what_it_found(mode: str) -> None:
+async def test_the_preflight_of_a_training_server_reports_its_findings(mode: str) -> None:
     found = (await Ground(engine={"logprobs_mode": mode, "think": True}).server.preflight())["training"]
     assert found == {
         "probed": True,

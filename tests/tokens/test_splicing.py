@@ -25,7 +25,7 @@ END, NEWLINE = 9, 8
         ([1, END, 4, 7, END], [1, END, 4, 7, END], [1, END, 7, END, 2, 3], [1, END, 4, 7, END, 2, 3]),
         # The last turn ends with another token than the policy ended it with.
         ([1, END, 7, NEWLINE], [1, END, 7, END], [1, END, 7, END, 2, 3], None),
-        # The template knows fewer turns than there were.
+        # The template renders fewer turns than there were.
         ([1, END, 7, END], [1, END, 7, END], [7, END, 2, 3], None),
         ([], [1, END], [1, END, 3], None),
     ],

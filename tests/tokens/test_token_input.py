@@ -72,7 +72,7 @@ class Undescribed:
 
 
 @pytest.mark.parametrize("method", ["required_prefix", "history_ids"])
-async def test_a_named_method_keeps_prompts_exact_and_asks_the_engine_nothing(method: str) -> None:
+async def test_a_configured_method_keeps_prompts_exact_without_a_probe(method: str) -> None:
     engines: list[Undescribed] = []
 
     def around(app: EngineApp) -> Undescribed:

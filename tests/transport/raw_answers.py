@@ -37,7 +37,7 @@ class Row(NamedTuple):
     method: str = "GET"
     stays_open: bool = False
     differs: str | None = None
-    """Why aiohttp's outcome is another."""
+    """The reason for a different outcome with aiohttp."""
 
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -51,7 +51,7 @@ async def test_no_ops_get_nothing(task_id: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("task_id", "code"), FORMS.items())
-async def test_wrong_solutions_are_told_how_far_they_came(task_id: str, code: str) -> None:
+async def test_wrong_solutions_have_their_number_of_passed_tests(task_id: str, code: str) -> None:
     scored = await verify(SERVER, fenced(code), EXAMPLES[task_id]["verifier_metadata"])
     assert (scored.reward, scored.failure_reason) == (0.0, "wrong_answer")
     assert scored.failure_detail
@@ -183,7 +183,7 @@ async def test_a_server_that_requires_a_sandbox_does_not_start_without(
 
 
 @pytest.mark.parametrize("over_http", [False, True])
-def test_a_policy_that_knows_the_answer_is_rewarded_by_the_whole_gym(over_http: bool) -> None:
+def test_a_right_answer_is_rewarded_by_the_whole_gym(over_http: bool) -> None:
     task_id = "merge_intervals"
     row = EXAMPLES[task_id]
     (scored,) = run_environment(

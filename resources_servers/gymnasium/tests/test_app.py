@@ -68,7 +68,7 @@ async def test_no_ops_and_wrong_answers_score_nothing(answers: tuple[str, ...], 
     assert (scored["reward"], scored["info"]) == (0.0, {"result": result})
 
 
-async def test_a_row_without_an_expected_answer_wants_an_answer_to_every_turn() -> None:
+async def test_a_row_without_an_expected_answer_requires_an_answer_to_every_turn() -> None:
     row = {**ROW, "expected_answer": None}
     assert (await play(row, "anything", "at all"))["reward"] == 1.0
     assert (await play(row, "anything", ""))["reward"] == 0.0

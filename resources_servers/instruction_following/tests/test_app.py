@@ -84,7 +84,7 @@ def test_attempts_on_the_whole_path() -> None:
         assert scored["reward"] == 0.0
 
 
-async def test_binary_wants_all_and_fraction_gives_the_share() -> None:
+async def test_binary_requires_all_and_fraction_gives_the_share() -> None:
     for text, share in [
         ("One two three.", 1.0),
         ("One, two, three.", 0.5),

@@ -87,7 +87,7 @@ def test_loose_variants_differ_from_the_text_and_each_other(text: str) -> None:
 
 
 @given(st.text(alphabet="Ab*,.\n ", max_size=40))
-def test_whoever_follows_strictly_follows_loosely(text: str) -> None:
+def test_a_text_that_passes_strictly_passes_loosely(text: str) -> None:
     kinds = [
         "punctuation:no_comma",
         "change_case:english_lowercase",

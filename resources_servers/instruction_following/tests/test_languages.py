@@ -58,5 +58,5 @@ def test_language_of(language: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "42!", "Xyzzy", "😀"])
-def test_nothing_tells_the_language(text: str) -> None:
+def test_a_text_without_evidence_has_no_language(text: str) -> None:
     assert language_of(text) is None

@@ -111,7 +111,7 @@ async def test_rows_of_the_ecosystem_are_taken_as_they_are() -> None:
         assert (await server().verify(request_of(row, row["answer"]))).reward == 1.0
 
 
-def test_metrics_are_told_by_task_with_a_vote_over_answers() -> None:
+def test_metrics_are_grouped_by_task_with_a_vote_over_answers() -> None:
     rows = [
         [
             {"reward": reward, "extracted_answer": answer, "task_name": "chain_sum"}

@@ -1,7 +1,7 @@
-"""Answers before a judge that does what it is told, one that fails, and one under attack.
+"""Verdicts of a judge that works, one that fails, and one under attack.
 
-The judge of these tests knows one kind of criterion: whether the answer says a word. It reads the answer from
-between the marks, as the prompt tells it to.
+The judge of these tests supports one kind of criterion: whether the answer contains a word. It reads the answer between
+the marks, as the prompt requires.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_gold_partial_and_no_op_answers(answer: str, reward: float, criteria_met
     ]
 
 
-def test_binary_wants_everything() -> None:
+def test_binary_requires_every_criterion() -> None:
     row = {**ROW, "grading_mode": "binary"}
     assert run("water and leaves", row)["reward"] == 1.0
     assert run("water", row)["reward"] == 0.0
@@ -157,7 +157,7 @@ def test_a_judge_that_fails_about_one_criterion_fails_the_attempt() -> None:
     assert sorted(judge.asked) == ["leaves", "poison", "water"]
 
 
-async def test_a_retry_asks_only_what_failed() -> None:
+async def test_a_retry_repeats_only_failed_calls() -> None:
     model = ScriptedJudge("[[YES]]", ConnectionError("the judge is away"), "[[NO]]", "[[NO]]")
     config = RubricJudgeConfig.model_validate(
         {"host": "", "port": 0, "entrypoint": "", "name": "", "judge_model_server": JUDGE}

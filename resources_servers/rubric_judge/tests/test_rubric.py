@@ -60,7 +60,7 @@ def test_bounds_and_directions(weights: list[float], data: st.DataObject) -> Non
         [{"criterion": "Is it so?", "pass_criteria": "MAYBE"}],
     ],
 )
-def test_a_rubric_that_nobody_can_win_or_grade_is_refused(rubric: list[dict[str, Any]]) -> None:
+def test_an_unwinnable_or_ungradable_rubric_is_refused(rubric: list[dict[str, Any]]) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Rubric).validate_python(rubric)
 

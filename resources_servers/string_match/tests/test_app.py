@@ -145,7 +145,7 @@ def test_metrics_take_the_majority_of_answers() -> None:
     assert "majority@3/accuracy" in server.get_key_metrics(metrics)
 
 
-def test_a_policy_that_knows_the_answer_is_rewarded_by_the_whole_gym() -> None:
+def test_a_right_answer_is_rewarded_by_the_whole_gym() -> None:
     row = rows_of(FOLDER / "data" / "example.jsonl")[1]
     scored = run_environment(StringMatchResourcesServer, [row], ["Final answer: 15"])
     assert [(one["reward"], one["extracted_answer"]) for one in scored] == [(1.0, "15")]

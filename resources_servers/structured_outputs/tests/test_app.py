@@ -184,7 +184,7 @@ def test_over_http_the_verdict_has_the_fields_of_the_contract() -> None:
         assert client.get("/reverify_mode").json() == "stateless"
 
 
-def test_metrics_are_told_by_format() -> None:
+def test_metrics_are_grouped_by_format() -> None:
     rows = [[{"reward": 1.0, "schema_type": "json"}], [{"reward": 0.0, "schema_type": "xml"}]]
     metrics = make_server().compute_metrics(rows)
     assert metrics["pass@1/accuracy"] == 50.0

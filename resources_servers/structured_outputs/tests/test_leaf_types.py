@@ -1,4 +1,4 @@
-"""The text of XML and CSV becomes what the schema asks for, and stays text where it can't."""
+"""Text in XML and CSV gets the type in the schema, or stays text if it can't be converted."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _closed: list[str] = []
 
 
 class Echo(gymnasium.Env):  # type: ignore[misc, name-defined]
-    """Wants the magic word, which it says itself; without a drawing and without names."""
+    """Rewards the magic word, which its observation contains; it has neither a drawing nor action names."""
 
     observation_space = gymnasium.spaces.Text(20)
     action_space = gymnasium.spaces.Text(10)
@@ -171,7 +171,7 @@ def test_an_environment_of_texts_is_played_in_texts() -> None:
     assert refused["info"] == {"result": "invalid_action"}
 
 
-def test_an_environment_without_words_is_told_in_numbers() -> None:
+def test_an_observation_without_text_is_shown_in_numbers() -> None:
     play = Play(of("Levers-v0"), environments={"Levers-v0": {}})
     assert play.opening["observation"].startswith("[1.0,1.0]\n\nActions: 5, 6, 7.")
     (step,) = play.act("6")
@@ -227,7 +227,7 @@ def test_a_bug_in_the_environment_is_a_failure_and_no_score() -> None:
         ("plain", "plain"),
     ],
 )
-def test_colors_are_told_as_tags(drawn: str, told: str) -> None:
+def test_colors_are_shown_as_tags(drawn: str, told: str) -> None:
     assert without_escapes(drawn) == told
 
 

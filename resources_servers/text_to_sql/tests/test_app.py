@@ -178,7 +178,7 @@ async def test_a_task_that_nothing_can_verify_is_no_zero(row: dict[str, Any], me
 )
 @pytest.mark.parametrize("text", [fenced("SELECT b FROM t ORDER BY a"), "I don't know.", ""])
 @pytest.mark.parametrize("model", [None, ScriptedJudge(EQUAL_LABEL)], ids=["no judge", "judge"])
-async def test_a_broken_task_is_told_by_its_field_whatever_the_answer(
+async def test_an_invalid_task_is_an_error_with_its_field_for_every_answer(
     row: dict[str, Any], field: str, text: str, model: ScriptedJudge | None
 ) -> None:
     with pytest.raises(InputError, match=re.escape(field)) as caught:
@@ -256,7 +256,7 @@ def test_metrics_are_given_by_dialect() -> None:
     assert "pass@2/accuracy" in server.get_key_metrics(metrics)
 
 
-def test_a_policy_that_knows_the_answer_is_rewarded_by_the_whole_gym() -> None:
+def test_a_right_answer_is_rewarded_by_the_whole_gym() -> None:
     for row in rows_of(FOLDER / "data" / "example.jsonl")[:2]:
         (scored,) = run_environment(TextToSqlResourcesServer, [row], [fenced(row["sql"])])
         assert (scored["reward"], scored["verified_by"]) == (1.0, "execution")

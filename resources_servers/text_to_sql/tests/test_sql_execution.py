@@ -175,7 +175,7 @@ async def test_sql_of_the_task_that_does_not_run_is_the_tasks_fault(context: str
     assert caught.value.failure.code == "invalid_row"
 
 
-async def test_a_database_that_fails_later_is_nobodys_fault() -> None:
+async def test_a_database_that_fails_later_fails_the_attempt() -> None:
     gold = await run_gold([CONTEXT], "SELECT name FROM people")
     with pytest.raises(VerifierError) as caught:
         await compare_with_gold(["CREATE TABL x"], "SELECT name FROM people", gold)

@@ -96,7 +96,7 @@ def moved(cell: Cell, random: Random) -> Cell:
     return cell + random.choice([-0.8, 0.8, 1.7]) * TOLERANCE
 
 
-def test_ten_thousand_rows_are_told_apart_in_time() -> None:
+def test_ten_thousand_rows_are_compared_in_time() -> None:
     random = Random(0)
     rows = [(random.random(), random.random(), "x") for _ in range(10_000)]
     nearly = [(a + 1e-9, b - 1e-9, c) for a, b, c in rows]

@@ -49,7 +49,7 @@ def test_the_tools_are_those_of_the_ecosystems_rows() -> None:
         assert ours["required"] == tool["parameters"]["required"]
 
 
-def test_a_declaration_tells_the_model_what_it_needs() -> None:
+def test_a_declaration_describes_every_argument() -> None:
     declared = TOOLS["email_forward_email"].declaration()
     assert (declared["type"], declared["name"], declared["strict"]) == (
         "function",

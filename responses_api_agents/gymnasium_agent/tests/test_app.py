@@ -1,4 +1,4 @@
-"""Episodes in a step-style environment: how they run, how they end, and what the row says of them."""
+"""Episodes in a step-style environment: their course, their end, and their fields in the row."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_the_session_is_closed_once_however_the_episode_ends() -> None:
 
 
 @pytest.mark.parametrize("result", [WON, ValueError("a bug")])
-async def test_an_environment_that_offers_it_is_told_to_close(result: Any) -> None:
+async def test_an_environment_that_supports_it_gets_a_close_request(result: Any) -> None:
     gym = Gym([result], [[text("a")]], opening=(None, {"supports_explicit_close": True}))
     await gym.post("agent", "/run", ROW)
     assert gym.environment.closed.count("close") == 1

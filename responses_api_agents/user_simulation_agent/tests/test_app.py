@@ -1,4 +1,4 @@
-"""Conversations with a simulated user: who says what, who sees what, and how they end."""
+"""Conversations with a simulated user: the inputs of both models, and the end of the conversation."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_prompt_and_stop_token_can_be_changed() -> None:
         ),
     ],
 )
-async def test_a_user_who_says_nothing_usable_is_a_failure_and_no_score(turn: Any, says: str) -> None:
+async def test_an_unusable_user_message_is_a_failure_and_no_score(turn: Any, says: str) -> None:
     gym = Gym(["One."], [turn])
     failure = await gym.failure(row_of(USER))
     assert (failure.code, failure.retryable, failure.peer) == ("user_simulation_failed", True, "user_model")

@@ -55,7 +55,7 @@ async def test_preflight_lets_a_deployment_have_any_name() -> None:
     await azure_over(Canned().add(200, listing), openai_model="our-deployment").preflight()
 
 
-async def test_preflight_tells_a_refused_key() -> None:
+async def test_preflight_reports_a_refused_key() -> None:
     body = {"error": {"code": "401", "message": "Access denied due to invalid subscription key azure-key."}}
     with pytest.raises(EngineError, match="Access denied") as raised:
         await azure_over(Canned().add(401, body)).preflight()

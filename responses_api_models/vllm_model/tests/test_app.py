@@ -172,7 +172,7 @@ async def test_an_overflow_that_comes_back_is_the_answer() -> None:
 
 
 async def test_a_length_that_is_called_a_tool_call_is_seen_through_by_the_context_s_own_length() -> None:
-    """Without a limit of the request, only the engine's list of models tells how long an answer can be."""
+    """Without a limit of the request, only the engine's list of models has the maximum length of an answer."""
     listing = {"data": [{"id": "mock", "max_model_len": 100}]}
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": '}}
     cut = completion(
@@ -397,7 +397,7 @@ async def test_the_model_s_entry_is_the_engine_s() -> None:
     assert [(model["id"], model["max_model_len"]) for model in listed] == [("mock", 999)]
 
 
-async def test_preflight_tells_of_a_model_that_is_not_served() -> None:
+async def test_preflight_reports_a_model_that_is_not_served() -> None:
     with pytest.raises(EngineError, match="no model named `mok`"):
         await vllm_over(engine_of(), model="mok").preflight()
 

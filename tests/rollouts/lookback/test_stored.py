@@ -41,7 +41,7 @@ def test_a_run_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
     assert len(IndexedRows(tmp_path / "nothing.jsonl")) == 0
 
 
-def test_the_digest_tells_runs_apart(tmp_path: Path) -> None:
+def test_different_runs_have_different_digests(tmp_path: Path) -> None:
     digests = set()
     for name, rows, failures in (
         ("a", [scored_row(0)], []),

@@ -106,7 +106,7 @@ def test_what_earlier_starts_left_moves_aside_with_the_run(tmp_path: Path) -> No
     assert not {"out_torn_1.jsonl", "out_failures.1.jsonl"} & names
 
 
-def test_resuming_knows_what_is_finished_and_goes_on_behind_it(tmp_path: Path) -> None:
+def test_a_resume_skips_finished_rollouts_and_appends(tmp_path: Path) -> None:
     files = write_run(tmp_path)
     journal = opened(tmp_path, **RESUME)
     assert journal.resumed

@@ -12,13 +12,13 @@ ids = st.builds(RolloutId, st.integers(0, 10**12), st.integers(0, 200))
 
 
 @given(ids)
-def test_a_row_led_by_its_identity_tells_it_without_being_parsed(identity: RolloutId) -> None:
+def test_a_leading_identity_is_read_without_parsing_the_row(identity: RolloutId) -> None:
     line = identity.head() + b'"reward":1.0}'
     assert identity_at(line) == identity
     assert identity_in(orjson.loads(line)) == identity
 
 
-def test_a_row_that_begins_otherwise_tells_nothing_at_a_glance() -> None:
+def test_a_row_without_a_leading_identity_needs_parsing() -> None:
     assert identity_at(b'{"reward":1.0,"_ng_task_index":1,"_ng_rollout_index":2}') is None
     assert identity_in({"_ng_task_index": 1}) is None
 

@@ -168,7 +168,7 @@ def test_an_answer_that_is_not_to_be_kept_leaves_no_trace() -> None:
     assert (counters.discarded, counters.failed) == (1, 0)
 
 
-def test_settled_rollouts_are_told_of_once_each() -> None:
+def test_settled_rollouts_are_reported_once_each() -> None:
     told: list[tuple[int, bool]] = []
 
     def listen(attempt: PlannedAttempt, result: Scored | Failed) -> None:

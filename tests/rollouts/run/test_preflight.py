@@ -47,7 +47,7 @@ async def test_a_third_party_model_server_without_the_route_passes() -> None:
     await check(app_of({}))
 
 
-async def test_an_engine_that_is_out_of_reach_is_told_as_its_model_server_tells_it() -> None:
+async def test_an_unreachable_engine_is_reported_with_its_model_servers_error() -> None:
     cause = EngineError(
         "http://engine:8000/v1 refuses the connection", code="connect_refused", peer="http://engine"
     )

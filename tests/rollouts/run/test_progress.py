@@ -65,7 +65,7 @@ def test_the_pace_is_that_of_the_latest_minute() -> None:
     assert pace.seconds_left(5) is None
 
 
-def test_at_the_start_nothing_is_foretold() -> None:
+def test_at_the_start_there_is_no_estimate() -> None:
     assert describe(RunCounters(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
 
 

@@ -146,7 +146,7 @@ def test_entries_of_tasks_that_are_no_list_are_not_taken_from_an_environment() -
         assert combined["group_level_metrics"] == standard["group_level_metrics"]
 
 
-def test_a_row_counts_for_the_rollout_that_it_was_planned_as_whatever_it_says_itself() -> None:
+def test_a_row_counts_for_its_planned_rollout_even_with_another_identity() -> None:
     metrics, attempt = RunMetrics(), planned(3, 1)
     answer = scored(attempt, 0.5, _ng_task_index=9, _ng_rollout_index=9, _ng_attempt_index=9, steps=4)
     metrics.note(attempt, classify(attempt, answer))

@@ -1,4 +1,4 @@
-"""Why runs end early, and how."""
+"""Causes and effects of an early end of a run."""
 
 from __future__ import annotations
 

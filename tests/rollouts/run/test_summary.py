@@ -51,7 +51,7 @@ def counters_of(**counts: Any) -> RunCounters:
         (counters_of(failed=8), StopReason("systemic_failure", "x"), 1, "systemic_failure"),
     ],
 )
-def test_the_exit_code_tells_whole_partial_and_stopped_runs_apart(
+def test_complete_partial_and_stopped_runs_have_different_exit_codes(
     tmp_path: Path, counters: RunCounters, stop: StopReason | None, exit_code: int, end: str
 ) -> None:
     summary = summary_of(tmp_path, counters, stop=stop)
@@ -96,7 +96,7 @@ def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: 
         assert part in text
 
 
-def test_many_agents_are_told_a_few_at_a_time(tmp_path: Path) -> None:
+def test_many_agents_are_listed_in_groups(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, counters_of())
     many = replace(summary, agents=[replace(summary.agents[0], agent=f"agent_{place}") for place in range(7)])
     stream = io.StringIO()
