@@ -26,6 +26,9 @@ DEFAULT_HEAD_SERVER_PORT: Final = 11000
 REPLICA_PORTS_KEY: Final = "_ng_replica_ports"
 """In a server's block of a running gym's configuration: the ports of all its processes."""
 
+ALLOW_UNSANDBOXED: Final = "allow_unsandboxed"
+"""The global key that lets code of models run without isolation."""
+
 TOKEN_HEADER: Final = "x-ng-token"
 """The header with the run's token, which control routes require if the run has one."""
 
@@ -36,6 +39,8 @@ OUTCOME_KEY: Final = "_ng_outcome"
 FAILURE_CLASS_KEY: Final = "_ng_failure_class"
 MASKED_KEY: Final = "_ng_masked"
 """In a scored row: trainers should skip it. `mask_sample` is the ecosystem's name for the same flag."""
+TAMPERABLE_KEY: Final = "tamperable"
+"""In a scored row: the answer ran beside its verifier and could have forged its reward."""
 AGENT_REF_KEY: Final = "agent_ref"
 SKILLS_REF_KEY: Final = "skills_ref"
 TASK_SOURCE_KEY: Final = "task_source"

@@ -67,6 +67,10 @@ class PartialConfig:
     def data(self) -> dict[str, Any]:
         return self.whole.data
 
+    @property
+    def code_runners(self) -> list[str]:
+        return [name for name in self.whole.code_runners if name in self.names]
+
     def is_given(self, path: str) -> bool:
         return self.whole.is_given(path)
 

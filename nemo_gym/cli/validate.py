@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -45,10 +46,14 @@ def validate(keys: ValidateKeys, config: GlobalConfig) -> int:
         _check_rows(Path(keys.input_jsonl_fpath), "input_jsonl_fpath", problems)
     if keys.output_jsonl_fpath:
         check_output(Path(keys.output_jsonl_fpath), problems)
+    isolation = check_isolation(config, problems)
     for warning in problems.warnings:
         print(f"{COMMAND.name}: warning: {warning}", file=sys.stderr)
     problems.raise_if_any()
-    print(json.dumps(summary(config), indent=2) if keys.as_json else "\n".join(_text(config)))
+    if keys.as_json:
+        print(json.dumps(summary(config) | {"isolation": isolation}, indent=2))
+    else:
+        print("\n".join([*_text(config), *([isolation] if isolation else [])]))
     return ExitCode.COMPLETE
 
 
@@ -103,6 +108,20 @@ def check_ports(config: GlobalConfig, problems: Problems) -> None:
                 continue
             where = nearest_location(config.provenance.root, address.path)
             problems.add(where, f"{error.failure.message}.", error.failure.remedy)
+
+
+def check_isolation(config: GlobalConfig, problems: Problems) -> str | None:
+    """Return the isolation of code of models on this machine; None if no server runs any."""
+    from nemo_gym.failures import ConfigError
+    from nemo_gym.sandbox.execution import announcement
+
+    if not config.code_runners:
+        return None
+    try:
+        return asyncio.run(announcement(config.code_runners))
+    except ConfigError as error:
+        problems.add(None, error.failure.message, error.failure.remedy)
+        return None
 
 
 def check_output(file: Path, problems: Problems) -> None:

@@ -49,6 +49,13 @@ class Rollout:
         return is_masked(self.row)
 
     @property
+    def is_tamperable(self) -> bool:
+        """Return whether its answer ran beside its verifier and could have forged the reward."""
+        from nemo_gym.metrics.records import is_tamperable
+
+        return is_tamperable(self.row)
+
+    @property
     def failure(self) -> Failure | None:
         """The failure; None for a scored rollout."""
         if self.row.get("_ng_failure_class") is None:

@@ -22,7 +22,12 @@ REWARD_COLUMN = "gym_rewards"
 
 
 def for_trl(
-    rollouts: Iterable[Rollout], count: int, tokenizer: Any, *, learns_grammar: bool = True
+    rollouts: Iterable[Rollout],
+    count: int,
+    tokenizer: Any,
+    *,
+    learns_grammar: bool = True,
+    allow_tamperable: bool = False,
 ) -> dict[str, list[Any]]:
     """Return the columns of `rollout_func`, one entry per prompt, in order.
 
@@ -31,7 +36,8 @@ def for_trl(
     input, unless `learns_grammar`.
 
     Raises:
-        ConfigError: no scored rollout has token ids, so nothing would be learned.
+        ConfigError: no scored rollout has token ids, so nothing would be learned; or an answer ran beside its
+            verifier and could have forged its reward, and `allow_tamperable` is false.
     """
     columns: dict[str, list[Any]] = {
         "prompt_ids": [[tokenizer.eos_token_id]] * count,
@@ -45,6 +51,12 @@ def for_trl(
     for rollout in rollouts:
         if rollout.reward is None or rollout.is_masked:
             continue
+        if rollout.is_tamperable and not allow_tamperable:
+            raise ConfigError(
+                f"the reward of task {rollout.task} is tamperable: its answer ran beside its tests",
+                code="tamperable_rewards",
+                remedy="Use tests that call the answer from outside, or pass allow_tamperable=True.",
+            )
         scored += 1
         first = next(iter(rollout.segments), None)
         if first is not None and not learns_grammar:

@@ -7,12 +7,14 @@ from typing import Any
 
 from nemo_gym.config._compose import INITIAL
 from nemo_gym.config._interpolation import references
+from nemo_gym.config._overrides import COMMAND_LINE
 from nemo_gym.config._provenance import DEFAULT
 from nemo_gym.config.keys import GlobalKeys, is_pointless, own_address
 from nemo_gym.config.nodes import DIRECTIVE_TEXT, DictNode, Node, Scalar, leaves
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import is_server_block
+from nemo_gym.names import ALLOW_UNSANDBOXED
 
 
 def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> GlobalKeys:
@@ -35,6 +37,18 @@ def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> G
     for key in ("error_on_almost_servers", "dry_run", "use_absolute_ip"):
         data[key] = getattr(keys, key)
     return keys
+
+
+def check_sources(root: DictNode, env: DictNode, problems: Problems) -> None:
+    """Check that keys with which a user accepts a risk do not come from the files of an environment."""
+    node = root.entries.get(ALLOW_UNSANDBOXED)
+    own_sources = {COMMAND_LINE, INITIAL.source, env.where.source}
+    if node is not None and node.where.source not in own_sources:
+        problems.add(
+            node.where,
+            f"A configuration file may not set {ALLOW_UNSANDBOXED!r}.",
+            f"Remove it. The command that starts the gym may have +{ALLOW_UNSANDBOXED}=true to the command line.",
+        )
 
 
 def _is_right(key: str, value: Any) -> bool:

@@ -159,6 +159,13 @@ def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
     _current, _given = None, config
 
 
+def allows_unsandboxed() -> bool:
+    """Return whether the user of this gym lets code of models run without isolation."""
+    plain = _given if _given is not None else _of_server()
+    config = plain if plain is not None else _current
+    return bool(config is not None and config.get(names.ALLOW_UNSANDBOXED))
+
+
 def get_first_server_config_dict(global_config_dict: Any, top_level_path: str) -> Any:
     """Return the innermost block of the server instance `top_level_path`."""
     if top_level_path not in global_config_dict:

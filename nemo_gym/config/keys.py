@@ -92,6 +92,11 @@ class GlobalKeys(BaseModel):
     )
     policy_api_key: str | None = Field(None, description="The API key for `policy_base_url`.")
     policy_model_name: str | None = Field(None, description="The name of the policy model in that API.")
+    allow_unsandboxed: bool = Field(
+        False,
+        description="Run code of models even where it cannot be isolated from this machine. Only the command line and "
+        "`env.yaml` may set it.",
+    )
     hf_token: str | None = Field(None, description="The token for the Hugging Face hub.")
     nemo_gym_log_dir: str | None = Field(None, description="The folder for one log file per server.")
     observability_enabled: Any = _pointless("the row of every rollout always has its timing and usage.")

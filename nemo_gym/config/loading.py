@@ -16,7 +16,12 @@ from nemo_gym.config._interpolation import report_missing, resolve
 from nemo_gym.config._overrides import parse_overrides
 from nemo_gym.config._provenance import Explanation, Provenance
 from nemo_gym.config._references import check_references
-from nemo_gym.config._top_level import fill_defaults, give_agents_their_defaults, report_unknown_keys
+from nemo_gym.config._top_level import (
+    check_sources,
+    fill_defaults,
+    give_agents_their_defaults,
+    report_unknown_keys,
+)
 from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.addresses import check_addresses
 from nemo_gym.config.datasets import ServerDataset, read_datasets
@@ -48,6 +53,8 @@ class GlobalConfig:
     command_keys: BaseModel | None = field(repr=False)
     """The keys of the command for which the configuration was loaded."""
     provenance: Provenance = field(repr=False)
+    code_runners: tuple[str, ...] = ()
+    """The servers that run code of models. Empty without an `inspect`."""
 
     def explain(self, path: str) -> Explanation:
         """Return the origin of the value at the dotted `path`. Raises `KeyError` if there is none."""
@@ -139,6 +146,7 @@ class _Loader:
         root = drop_placeholders(directives.resolve())
         report_missing(root, self.problems)
         data = resolve(root, self.problems)
+        check_sources(root, sources.env, self.problems)
         keys = fill_defaults(root, data, self.problems)
         give_agents_their_defaults(data, keys)
         command_keys = self._take_command_keys(root, data)
@@ -155,11 +163,13 @@ class _Loader:
             root, composed.root, data, self.known | set(sources.env.entries) | composed.named, self.problems
         )
         check_aliases(declared, root, self.problems)
-        check_options(servers, data, root, self.problems, self.working_directory, inspect)
+        runs_code = check_options(servers, data, root, self.problems, self.working_directory, inspect)
         if self.problems.found:
             return None
         provenance = Provenance.of(root, data)
-        return GlobalConfig(data, servers, datasets, self.problems.warnings, command_keys, provenance)
+        return GlobalConfig(
+            data, servers, datasets, self.problems.warnings, command_keys, provenance, tuple(runs_code)
+        )
 
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
         sources = self._sources(arguments, ENV_FILE, None)

@@ -55,6 +55,8 @@ class Inspection:
     """File, line and message of an error in the implementation's code."""
     unchecked: str | None = None
     """The reason if the block could not be validated and the code is not at fault."""
+    runs_code: bool = False
+    """True if the server runs code of models."""
 
 
 Inspect = Callable[[Sequence[ServerInstance], Mapping[str, Any]], Mapping[str, Inspection]]
@@ -68,18 +70,19 @@ def check_options(
     problems: Problems,
     working_directory: FilePath,
     inspect: Inspect | None,
-) -> None:
+) -> list[str]:
     """Add a problem for every option that is unknown, missing or of the wrong type, and for code that fails.
 
-    One warning names the servers whose options could not be validated.
+    One warning names the servers whose options could not be validated. Returns the servers that run code of models.
     """
     for server in servers:
         validate(ServerKeys, server.config, root, problems, server.path)
     if inspect is None or not servers:
-        return
+        return []
     secrets = secret_values(data)
     unchecked: dict[str, list[str]] = {}
-    for name, inspection in inspect(servers, data).items():
+    inspections = inspect(servers, data)
+    for name, inspection in inspections.items():
         for fault in inspection.faults:
             _add(fault, data, root, problems, secrets)
         if inspection.code_fault is not None:
@@ -91,6 +94,7 @@ def check_options(
     if unchecked:
         reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in unchecked.items())
         problems.warn(f"the options of these servers are not checked: {reasons}")
+    return [name for name, inspection in inspections.items() if inspection.runs_code]
 
 
 class _AliasKeys(BaseModel):

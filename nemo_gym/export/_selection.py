@@ -10,6 +10,7 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.export.settings import ExportSettings
 from nemo_gym.failures import Outcome
+from nemo_gym.metrics.records import is_tamperable
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Selection:
         if rollout.outcome not in self.outcomes:
             raise Unsuitable(LeftOut.OUTCOME)
         wanted = self.settings
+        if is_tamperable(rollout.row) and not wanted.allow_tamperable:
+            raise Unsuitable(LeftOut.TAMPERABLE)
         if wanted.environments and not any(fnmatchcase(rollout.environment, e) for e in wanted.environments):
             raise Unsuitable(LeftOut.ENVIRONMENT)
         if not _within(rollout.reward, wanted.min_reward, wanted.max_reward):

@@ -40,6 +40,8 @@ Rules for every format:
 - **A failure is not a score.** A failed attempt is in no row, in no pair and in no mean, even if it has a `reward`:
   rewards [1, 3, 2, failed] have a baseline of 2. The same holds for rollouts that their environment or agent excluded
   from training (`_ng_masked`, `mask_sample`; `on_truncation: mask` sets both).
+- **A reward that an answer could have forged is not exported.** Rows with `tamperable: true` ran their answer beside
+  its tests. `+allow_tamperable=true` exports them.
 - **A truncated answer is not a supervised example.** Formats for supervised training take completed rollouts only,
   unless `+outcomes=[completed,truncated]` is set.
 - **Filters choose rows, not baselines.** Advantages and means are over all scored rollouts of the task.

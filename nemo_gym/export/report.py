@@ -36,6 +36,10 @@ class LeftOut(_Explained):
         "masked",
         "its environment or agent excluded it from training (`_ng_masked`, `mask_sample`)",
     )
+    TAMPERABLE = (
+        "tamperable",
+        "its answer ran beside its verifier and could have forged the reward: +allow_tamperable=true exports it",
+    )
     OUTCOME = "outcome", "the outcome is not among +outcomes"
     ENVIRONMENT = "environment", "the agent is not among +environments"
     REWARD = "reward", "the reward is outside +min_reward and +max_reward"

@@ -43,6 +43,10 @@ class ExportSettings(BaseModel):
     max_output_tokens: int | None = Field(
         None, ge=0, description="The highest number of tokens that the policy generated."
     )
+    allow_tamperable: bool = Field(
+        False,
+        description="Export rollouts whose answers ran beside their tests and could have forged the reward.",
+    )
     merge_equal_rows: bool | None = Field(
         None, alias="deduplicate", description="Write equal rows once; the default depends on the format."
     )

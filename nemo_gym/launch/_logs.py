@@ -14,6 +14,10 @@ TAIL_BYTES = 1 << 16
 TAIL_LINES = 20
 KEPT_FOLDERS = 50
 """The number of gyms whose logs are kept; older logs are removed when a gym starts."""
+MAX_BYTES = 64 << 20
+"""The size at which a log is rotated. The last part before it is kept in a second file."""
+KEPT_BYTES = 16 << 20
+"""The size of that part."""
 _FOLDER_NAME = re.compile(r"\d{8}_\d{6}_(\d+)(_\d+)?")
 _SAFE_NAME = re.compile(r"[^\w.-]+")
 
@@ -51,6 +55,20 @@ def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+def rotate(path: Path, max_bytes: int = MAX_BYTES, kept_bytes: int = KEPT_BYTES) -> None:
+    """Empty a log that is larger than `max_bytes`, after copying its end to `<path>.1`.
+
+    Processes that append to the log keep their descriptors. Lines written during the copy are lost.
+    """
+    if size(path) <= max_bytes:
+        return
+    with path.open("rb") as full, path.with_name(f"{path.name}.1").open("wb") as older:
+        full.seek(-kept_bytes, os.SEEK_END)
+        older.write(full.read(kept_bytes))
+    os.truncate(path, 0)
+    append(path, f"rotated; earlier lines are in {path.name}.1")
+
+
 def append(path: Path, line: str) -> None:
     """Append a line of the launcher to a server's log."""
     with path.open("a", encoding="utf-8") as file:
@@ -63,6 +81,7 @@ def tail(path: Path, *, since: int = 0) -> list[str]:
         return []
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
+        since = since if since <= end else 0  # it was rotated since then
         file.seek(max(since, end - TAIL_BYTES))
         return file.read().decode(errors="replace").splitlines()
 

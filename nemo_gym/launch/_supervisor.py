@@ -7,6 +7,7 @@ fails the whole gym: `Supervisor.failure` resolves to the reason.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -20,12 +21,16 @@ from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, R
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.observation import answers
 
+log = logging.getLogger(__name__)
+
 STOP_GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL to a server."""
 STARTUP_TIMEOUT_S = 600.0
 """Seconds from the start of a process to its first answer, unless the configuration says otherwise."""
 PROBE_TIMEOUT_S = 30.0
 _PROBE_PAUSE_S = 0.05
+_ROTATION_INTERVAL_S = 1.0
+"""Seconds between two looks at the sizes of logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ class Supervisor:
         self._startup_timeout_s = startup_timeout_s
         self._is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._rotation: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start all servers concurrently."""
@@ -118,6 +124,7 @@ class Supervisor:
             task = asyncio.create_task(self._supervise(server), name=f"supervise {server.name}")
             task.add_done_callback(self._note_end)
             self._tasks.append(task)
+        self._rotation = asyncio.create_task(self._rotate_logs(), name="rotate logs")
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
@@ -144,11 +151,24 @@ class Supervisor:
         for server in self.servers:
             server.signal(signal.SIGKILL)
         await self._spawner.close()
+        if self._rotation is not None:
+            self._rotation.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
         for server in self.servers:
             if server.state not in TERMINAL_STATES:
                 server.become(ServerState.STOPPED)
+
+    async def _rotate_logs(self) -> None:
+        """Keep the log of a server that prints much from filling the disk."""
+        paths = {server.log_path for server in self.servers}
+        while True:
+            await asyncio.sleep(_ROTATION_INTERVAL_S)
+            for path in paths:
+                try:
+                    await asyncio.to_thread(logs.rotate, path)
+                except OSError as error:
+                    log.warning("%s cannot be rotated: %s", path, error)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -54,6 +54,7 @@ def prepare(config: LaunchableConfig, reporter: Reporter) -> None:
 
     Raises `ConfigErrors` or `LaunchError` for problems that would prevent the start.
     """
+    asyncio.run(_announce_isolation(config, reporter))
     data = copy.deepcopy(dict(config.data))
     head_port_is_fixed = config.is_given("head_server.port")
     hold_addresses(data, config.servers, reporter.announce, head_port_is_fixed=head_port_is_fixed).close()
@@ -75,7 +76,8 @@ async def running(
     fork_server: ForkServer | None,
     is_inline: bool = False,
 ) -> AsyncIterator[RunningGym]:
-    """A gym whose state changes are reported."""
+    """A gym whose state changes are reported. The first report names the isolation of code that models write."""
+    await _announce_isolation(config, reporter)
     options = LaunchOptions(
         announce=reporter.announce,
         listeners=[lambda event: reporter.server_changed(event, time.monotonic() - began)],
@@ -136,6 +138,13 @@ def stop_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+
+
+async def _announce_isolation(config: LaunchableConfig, reporter: Reporter) -> None:
+    if config.code_runners:
+        from nemo_gym.sandbox.execution import announcement
+
+        reporter.announce(await announcement(config.code_runners))
 
 
 async def _stay_up(stop: asyncio.Event, gym: RunningGym, while_up: WhileUp | None) -> None:

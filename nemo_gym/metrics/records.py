@@ -22,6 +22,7 @@ from nemo_gym.names import (
     RESERVED_PREFIX,
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
+    TAMPERABLE_KEY,
     TASK_INDEX_KEY,
 )
 
@@ -94,6 +95,11 @@ def is_scored(row: Mapping[str, Any]) -> bool:
 def is_masked(row: Mapping[str, Any]) -> bool:
     """Return whether trainers should skip the row. Its score still counts in metrics."""
     return any(row.get(key) for key in MASKED_KEYS)
+
+
+def is_tamperable(row: Mapping[str, Any]) -> bool:
+    """Return whether the answer could have forged its reward, because it ran beside its verifier."""
+    return bool(row.get(TAMPERABLE_KEY))
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PAGE_BYTES = resource.getpagesize()
-_SWEEPS = 20
 
 
 def tree_of(pid: int) -> Iterator[int]:
@@ -50,21 +49,3 @@ def kill_group(leader_pid: int) -> None:
         ProcessLookupError, PermissionError
     ):  # macOS raises EPERM for a group of zombies
         os.killpg(leader_pid, signal.SIGKILL)
-
-
-def kill_all_of_user(user: int) -> None:
-    """Kill every process of a user that one program owns, wherever it is in the process tree."""
-    import psutil  # slow to import, and most users of this module do not need it
-
-    for _ in range(_SWEEPS):
-        found = [
-            process
-            for process in psutil.process_iter(["uids", "status"])
-            if process.info["uids"] is not None
-            and process.info["uids"].real == user
-            and process.info["status"] != psutil.STATUS_ZOMBIE
-        ]
-        if not found:
-            return
-        for process in found:
-            kill(process.pid)

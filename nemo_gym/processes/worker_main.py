@@ -51,7 +51,8 @@ def main(sys_path: Sequence[str], memory_limit_bytes: int | None, imports: Seque
     """Serve jobs until the pool closes its end of the socket."""
     sys.path[:] = sys_path
     if memory_limit_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
+        # Private writable memory: an address space may hold large libraries and reservations that cost nothing.
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes))
     # A failed preload is ignored: the job that needs the module imports it again and reports the error.
     with contextlib.suppress(Exception):
         _import_all(imports)

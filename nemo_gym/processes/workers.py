@@ -47,6 +47,7 @@ R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
 MAX_QUEUED = 4096
+MEMORY_LIMIT_BYTES = 4 << 30
 IMPORT_TIMEOUT_S = 120.0
 
 
@@ -76,15 +77,15 @@ class RemoteTraceback(Exception):
 class WorkerPool:
     """At most `size` worker processes, started on demand and kept.
 
-    `memory_limit_bytes` bounds the address space of each worker (RLIMIT_AS). A pool belongs to one event loop while
-    that loop runs; its workers survive the loop and serve the next one.
+    `memory_limit_bytes` bounds the private writable memory of each worker (RLIMIT_DATA). A pool belongs to one event
+    loop while that loop runs; its workers survive the loop and serve the next one.
     """
 
     def __init__(
         self,
         size: int | None = None,
         *,
-        memory_limit_bytes: int | None = None,
+        memory_limit_bytes: int | None = MEMORY_LIMIT_BYTES,
         max_queued: int = MAX_QUEUED,
         import_timeout_s: float = IMPORT_TIMEOUT_S,
     ) -> None:
@@ -249,6 +250,12 @@ def shared_stats() -> list[PoolStats]:
     return [pool.stats for pool in _default_pools if not pool.is_closed]
 
 
+def request_memory(limit_bytes: int) -> None:
+    """Set the memory limit of workers in shared pools that start later. The largest request of a process counts."""
+    _requested_memory.append(limit_bytes)
+
+
+_requested_memory: list[int] = []
 _default_pools: list[WorkerPool] = []
 _default_pools_lock = threading.Lock()
 
@@ -262,7 +269,8 @@ def default_pool() -> WorkerPool:
     with _default_pools_lock:
         pool = next((pool for pool in _default_pools if pool.is_free_for(loop)), None)
         if pool is None:
-            pool = WorkerPool()
+            limit_bytes = max(_requested_memory, default=MEMORY_LIMIT_BYTES)
+            pool = WorkerPool(memory_limit_bytes=limit_bytes)
             _default_pools.append(pool)
         if loop is not None:
             pool.attach(loop)

@@ -16,7 +16,7 @@ from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
-from nemo_gym.processes.workers import default_pool
+from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
 from nemo_gym.resources.judge_failsafe import judge_failsafe
@@ -51,10 +51,15 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
 
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.UNKNOWN
 
+    RUNS_CODE: ClassVar[bool] = False
+    """True if the server runs code of models in sandboxes."""
+
     verify_timeout_s: float = Field(default=60.0, gt=0)
     """Seconds after which a `verify` that is not async is killed in its worker."""
     open_verify: bool = False
     """Answer `POST /verify` without the run's token, so that a notebook can score answers. On loopback only."""
+    verify_memory_mib: int = Field(default=MEMORY_LIMIT_BYTES >> 20, gt=0)
+    """Memory of each worker process in MiB. Servers in one process share their workers; the largest limit counts."""
     session_idle_s: float = Field(default=IDLE_S, gt=0)
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
@@ -80,6 +85,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     _sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
 
     def setup_webserver(self) -> FastAPI:
+        request_memory(self.config.verify_memory_mib << 20)
         app = self.new_app()
         app.post("/seed_session", name="seed_session")(self._sessions.recorded(self.seed_session))
         if inspect.iscoroutinefunction(self.verify):

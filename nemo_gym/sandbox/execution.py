@@ -1,12 +1,12 @@
-"""Untrusted programs, run under limits and, where bubblewrap is installed, in a sandbox.
+"""Untrusted programs, run under limits in the strictest isolation of this machine.
 
     sandbox = ConfinedRunner(probe=["/bin/sh", "-c", "exit 0"])
     done = await sandbox.run(["/bin/sh", "-c", "echo hello"], limits=SandboxLimits(wall_s=2))
     done.stdout, done.ending, done.isolation
 
-The available isolation is probed once, by running a program in it. Without bubblewrap a warning is logged once, and
-every result carries its isolation; `require_sandbox` raises instead. A program that cannot be started raises
-`VerifierError` and gives no result, so that a fault of the machine is never scored.
+The available isolation is probed once, by running a program in it, and every result carries it. Without bubblewrap a
+warning says what programs can reach, and without any isolation nothing runs, unless that is allowed. A program that
+cannot be started raises `VerifierError` and gives no result, so that a fault of the machine is never scored.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nemo_gym.config.current import allows_unsandboxed
 from nemo_gym.failures import ConfigError, VerifierError
+from nemo_gym.names import ALLOW_UNSANDBOXED
 from nemo_gym.sandbox.isolation import (
     Isolation,
     IsolationKind,
     SandboxLimits,
     Workspace,
-    draw_user,
     isolations,
+    reach_of,
 )
-from nemo_gym.sandbox.process import Ending, SandboxedProcess, start_process
+from nemo_gym.sandbox.process import SandboxedProcess, start_process
+from nemo_gym.sandbox.python_installation import PythonInstallation
+from nemo_gym.sandbox.time_limits import Ending
+from nemo_gym.sandbox.users import claim_user
 
 __all__ = [
     "ConfinedRunner",
@@ -45,7 +50,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-PROBE_LIMITS = SandboxLimits(wall_s=10.0)
+PROBE_LIMITS = SandboxLimits(wall_s=60.0)
 _PROBE_ANSWER_CHARS = 300
 
 ENVIRONMENT: Mapping[str, str] = {"PYTHONHASHSEED": "0"}
@@ -59,7 +64,7 @@ class Execution:
     stdout: bytes
     stderr: bytes
     exit_status: int
-    """Negative for a signal. In a sandbox a signal arrives as 128 + its number."""
+    """128 + its number for a signal; negative if the process that confines the program was killed."""
     ending: Ending
     isolation: IsolationKind
     seconds: float
@@ -69,7 +74,9 @@ class ConfinedRunner:
     """Runs programs in the strictest isolation that works on this machine.
 
     `probe` is a command that exits with status 0; an isolation works if the command runs in it. `readable` are the
-    folders besides /usr that programs need. `candidates` are the isolations to try, by default those of this machine.
+    folders besides /usr that programs need, and `python` is their interpreter. `require_sandbox` accepts bubblewrap
+    only. `candidates` are the isolations to try, by default those of this machine, and none at all only if the global
+    key `allow_unsandboxed` is set.
     """
 
     def __init__(
@@ -77,20 +84,32 @@ class ConfinedRunner:
         *,
         probe: Sequence[str],
         readable: Sequence[Path] = (),
+        python: PythonInstallation | None = None,
         require_sandbox: bool = False,
         candidates: Iterable[Isolation] | None = None,
     ) -> None:
         self._probe = tuple(probe)
         self._readable = tuple(readable)
+        self._python = python
         self._candidates = candidates
         self._require_sandbox = require_sandbox
         self._isolation: Isolation | None = None
         self._finding = asyncio.Lock()
 
+    @classmethod
+    def for_python(cls, python: PythonInstallation, *, require_sandbox: bool = False) -> ConfinedRunner:
+        """A runner of programs of an interpreter."""
+        return cls(
+            probe=python.command("pass"),
+            readable=python.folders,
+            python=python,
+            require_sandbox=require_sandbox,
+        )
+
     async def isolation(self) -> IsolationKind:
         """The isolation in use.
 
-        Raises ConfigError if none works, or if only `process` works and a sandbox is required.
+        Raises ConfigError if none works that the options accept.
         """
         return (await self._found()).kind
 
@@ -160,7 +179,7 @@ class ConfinedRunner:
         """
         isolation = await self._found()
         async with contextlib.AsyncExitStack() as stack:
-            if workspace is None and isolation.kind is IsolationKind.PROCESS:
+            if workspace is None and isolation.kind is not IsolationKind.BUBBLEWRAP:
                 workspace = _make_workspace(isolation)
                 stack.push_async_callback(remove_workspace, workspace)
             process = await _start(
@@ -178,23 +197,40 @@ class ConfinedRunner:
 
     async def _find(self) -> Isolation:
         reasons = [] if shutil.which("bwrap") else ["bubblewrap (bwrap) is not installed"]
-        for isolation in isolations(self._readable) if self._candidates is None else self._candidates:
+        for isolation in self._to_try():
             reason = await self._try(isolation)
-            if reason is None:
-                self._report(isolation.kind, reasons)
+            if reason is not None:
+                reasons.append(f"{isolation.kind}: {reason}")
+            elif self._require_sandbox and isolation.kind is not IsolationKind.BUBBLEWRAP:
+                raise ConfigError(
+                    f"bubblewrap does not work here ({'; '.join(reasons)}), and require_sandbox is set.",
+                    code="sandbox_unavailable",
+                    remedy="Install bubblewrap 0.8 or newer, or set require_sandbox to false.",
+                )
+            else:
+                _report(isolation.kind, reasons)
                 return isolation
-            reasons.append(f"{isolation.kind}: {reason}")
         raise ConfigError(
             f"Untrusted code cannot be run safely here: {'; '.join(reasons)}.",
             code="sandbox_unavailable",
-            remedy="Install bubblewrap 0.8 or newer, or run the gym with a Python that other users can execute; "
-            "untrusted code never runs as root.",
+            remedy="Install bubblewrap 0.8 or newer, or run the gym as root with a Python that other users can "
+            f"execute. +{ALLOW_UNSANDBOXED}=true runs such code {reach_of(IsolationKind.UNSANDBOXED)}.",
         )
+
+    def _to_try(self) -> Iterable[Isolation]:
+        if self._candidates is not None:
+            return self._candidates
+        return isolations(self._readable, python=self._python, allow_unsandboxed=allows_unsandboxed())
 
     async def _try(self, isolation: Isolation) -> str | None:
         """The reason why `isolation` does not work here; None if it works."""
-        folder = None if isolation.kind is IsolationKind.BUBBLEWRAP else _make_workspace(isolation)
+        folder = None
         try:
+            if isolation.kind is not IsolationKind.BUBBLEWRAP:
+                folder = _make_workspace(isolation)
+            if isolation.kind is IsolationKind.OWN_USER and self._python is not None:
+                # The first call copies the interpreter, if that is necessary.
+                await asyncio.to_thread(self._python.for_other_users, self._probe)
             process = await _start(isolation, self._probe, b"", PROBE_LIMITS, folder, ENVIRONMENT)
             try:
                 output = await process.read_all()
@@ -202,7 +238,7 @@ class ConfinedRunner:
                     return None
             finally:
                 await process.close()
-        except VerifierError as error:
+        except (VerifierError, OSError) as error:
             return str(error)
         finally:
             if folder is not None:
@@ -210,24 +246,17 @@ class ConfinedRunner:
         said = output.stderr.decode(errors="replace").strip()[:_PROBE_ANSWER_CHARS]
         return said or f"the probe ended with status {process.exit_status}"
 
-    def _report(self, kind: IsolationKind, reasons: Sequence[str]) -> None:
-        if kind is IsolationKind.BUBBLEWRAP:
-            _log.info("Untrusted code runs in a sandbox (bubblewrap).")
-            return
-        why = "; ".join(reasons)
-        if self._require_sandbox:
-            raise ConfigError(
-                f"No sandbox is available for untrusted code ({why}), and require_sandbox is set.",
-                code="sandbox_unavailable",
-                remedy="Install bubblewrap 0.8 or newer, or set require_sandbox to false on a machine "
-                "without valuable data.",
-            )
-        _log.warning(
-            "No sandbox is available for untrusted code (%s). It runs under resource limits (isolation `process`), "
-            "but can access this machine's files and network and kill other processes of its user. Install "
-            "bubblewrap 0.8 or newer, or set require_sandbox to refuse to start without it.",
-            why,
-        )
+
+def _report(kind: IsolationKind, reasons: Sequence[str]) -> None:
+    if kind is IsolationKind.BUBBLEWRAP:
+        _log.info("Untrusted code runs in bubblewrap, %s.", reach_of(kind))
+        return
+    _log.warning(
+        "Untrusted code runs %s (isolation `%s`; %s). Install bubblewrap 0.8 or newer.",
+        reach_of(kind),
+        kind,
+        "; ".join(reasons),
+    )
 
 
 async def _start(
@@ -238,7 +267,12 @@ async def _start(
     workspace: Workspace | None,
     environment: Mapping[str, str],
 ) -> SandboxedProcess:
-    launch = isolation.launch(program, limits, workspace)
+    try:
+        launch = isolation.launch(program, limits, workspace)
+    except OSError as error:
+        raise VerifierError(
+            f"A confined program could not be prepared: {error}.", code="sandbox_failed", retryable=True
+        ) from error
     folder = workspace.folder if workspace else None
     return await start_process(
         launch, isolation.kind, limits, stdin=stdin, environment=environment, folder=folder
@@ -246,14 +280,22 @@ async def _start(
 
 
 def _make_workspace(isolation: Isolation, seen_as: Path | None = None) -> Workspace:
-    user = draw_user() if isolation.draws_user else None
+    user = claim_user() if isolation.has_own_users else None
     folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_"))
     if user is not None:
-        os.chown(folder, user, user)
+        os.chown(folder, user.uid, user.uid)
         folder.chmod(0o711)  # bubblewrap enters it as unprivileged root
     return Workspace(folder, user, seen_as)
 
 
 async def remove_workspace(workspace: Workspace) -> None:
-    """Delete a workspace with its files."""
+    """Delete a workspace with its files, after the end of its programs."""
     await asyncio.to_thread(shutil.rmtree, workspace.folder, ignore_errors=True)
+    if workspace.user is not None:
+        workspace.user.release()
+
+
+async def announcement(code_runners: Sequence[str]) -> str:
+    """A line that names the isolation in which servers run code of models. Raises ConfigError if none works."""
+    kind = await ConfinedRunner.for_python(PythonInstallation.of_the_gym()).isolation()
+    return f"{', '.join(code_runners)}: code of models runs in isolation `{kind}`, {reach_of(kind)}"

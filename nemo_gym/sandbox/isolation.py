@@ -1,21 +1,23 @@
 """The command line that isolates an untrusted program from the machine.
 
-    bubblewrap   own pid, network, IPC and host namespaces; a read-only root with /usr and the folders that the
-                 caller names; a private /tmp; no access to the host's processes, files or network
-    process      a process in its own session under resource limits, with an empty environment and a private
-                 folder. It can read the host's files and use its network: for trusted machines only
+    bubblewrap    own pid, network, IPC and host namespaces; a read-only root with /usr and the folders that the
+                  caller names; a private /tmp; no access to the host's processes, files or network
+    own_user      for a gym that runs as root: a user id that no other program has. The program can read files that
+                  all users can read and use the network, but cannot write outside its folder and /tmp
+    unsandboxed   the gym's own user, and only if the command line or `env.yaml` allows it
 
-In both, `prlimit` sets the limits. A gym that runs as root gives every program a random user of its own (`setpriv`),
-because process limits count per user and a user can signal only its own processes. No program ever runs as root: an
-executable that other users cannot run (a Python in /root) is mounted by bubblewrap, and refused without it.
+In all of them `prlimit` sets the limits, a seccomp filter denies the calls that would leave them
+(`nemo_gym.sandbox.system_calls`), and a gym that runs as root gives every program a user of its own. A supervisor
+ends the processes of a program that has no process namespace (`nemo_gym.sandbox._supervisor`).
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import os
-import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +27,11 @@ from typing import TypeAlias
 import psutil
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.sandbox import _supervisor as supervisor
+from nemo_gym.sandbox.memory import MemoryGroup, make_memory_group
+from nemo_gym.sandbox.python_installation import PythonInstallation
+from nemo_gym.sandbox.system_calls import call_filter
+from nemo_gym.sandbox.users import SandboxUser, claim_user
 
 MIB = 1 << 20
 
@@ -33,7 +40,8 @@ class IsolationKind(StrEnum):
     """The isolation of a program; part of every result."""
 
     BUBBLEWRAP = "bubblewrap"
-    PROCESS = "process"
+    OWN_USER = "own_user"
+    UNSANDBOXED = "unsandboxed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +51,11 @@ class SandboxLimits:
     wall_s: float = 10.0
     """Seconds from its start until it is killed with all its descendants."""
     memory_bytes: int = 1024 * MIB
-    """Limit for the address space of each process and for the resident memory of all together."""
+    """Limit for the address space of each process and for the memory of all together."""
     file_bytes: int = 64 * MIB
-    """Size of the largest file it may write, and of its private /tmp."""
+    """Size of the largest file it may write."""
+    folder_bytes: int = 64 * MIB
+    """Size of its private /tmp, and of its /dev/shm."""
     output_bytes: int = 4 * MIB
     """Bytes it may print to stdout and stderr together before it is killed."""
     processes: int = 64
@@ -55,13 +65,13 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A writable folder that several programs share in turn."""
+    """A writable folder that several programs share."""
 
     folder: Path
-    user: int | None = None
-    """The user that its programs run as, if each workspace has its own."""
+    user: SandboxUser | None = None
+    """The user that its programs run as, if programs have users of their own."""
     seen_as: Path | None = None
-    """The path at which programs see it; None for its real path. Another path needs a sandbox."""
+    """The path at which programs see it; None for its real path. Another path needs bubblewrap."""
 
     @property
     def place(self) -> Path:
@@ -70,16 +80,57 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
+class Confinement:
+    """The parts of a command line that differ between programs."""
+
+    limits: SandboxLimits
+    workspace: Workspace | None
+    user: int | None
+    filter_fd: int | None
+    """The descriptor from which bubblewrap reads the seccomp filter."""
+
+
+Confine: TypeAlias = Callable[[Sequence[str], Confinement], list[str]]
+"""Builds the command that runs a program in a confinement."""
+
+
+@dataclass(slots=True)
 class Launch:
-    """A complete command that runs a program confined."""
+    """A complete command that runs a program confined, with everything that the program owns."""
 
     command: tuple[str, ...]
-    user: int | None
-    """The random user that owns all its processes; None if it runs as the gym's user."""
+    user: SandboxUser | None
+    """The user of all its processes, if it is not the gym's."""
+    owns_user: bool
+    """False if the user belongs to a workspace."""
+    memory: MemoryGroup | None
+    inherited: tuple[int, ...]
+    """Descriptors that the command inherits; `close_inherited` closes the gym's copies."""
+    control: int | None
+    """The supervisor ends the program when this descriptor is closed; None without a supervisor."""
+    borrowed: tuple[int, ...] = ()
+    """Descriptors that the command inherits and the gym keeps."""
 
+    def close_inherited(self) -> None:
+        """Close the gym's copies of descriptors that only the command needs."""
+        for descriptor in self.inherited:
+            os.close(descriptor)
+        self.inherited = ()
 
-Confine: TypeAlias = Callable[[Sequence[str], SandboxLimits, Workspace | None, int | None], list[str]]
-"""Builds the command that runs a program under limits, in a workspace, as a user."""
+    def end(self) -> None:
+        """Tell the supervisor, if there is one, to end the program. Idempotent."""
+        if self.control is not None:
+            os.close(self.control)
+            self.control = None
+
+    def close(self) -> None:
+        """Release everything that an ended program owned. Blocks up to two seconds."""
+        self.close_inherited()
+        self.end()
+        if self.memory is not None:
+            self.memory.remove()
+        if self.user is not None and self.owns_user:
+            self.user.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +138,85 @@ class Isolation:
     """One way to confine programs on this machine."""
 
     kind: IsolationKind
-    draws_user: bool
-    """True if each program runs as a random user of its own."""
     confine: Confine
+    has_own_users: bool = False
+    """True if each program runs as a user of its own."""
 
     def launch(self, program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None) -> Launch:
-        """Build the command for `program`, run as the workspace's user or a new one."""
+        """Prepare `program`, run as the workspace's user or a new one. The caller closes the launch.
+
+        Raises OSError if the program cannot be made executable for its user.
+        """
         user = workspace.user if workspace else None
-        if self.draws_user and user is None:
-            user = draw_user()
-        return Launch(tuple(self.confine(program, limits, workspace, user)), user)
+        owns_user = user is None
+        if self.has_own_users and user is None:
+            user = claim_user()
+        memory = make_memory_group(limits.memory_bytes)
+        launch = Launch((), user, owns_user, memory, (), None)
+        try:
+            self._complete(launch, program, limits, workspace)
+        except BaseException:
+            launch.close()
+            raise
+        return launch
+
+    def _complete(
+        self, launch: Launch, program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None
+    ) -> None:
+        processes_file = launch.memory.processes_file if launch.memory else None
+        uid = launch.user.uid if launch.user else None
+        if self.kind is IsolationKind.BUBBLEWRAP:
+            filter_fd = _filter_file()
+            launch.inherited = () if filter_fd is None else (filter_fd,)
+            prefix = _entering(processes_file)
+        else:
+            filter_fd = None
+            theirs, launch.control = os.pipe()
+            launch.inherited = (theirs,)
+            launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
+            prefix = _supervised(theirs, uid, processes_file)
+        confinement = Confinement(limits, workspace, uid, filter_fd)
+        command = self.confine(program, confinement)
+        if not os.access(command[0], os.X_OK):  # the prefix could not report it
+            raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
+        launch.command = (*prefix, *command)
 
 
-def isolations(readable: Sequence[Path]) -> Iterator[Isolation]:
-    """Yield the isolations to try on this machine, strictest first. `readable` are the folders that programs need.
+def _filter_file() -> int | None:
+    """A new file with the seccomp filter; bubblewrap reads it to its end."""
+    instructions = call_filter()
+    if instructions is None:
+        return None
+    file = os.memfd_create("filter")
+    os.write(file, instructions)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
-    Raises ConfigError if not even limits can be set.
+
+def _entering(processes_file: str | None) -> list[str]:
+    """The command that enters a cgroup before it executes the rest."""
+    if processes_file is None:
+        return []
+    return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', processes_file]
+
+
+def _supervised(control: int, user: int | None, processes_file: str | None) -> list[str]:
+    instructions = call_filter()
+    return [
+        *(sys.executable, "-I", "-S", supervisor.__file__, str(control)),
+        supervisor.NONE if user is None else str(user),
+        processes_file or supervisor.NONE,
+        supervisor.NONE if instructions is None else instructions.hex(),
+    ]
+
+
+def isolations(
+    readable: Sequence[Path], *, python: PythonInstallation | None = None, allow_unsandboxed: bool = False
+) -> Iterator[Isolation]:
+    """Yield the isolations to try on this machine, strictest first.
+
+    `readable` are the folders that programs need. `python` is the interpreter of programs, which may be copied for
+    other users. Raises ConfigError if not even limits can be set.
     """
     prlimit, setpriv, bwrap = (shutil.which(name) for name in ("prlimit", "setpriv", "bwrap"))
     if prlimit is None:
@@ -115,34 +229,52 @@ def isolations(readable: Sequence[Path]) -> Iterator[Isolation]:
     if bwrap is not None and (setpriv is not None or not is_root):
         yield _bubblewrap(bwrap, setpriv if is_root else None, prlimit, readable)
     if is_root and setpriv is not None:
-        yield _process(prlimit, lambda user: _as_user(setpriv, user), draws_user=True)
-    elif not is_root:
-        prefix = [setpriv, "--no-new-privs"] if setpriv else []
-        yield _process(prlimit, lambda _: prefix, draws_user=False)
+        yield _own_user(prlimit, setpriv, python)
+    if allow_unsandboxed:
+        yield _unsandboxed(prlimit)
+
+
+def reach_of(kind: IsolationKind) -> str:
+    """The access that untrusted code has to this machine, as a clause."""
+    if kind is IsolationKind.BUBBLEWRAP:
+        return "without access to this machine's files, processes and network"
+    if kind is IsolationKind.OWN_USER:
+        return "as users of its own: it can read the files that every user can read, write to /tmp and use the network"
+    if os.geteuid() == 0:
+        return (
+            "as root, with write access to this machine: it can read and change every file, end every process and "
+            "use the network"
+        )
+    return (
+        f"as the gym's user (uid {os.geteuid()}): it can read and change the files of this user, end its processes, "
+        "the gym included, and use the network"
+    )
 
 
 def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequence[Path]) -> Isolation:
-    def confine(
-        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
-    ) -> list[str]:
+    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
+        user, limits = confinement.user, confinement.limits
         drop = [] if setpriv is None or user is None else _as_user(setpriv, user)
+        seccomp = [] if confinement.filter_fd is None else ["--seccomp", str(confinement.filter_fd)]
         return [
             bwrap,
             *_namespaces(is_root=setpriv is not None),
-            *_root_filesystem(limits, readable, workspace),
+            *_root_filesystem(limits, readable, confinement.workspace),
+            *seccomp,
             "--",
             *drop,
             *_limited(prlimit, limits, limits.processes),
             *program,
         ]
 
-    return Isolation(IsolationKind.BUBBLEWRAP, draws_user=setpriv is not None, confine=confine)
+    return Isolation(IsolationKind.BUBBLEWRAP, confine, has_own_users=setpriv is not None)
 
 
 def _namespaces(*, is_root: bool) -> list[str]:
     shared = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     # Root can create the other namespaces without a user namespace, and `setpriv` then changes the user. In a user
-    # namespace created by root the program would count as root, which is exempt from the limit on processes.
+    # namespace created by root the program would count as root, which is exempt from the limit on processes. The
+    # seccomp filter keeps the program from creating user namespaces.
     users = (
         ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         if is_root
@@ -167,7 +299,7 @@ def _root_filesystem(
     arguments += ["--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for name in ("/tmp", "/dev/shm"):
-        arguments += ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", name]
+        arguments += ["--perms", "1777", "--size", str(limits.folder_bytes), "--tmpfs", name]
     for path in readable:
         if not path.is_relative_to("/usr"):
             arguments += [*_parents(path), "--ro-bind", str(path), str(path)]
@@ -183,16 +315,24 @@ def _parents(path: Path) -> list[str]:
     return [part for parent in parents for part in ("--dir", parent)]
 
 
-def _process(prlimit: str, prefix: Callable[[int], list[str]], *, draws_user: bool) -> Isolation:
-    def confine(
-        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
-    ) -> list[str]:
-        # The gym's own user has other processes, which count towards the limit; a random user has none.
-        others = 0 if draws_user else _tasks_of_own_user()
-        drop = prefix(user if user is not None else os.geteuid())
-        return [*drop, *_limited(prlimit, limits, limits.processes + others), *program]
+def _own_user(prlimit: str, setpriv: str, python: PythonInstallation | None) -> Isolation:
+    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
+        assert confinement.user is not None
+        limits = confinement.limits
+        drop = _as_user(setpriv, confinement.user)
+        command = program if python is None else python.for_other_users(program)
+        return [*drop, *_limited(prlimit, limits, limits.processes), *command]
 
-    return Isolation(IsolationKind.PROCESS, draws_user=draws_user, confine=confine)
+    return Isolation(IsolationKind.OWN_USER, confine, has_own_users=True)
+
+
+def _unsandboxed(prlimit: str) -> Isolation:
+    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
+        # The gym's user has other processes, which count towards the limit.
+        processes = confinement.limits.processes + _tasks_of_own_user()
+        return [*_limited(prlimit, confinement.limits, processes), *program]
+
+    return Isolation(IsolationKind.UNSANDBOXED, confine)
 
 
 def _as_user(setpriv: str, user: int) -> list[str]:
@@ -224,20 +364,3 @@ def _tasks_of_own_user() -> int:
         for process in found
         if process.info["uids"] is not None and process.info["uids"].real == own
     )
-
-
-_SPARSE_USERS = (1 << 24, 1 << 30)
-"""A range of user ids that no real account uses, if the user namespace maps it."""
-
-
-def draw_user() -> int:
-    """A random user id, unused with near certainty."""
-    mapped = max(
-        (tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()),
-        key=lambda fields: fields[2],
-    )
-    start, count = mapped[0], mapped[2]
-    low, high = (
-        _SPARSE_USERS if start == 0 and count > _SPARSE_USERS[1] else (start + count // 2, start + count - 2)
-    )
-    return low + secrets.randbelow(max(high - low, 1))

@@ -14,14 +14,18 @@ import contextlib
 import os
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+import time
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.processes.process_tree import kill, kill_all_of_user, kill_group, resident_bytes, tree_of
+from nemo_gym.processes.process_tree import kill, tree_of
 from nemo_gym.sandbox.isolation import IsolationKind, Launch, SandboxLimits
+from nemo_gym.sandbox.memory import counted_bytes
+from nemo_gym.sandbox.time_limits import CpuLimit, Ending, ProcessTimes, TimeLimit, WallLimit, times_of
+
+T = TypeVar("T")
 
 _CHUNK_BYTES = 64 * 1024
 _WATCH_INTERVAL_S = 0.1
@@ -31,17 +35,8 @@ _POLL_INTERVAL_S = 0.01
 _REAP_TIMEOUT_S = 5.0
 
 
-class Ending(StrEnum):
-    """The way in which a program ended."""
-
-    EXITED = "exited"
-    """It exited, or a signal from elsewhere ended it."""
-    TIMED_OUT = "timed_out"
-    OUTPUT_EXCEEDED = "output_exceeded"
-    MEMORY_EXCEEDED = "memory_exceeded"
-    """All its processes together exceeded the limit. A single process gets an allocation error instead."""
-    STOPPED = "stopped"
-    """The gym stopped it."""
+class _TooLate(Exception):
+    """The program answered after it had used more CPU time than it may."""
 
 
 class ProgramOutput(NamedTuple):
@@ -64,7 +59,7 @@ class SandboxedProcess:
     ) -> None:
         self.isolation = kind
         self.ending = Ending.EXITED
-        self._popen, self._stdin, self._user, self._limits = popen, stdin, launch.user, limits
+        self._popen, self._stdin, self._launch, self._limits = popen, stdin, launch, limits
         self._stdout = asyncio.StreamReader(limit=limits.output_bytes)
         self._stderr_stream = asyncio.StreamReader()
         self._stderr = bytearray()
@@ -72,7 +67,7 @@ class SandboxedProcess:
         self._tasks: list[asyncio.Task[None]] = []
         self._printed = 0
         self._is_killed = False
-        self._exited = asyncio.create_task(_exit_of(popen))
+        self._exited = asyncio.create_task(self._exit())
         self._lifetime = asyncio.get_running_loop().call_later(limits.wall_s, self.kill, Ending.TIMED_OUT)
 
     async def connect(self) -> None:
@@ -104,24 +99,26 @@ class SandboxedProcess:
         """The bytes it has printed to standard error so far."""
         return bytes(self._stderr)
 
-    async def send(self, data: bytes, timeout_s: float | None = None) -> None:
+    def cpu_limit(self, cpu_s: float) -> CpuLimit:
+        """A limit on its CPU time from now on."""
+        return CpuLimit(cpu_s, self._times)
+
+    async def send(self, data: bytes, limit: TimeLimit | float | None = None) -> None:
         """Write to its standard input; it is killed if it does not read in time. An earlier end is not an error."""
         assert self._stdin is not None
-        try:
-            async with asyncio.timeout(timeout_s):
-                await asyncio.get_running_loop().sock_sendall(self._stdin, data)
-        except TimeoutError:
-            self.kill(Ending.TIMED_OUT)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+        sending = asyncio.get_running_loop().sock_sendall(self._stdin, data)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, _TooLate):
+            await self._within(limit, sending)
 
-    async def read_line(self, timeout_s: float | None = None) -> bytes | None:
-        """The next line of its standard output; None if it ended, or was killed for delay or excess output."""
+    async def read_line(self, limit: TimeLimit | float | None = None) -> bytes | None:
+        """The next line of its standard output; None if it ended, or was killed for delay or excess output.
+
+        A `limit` in seconds is one of the clock.
+        """
         try:
-            async with asyncio.timeout(timeout_s):
-                return await self._stdout.readuntil(b"\n")
-        except TimeoutError:
-            self.kill(Ending.TIMED_OUT)
+            return await self._within(limit, self._stdout.readuntil(b"\n"))
+        except _TooLate:
+            pass
         except asyncio.LimitOverrunError:
             self.kill(Ending.OUTPUT_EXCEEDED)
         except asyncio.IncompleteReadError:
@@ -130,6 +127,27 @@ class SandboxedProcess:
             self.kill(Ending.STOPPED)
         await self.wait()
         return None
+
+    async def _within(self, limit: TimeLimit | float | None, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work` that needs the program's cooperation. At its limit the program is killed, which ends the work."""
+        if isinstance(limit, float | int):
+            limit = WallLimit(limit)
+        if limit is None:
+            return await work
+        began, waited_s, task = time.monotonic(), 0.0, asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await asyncio.wait((task,), timeout=limit.next_check_s(waited_s))
+                waited_s = time.monotonic() - began
+                ending = limit.check(waited_s, has_answered=task.done())
+                if ending is not None:
+                    self.kill(ending)
+                    if task.done():
+                        raise _TooLate
+            limit.settle(waited_s)
+            return await task
+        finally:
+            task.cancel()
 
     async def read_all(self) -> ProgramOutput:
         """Read its output until it ends."""
@@ -153,12 +171,14 @@ class SandboxedProcess:
         self._is_killed = True
         if self._popen.returncode is None:
             self.ending = ending
-            for pid in (*tree_of(self._popen.pid), self._popen.pid):
-                kill(pid)
-        self._kill_group()
+            if self._launch.control is None:
+                # bubblewrap's process namespace ends with its first process.
+                for pid in self._pids():
+                    kill(pid)
+        self._launch.end()
 
     async def close(self) -> None:
-        """Kill all remaining processes and release streams and tasks."""
+        """Kill all remaining processes and release streams, tasks and everything that the program owned."""
         self._lifetime.cancel()
         self.kill(Ending.STOPPED)
         for task in self._tasks:
@@ -168,8 +188,24 @@ class SandboxedProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REAP_TIMEOUT_S):
                 await self.wait()
-        if self.isolation is IsolationKind.PROCESS and self._user is not None:
-            await asyncio.to_thread(kill_all_of_user, self._user)
+        await asyncio.to_thread(self._launch.close)
+
+    def _pids(self) -> list[int]:
+        """All its processes. The tree starts at the process that confines it."""
+        return [*tree_of(self._popen.pid), self._popen.pid]
+
+    def _times(self) -> ProcessTimes:
+        return times_of(self._pids())
+
+    async def _exit(self) -> None:
+        await _exit_of(self._popen)
+        if not self._is_killed and self._exceeds_memory():
+            self.ending = Ending.MEMORY_EXCEEDED
+
+    def _exceeds_memory(self) -> bool:
+        if self._launch.memory is not None:
+            return self._launch.memory.is_exceeded()
+        return counted_bytes(self._pids()) > self._limits.memory_bytes
 
     async def _collect(self, stream: asyncio.StreamReader, into: bytearray) -> None:
         while chunk := await stream.read(_CHUNK_BYTES):
@@ -181,21 +217,13 @@ class SandboxedProcess:
                 return
 
     async def _watch(self) -> None:
-        """Enforce the memory limit while it runs; after its end, kill descendants that hold its pipes."""
+        """Enforce the memory limit while it runs; after its end, stop reading from descendants that hold its pipes."""
         while not self._exited.done():
             await asyncio.wait((self._exited,), timeout=_WATCH_INTERVAL_S)
-            if not self._exited.done():
-                tree = (self._popen.pid, *tree_of(self._popen.pid))
-                if sum(map(resident_bytes, tree)) > self._limits.memory_bytes:
-                    self.kill(Ending.MEMORY_EXCEEDED)
-        self._kill_group()
+            if not self._exited.done() and self._exceeds_memory():
+                self.kill(Ending.MEMORY_EXCEEDED)
         await asyncio.sleep(_DRAIN_S)
         self._close_streams()
-
-    def _kill_group(self) -> None:
-        # A pid namespace dies with its first process; without one, the process group is killed.
-        if self.isolation is IsolationKind.PROCESS:
-            kill_group(self._popen.pid)
 
     def _close_streams(self) -> None:
         for pipe in self._pipes:
@@ -217,7 +245,7 @@ async def start_process(
     environment: Mapping[str, str],
     folder: Path | None,
 ) -> SandboxedProcess:
-    """Start a confined program. `stdin` is its whole input; None opens a stream for `send`.
+    """Start a confined program, which closes its `launch`. `stdin` is its whole input; None opens a stream for `send`.
 
     Raises VerifierError if it cannot be started.
     """
@@ -228,11 +256,13 @@ async def start_process(
             ours.enter_context(talk).setblocking(False)
             source = theirs.enter_context(other).fileno()
         else:
-            source = _file_of(stdin, launch.user)
+            source = _file_of(stdin, launch.user.uid if launch.user else None)
             theirs.callback(os.close, source)
         try:
-            popen = _spawn(launch.command, source, environment, folder)
+            popen = _spawn(launch, source, environment, folder)
+            launch.close_inherited()
         except OSError as error:
+            launch.close()
             raise VerifierError(
                 f"A confined program could not be started: {error}.", code="sandbox_failed", retryable=True
             ) from error
@@ -258,10 +288,10 @@ def _file_of(data: bytes, user: int | None) -> int:
 
 
 def _spawn(
-    command: Sequence[str], stdin: int, environment: Mapping[str, str], folder: Path | None
+    launch: Launch, stdin: int, environment: Mapping[str, str], folder: Path | None
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command,
+        launch.command,
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -269,6 +299,7 @@ def _spawn(
         env=dict(environment),
         cwd=folder or "/",
         start_new_session=True,
+        pass_fds=launch.inherited + launch.borrowed,
     )
 
 

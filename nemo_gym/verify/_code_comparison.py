@@ -1,12 +1,54 @@
-"""Comparison of a solution's output or return value with the expected one. Pure functions."""
+"""Comparison of a solution's output or return value with the expected one. Pure functions.
+
+An answer comes from an untrusted process. It is read without hashing its values, so that no answer takes more than
+linear time, and every fault of an answer raises SolutionFailed.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Sequence
 from typing import Any
 
+from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 from nemo_gym.verify.json_equality import is_same_json
+
+_SHOWN_CHARS = 200
+
+
+def check_program(reply: bytes, expected: str, tolerance: float) -> None:
+    """Compare a program's exit status and output, in a reply of the harness. Raises SolutionFailed."""
+    fields = _loaded(reply)
+    if not isinstance(fields, dict):
+        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
+    status, stdout, stderr = fields.get("status"), fields.get("stdout"), str(fields.get("stderr"))
+    if stdout is None:
+        raise SolutionFailed(Reason.OUTPUT_EXCEEDED)
+    if not isinstance(stdout, str) or not isinstance(status, int):
+        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
+    if status < 0:
+        raise SolutionFailed(Reason.PROCESS_ENDED, f"ended by signal {-status}")
+    if status > 0:
+        last = stderr.strip().splitlines()[-1:] or [f"exit status {status}"]
+        raise SolutionFailed(Reason.RAISED, last[0])
+    if not is_same_output(expected, stdout, tolerance):
+        raise SolutionFailed(Reason.WRONG_ANSWER, f"it printed {stdout[:_SHOWN_CHARS]!r}")
+
+
+def check_return_value(reply: bytes, name: str, accepted: Sequence[Any], tolerance: float) -> None:
+    """Compare a returned value, in a reply of the harness, with the accepted ones. Raises SolutionFailed.
+
+    Accepted values are JSON. Tuples count as arrays, and object keys as their JSON texts. `true` is not 1. Numbers
+    that are not integers may differ by `tolerance`.
+    """
+    try:
+        value = _as_json(_loaded(reply))
+    except (TypeError, ValueError, KeyError, RecursionError, OverflowError) as error:
+        raise SolutionFailed(Reason.NOT_PLAIN_DATA, "unreadable value") from error
+    if not any(is_same_json(expected, value, tolerance=tolerance) for expected in accepted):
+        raise SolutionFailed(Reason.WRONG_ANSWER, f"{name} returned {_shown(value)}")
 
 
 def is_same_output(expected: str, printed: str, tolerance: float) -> bool:
@@ -46,24 +88,54 @@ def _decimal(word: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def is_same_return_value(expected: Any, returned: Any, tolerance: float) -> bool:
-    """Return whether a function returned the expected value, which is JSON.
+class _NotJson:
+    """A value that JSON lacks, such as a set. It equals no expected value."""
 
-    Tuples count as arrays, and object keys as their JSON texts. `true` is not 1. Numbers that are not integers may
-    differ by `tolerance`.
-    """
-    return is_same_json(expected, _with_text_keys(returned), tolerance=tolerance)
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"a {self._kind}"
 
 
-def _with_text_keys(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {_key_text(key): _with_text_keys(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_text_keys(item) for item in value]
-    return value
+def _loaded(reply: bytes) -> Any:
+    try:
+        return json.loads(reply)
+    except (ValueError, RecursionError) as error:
+        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer") from error
+
+
+def _as_json(tagged: Any) -> Any:
+    """Return the JSON value of tagged JSON. Raises as malformed values do, and SolutionFailed for an opaque object."""
+    if isinstance(tagged, list):
+        return [_as_json(item) for item in tagged]
+    if not isinstance(tagged, dict):
+        return tagged
+    ((tag, content),) = tagged.items()
+    match tag:
+        case "tuple":
+            return [_as_json(item) for item in content]
+        case "dict":
+            return {_key_text(_as_json(key)): _as_json(item) for key, item in content}
+        case "int":
+            return int(content, 16)
+        case "float":
+            return float(content)
+        case "opaque":
+            raise SolutionFailed(Reason.NOT_PLAIN_DATA, str(content)[:_SHOWN_CHARS])
+    return _NotJson(tag)
 
 
 def _key_text(key: Any) -> Any:
     if isinstance(key, bool) or key is None:
         return {True: "true", False: "false", None: "null"}[key]
-    return str(key) if isinstance(key, int | float) else key
+    if isinstance(key, int | float):
+        return str(key)
+    return key if isinstance(key, str) else _NotJson("key")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return reprlib.repr(value)[:_SHOWN_CHARS]
+    except ValueError:  # an integer with more digits than Python prints
+        return "a very large integer"

@@ -4,7 +4,8 @@ The gym passes this source to `python -c` and communicates over the inherited pi
 parts of the standard library only, because each import adds milliseconds to the start of every sandbox.
 
     gym → harness   marshalled objects, each after its length in 8 bytes; the first names the part to run
-    harness → gym   lines of JSON; the first is "ready", which separates a failed sandbox from a failed solution
+    harness → gym   lines of a word and JSON; the first is `ready`, which separates a failed sandbox from a failed
+                    solution
 
 Parts:
     calls       load the solution, call its functions and send back the return values
@@ -19,8 +20,8 @@ of `together`.
 
 Values travel as JSON, with tags for types that JSON lacks: `{"tuple": [...]}`, `{"set": [...]}`,
 `{"dict": [[key, value], ...]}`, `{"bytes": hex}`, `{"int": hex}`, `{"float": "nan"}`, `{"complex": [re, im]}`, and
-`{"opaque": "module.Class"}` for every other object. An object whose `==` is always true therefore arrives as an
-object that equals nothing.
+`{"opaque": "module.Class"}` for every other object. A solution that returns an opaque object fails: an object whose
+`==` is always true has no effect.
 """
 
 # ruff: noqa: BLE001 - every exception that a solution raises is part of its answer
@@ -43,6 +44,9 @@ except ImportError:  # an interpreter without the C part of json
     from json.encoder import py_encode_basestring_ascii as quote
 
 LARGEST_PLAIN_INT = 1 << 63
+COLLECTIONS = (tuple, set, frozenset)
+OPAQUE = '{"opaque":'
+"""The beginning of an opaque object. Quotes in texts are escaped, so it occurs nowhere else."""
 LONGEST_MESSAGE = 500
 
 
@@ -67,9 +71,14 @@ def dump(value: Any) -> str:
     return dump_uncommon(value)
 
 
+def dump_fields(fields: dict[str, Any]) -> str:
+    """Return an untagged JSON object with tagged values."""
+    return f"{{{','.join(f'{quote(name)}:{dump(value)}' for name, value in fields.items())}}}"
+
+
 def dump_uncommon(value: Any) -> str:
     """Return the tagged JSON of a value whose type JSON lacks."""
-    for kind in (tuple, set, frozenset):
+    for kind in COLLECTIONS:
         if isinstance(value, kind):
             return f'{{"{kind.__name__}":[{",".join(map(dump, value))}]}}'
     if isinstance(value, (bytes, bytearray)):
@@ -80,7 +89,59 @@ def dump_uncommon(value: Any) -> str:
     if callable(as_list):
         return dump(as_list())
     kind = type(value)
-    return f'{{"opaque":{quote(f"{kind.__module__}.{kind.__qualname__}")}}}'
+    return f"{OPAQUE}{quote(f'{kind.__module__}.{kind.__qualname__}')}}}"
+
+
+def parse(text: str) -> Any:
+    """Return the value that `dump` wrote. Raises NotPlainData for an opaque object, and for a malformed text."""
+    try:
+        try:
+            from _json import make_scanner  # type: ignore[import-not-found, unused-ignore]
+        except ImportError:
+            import json
+
+            return read(json.loads(text))
+        scan: Any = make_scanner
+        return read(scan(ScannerSettings)(text, 0)[0])
+    except Exception as error:
+        if isinstance(error, NotPlainData):
+            raise
+        raise NotPlainData("an unreadable value") from error
+
+
+class ScannerSettings:
+    """The settings of the JSON scanner, which is imported without `json`: that takes milliseconds."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+class NotPlainData(Exception):
+    """A value that is not plain data."""
+
+
+def read(tagged: Any) -> Any:
+    """Return the value of tagged JSON."""
+    if isinstance(tagged, list):
+        return [read(item) for item in tagged]
+    if not isinstance(tagged, dict):
+        return tagged
+    ((tag, content),) = tagged.items()
+    for kind in COLLECTIONS:
+        if tag == kind.__name__:
+            return kind(map(read, content))
+    if tag == "dict":
+        return {read(key): read(item) for key, item in content}
+    if tag == "int":
+        return int(content, 16)
+    if tag == "float":
+        return float(content)
+    if tag == "bytes":
+        return bytes.fromhex(content)
+    if tag == "complex":
+        return complex(*map(read, content))
+    raise NotPlainData(content if tag == "opaque" else "an unreadable value")
 
 
 class HarnessPipes:
@@ -107,13 +168,9 @@ class HarnessPipes:
             data += chunk
         return bytes(data)
 
-    def send(self, **fields: Any) -> None:
-        """Send one line."""
-        self.send_text({name: dump(value) for name, value in fields.items()})
-
-    def send_text(self, fields: dict[str, str]) -> None:
-        """Send one line whose values are JSON already."""
-        line = f"{{{','.join(f'{quote(name)}:{text}' for name, text in fields.items())}}}\n".encode()
+    def send(self, word: str, payload: str = "null") -> None:
+        """Send one line. The payload is JSON."""
+        line = f"{word} {payload}\n".encode()
         while line:
             line = line[os.write(self._replies, line) :]
 
@@ -153,28 +210,29 @@ def load(code: CodeType, name: str) -> ModuleType:
 
 
 def play_calls(channel: HarnessPipes, job: dict[str, Any]) -> None:
-    """Run the part `calls`. Requests are `(function, args, kwargs)`; a class `Solution` may hold the function."""
+    """Run the part `calls`. Requests are a function, which a class `Solution` may hold, and its arguments as JSON."""
     try:
         module = load(compile_first(job["sources"]), "solution")
     except BaseException as error:
-        channel.send(failed=describe(error))
+        channel.send("failed", dump(describe(error)))
         return
-    channel.send(loaded=True)
+    channel.send("loaded")
     while (request := channel.receive()) is not None:
-        channel.send_text(answer_call(module, *request))
+        channel.send(*answer_call(module, *request))
 
 
-def answer_call(module: ModuleType, name: str, args: list[Any], kwargs: dict[str, Any]) -> dict[str, str]:
+def answer_call(module: ModuleType, name: str, arguments: bytes) -> tuple[str, str]:
     """Call the solution's function and return its result or its exception."""
+    args, kwargs = parse(arguments.decode())
     try:
         function = getattr(module, name, None)
         if function is None and hasattr(module, "Solution"):
             function = getattr(module.Solution(), name, None)
         if function is None:
-            return {"undefined": "true"}
-        return {"value": dump(function(*args, **kwargs))}
+            return "undefined", "null"
+        return "value", dump(function(*args, **kwargs))
     except BaseException as error:
-        return {"raised": dump(describe(error))}
+        return "raised", dump(describe(error))
 
 
 def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None:
@@ -182,11 +240,11 @@ def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None
     try:
         code = compile_first(job["sources"])
     except BaseException as error:
-        channel.send(failed=describe(error))
+        channel.send("failed", dump(describe(error)))
         return None
-    channel.send(loaded=True)
+    channel.send("loaded")
     while (given := channel.receive()) is not None:
-        streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+        streams = [unnamed_file() for _ in range(3)]
         os.write(streams[0], given)
         os.lseek(streams[0], 0, os.SEEK_SET)
         child = os.fork()
@@ -200,8 +258,16 @@ def play_programs(channel: HarnessPipes, job: dict[str, Any]) -> CodeType | None
         stdout, stderr = (read_printed(stream, job["output_bytes"]) for stream in streams[1:])
         for stream in streams:
             os.close(stream)
-        channel.send(status=status, stdout=stdout, stderr=(stderr or "")[-LONGEST_MESSAGE:])
+        said = (stderr or "")[-LONGEST_MESSAGE:]
+        channel.send("program", dump_fields({"status": status, "stdout": stdout, "stderr": said}))
     return None
+
+
+def unnamed_file() -> int:
+    """Open a new file that has no name."""
+    stream = os.open("stream", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink("stream")  # noqa: PTH108 - pathlib takes milliseconds to import
+    return stream
 
 
 def read_printed(stream: int, most: int) -> str | None:
@@ -214,25 +280,33 @@ class CandidateError(Exception):
     """An exception of the solution that is not a built-in one."""
 
 
-class Opaque:
-    """A placeholder for a return value that is not plain data. It equals only itself."""
-
-
 class Candidate:
     """The solution's function as the tests see it: another sandbox answers every call."""
 
     def __init__(self, channel: HarnessPipes, name: str) -> None:
         self._channel = channel
         self.__name__ = name
+        self.not_plain: NotPlainData | None = None
+        """Set when the solution returns something else than plain data. The tests cannot pass then."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self._channel.send(call=[list(args), kwargs])
+        arguments = dump([list(args), kwargs])
+        if OPAQUE in arguments:
+            self._channel.send("unplain", arguments[arguments.index(OPAQUE) + len(OPAQUE) :].split("}")[0])
+            raise SystemExit("the tests pass on something else than plain data")
+        self._channel.send("call", arguments)
         answer = self._channel.receive()
         if answer is None:
             raise SystemExit("the gym closed the connection")
-        if "raised" in answer:
-            raise error_named(*answer["raised"])
-        return answer["value"] if "value" in answer else Opaque()
+        word, payload = answer
+        try:
+            value = parse(payload.decode())
+        except NotPlainData as error:
+            self.not_plain = error
+            raise
+        if word == "raised":
+            raise error_named(*value)
+        return value
 
 
 def error_named(name: str, message: str) -> Exception:
@@ -253,10 +327,13 @@ def play_tests(channel: HarnessPipes, job: dict[str, Any]) -> None:
         module = load(compile(job["context"], "<context>", "exec", dont_inherit=True), "tests")
         tests = compile(job["tests"], "<tests>", "exec", dont_inherit=True)
     except BaseException as error:
-        channel.send(broken=describe(error))
+        channel.send("broken", dump(describe(error)))
         return
     setattr(module, job["entry_point"], candidate)
-    finish(channel, lambda: run_check(module, tests, candidate), is_trusted=True)
+    verdict = verdict_of(lambda: run_check(module, tests, candidate))
+    if candidate.not_plain is not None:
+        verdict = {"not_plain": str(candidate.not_plain)}
+    channel.send("verdict", dump_fields(verdict))
 
 
 def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
@@ -264,22 +341,25 @@ def play_together(channel: HarnessPipes, job: dict[str, Any]) -> None:
     try:
         tests = compile(job["tests"], "<tests>", "exec", dont_inherit=True)
     except BaseException as error:
-        channel.send(broken=describe(error))
+        channel.send("broken", dump(describe(error)))
         return
     try:
         module = load(compile_first(job["sources"]), "solution")
     except BaseException as error:
-        channel.send(failed=describe(error))
+        channel.send("failed", dump(describe(error)))
         return
     candidate = getattr(module, job["entry_point"], None)
     if candidate is None:
-        channel.send(undefined=True)
+        channel.send("undefined")
         return
     if callable(candidate) and not isinstance(candidate, type):
         candidate = without_own_equality(candidate)
         setattr(module, job["entry_point"], candidate)
     run = run_unittest if job["style"] == "unittest" else run_check
-    finish(channel, lambda: run(module, tests, candidate), is_trusted=False)
+    verdict = verdict_of(lambda: run(module, tests, candidate))
+    if verdict["passed"]:
+        verdict.update(channel.receive())
+    channel.send("verdict", dump_fields(verdict))
 
 
 def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -302,15 +382,14 @@ def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def finish(channel: HarnessPipes, run: Callable[[], None], *, is_trusted: bool) -> None:
-    """Run the tests and send their verdict, with the proof of completion where the solution shares the interpreter."""
+def verdict_of(run: Callable[[], None]) -> dict[str, Any]:
+    """Run the tests and return their verdict."""
     try:
         run()
     except BaseException as error:
         name, message = describe(error)
-        channel.send(verdict="failed", why=f"{name}: {message}".rstrip(": "), line=line_of(error))
-    else:
-        channel.send(verdict="passed", **({} if is_trusted else channel.receive()))
+        return {"passed": False, "why": f"{name}: {message}".rstrip(": "), "line": line_of(error)}
+    return {"passed": True}
 
 
 def run_check(module: ModuleType, tests: CodeType, candidate: object) -> None:
@@ -361,7 +440,7 @@ def main() -> CodeType | None:
     names.setdefault("exit", sys.exit)  # an interpreter without `site` lacks both
     names.setdefault("quit", sys.exit)
     channel = HarnessPipes()
-    channel.send(ready=True)
+    channel.send("ready")
     job = channel.receive()
     if job is None:
         return None

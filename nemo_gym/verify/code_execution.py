@@ -12,10 +12,11 @@ Four kinds of tests, by the place where the verdict is decided:
                      another one. The solution sees neither expected values nor the verdict
     check_together   solution and tests share an interpreter, for tests that patch modules or read files. A solution
                      that exits early, prints a verdict or returns an object with its own `==` fails, but one that
-                     manipulates the harness on purpose could forge the verdict: prefer the other kinds
+                     manipulates the harness on purpose could forge the verdict. It is therefore `tamperable`
 
 The first failing test ends the run. A failure of the solution is a verdict. A failure of the machine, or of the tests
-themselves, is a `GymError`.
+themselves, is a `GymError`. Time limits are CPU seconds, so that no verdict depends on how busy the machine is
+(`nemo_gym.sandbox.time_limits`).
 """
 
 from __future__ import annotations
@@ -26,24 +27,26 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from nemo_gym.failures import InputError, VerifierError
-from nemo_gym.processes.workers import available_cores
-from nemo_gym.sandbox.execution import IsolationKind, SandboxLimits
-from nemo_gym.verify._code_comparison import is_same_output, is_same_return_value
-from nemo_gym.verify._code_protocol import (
-    Harness,
-    PythonInstallation,
-    Reason,
-    SolutionFailed,
-    open_harness,
-    read_value,
-)
+from nemo_gym.processes.workers import available_cores, default_pool
+from nemo_gym.sandbox.execution import ConfinedRunner, IsolationKind, SandboxLimits
+from nemo_gym.sandbox.python_installation import PythonInstallation
+from nemo_gym.sandbox.time_limits import Ending, TimeLimit
+from nemo_gym.verify._code_comparison import check_program, check_return_value
+from nemo_gym.verify._code_harness import dump
+from nemo_gym.verify._code_protocol import Harness, Reply, open_harness
+from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 
 TIMEOUT_S = 10.0
-_OWN_OPAQUE = "__main__.Opaque"
+_LIFETIME_FACTOR = 20
+"""A sandbox lives at most this many times its CPU limit; a CPU limit expires much earlier."""
+_LONGEST_READ_ON_LOOP = 32 * 1024
+"""Longer answers are read in a worker, because they would hold the event loop for milliseconds."""
+_COMPARISON_TIMEOUT_S = 300.0
 
+R = TypeVar("R")
 
 Source: TypeAlias = str | Sequence[str]
 """A solution, or candidate sources of which the first that compiles is used."""
@@ -95,6 +98,8 @@ class CodeVerdict:
     tests_passed: int
     isolation: IsolationKind
     seconds: float
+    tamperable: bool = False
+    """True if the solution shared an interpreter with its tests."""
 
     @property
     def passed(self) -> bool:
@@ -125,7 +130,7 @@ class CodeRunner:
         tolerance: float = 1e-6,
     ) -> None:
         self._python = PythonInstallation.at(python) if python else PythonInstallation.of_the_gym()
-        self._sandbox = self._python.make_sandbox(require_sandbox=require_sandbox)
+        self._sandbox = ConfinedRunner.for_python(self._python, require_sandbox=require_sandbox)
         self._slots = asyncio.Semaphore(max_concurrency or available_cores())
         self._limits = limits or SandboxLimits()
         self._tolerance = tolerance
@@ -137,18 +142,22 @@ class CodeRunner:
     async def run_programs(
         self, source: Source, cases: Sequence[ProgramCase], *, timeout_s: float = TIMEOUT_S
     ) -> CodeVerdict:
-        """Run the program once per case, for at most `timeout_s` seconds each."""
+        """Run the program once per case, for at most `timeout_s` CPU seconds each."""
         most = max((len(case.stdin.encode()) for case in cases), default=0)
+        file_bytes = max(most, self._limits.output_bytes) + 1
         limits = replace(
-            self._for(timeout_s * (len(cases) + 1)), file_bytes=max(most, self._limits.output_bytes) + 1
+            self._for(timeout_s, len(cases) + 1),
+            file_bytes=file_bytes,
+            folder_bytes=max(self._limits.folder_bytes, 4 * file_bytes),
         )
 
         async def run(harness: Harness, progress: _Progress) -> None:
             job = {"part": "programs", "sources": _sources(source), "output_bytes": self._limits.output_bytes}
-            await _load(harness, job, timeout_s)
+            await _load(harness, job, harness.cpu_limit(timeout_s))
             for case in cases:
-                await harness.send(case.stdin.encode(), timeout_s)
-                _compare_program(case, await harness.receive(timeout_s), self._tolerance)
+                reply = await _ask(harness, case.stdin.encode(), timeout_s)
+                _expect(reply, "program")
+                await _off_loop(check_program, reply, case.stdout, self._tolerance)
                 progress.tests_passed += 1
 
         return await self._judge(limits, run)
@@ -156,38 +165,52 @@ class CodeRunner:
     async def call_function(
         self, source: Source, name: str, cases: Sequence[CallCase], *, timeout_s: float = TIMEOUT_S
     ) -> CodeVerdict:
-        """Call the solution's function `name`, or the method of its class `Solution`, once per case."""
+        """Call the solution's function `name`, or the method of its class `Solution`, once per case.
+
+        Each call may take `timeout_s` CPU seconds.
+        """
 
         async def run(harness: Harness, progress: _Progress) -> None:
-            await _load(harness, {"part": "calls", "sources": _sources(source)}, timeout_s)
+            job = {"part": "calls", "sources": _sources(source)}
+            await _load(harness, job, harness.cpu_limit(timeout_s))
             for case in cases:
-                await harness.send((name, list(case.arguments), {}), timeout_s)
-                value = _returned(await harness.receive(timeout_s), name)
-                if not any(is_same_return_value(wanted, value, self._tolerance) for wanted in case.expected):
-                    raise SolutionFailed(Reason.WRONG_ANSWER, f"{name} returned {repr(value)[:200]}")
+                arguments = dump([list(case.arguments), {}]).encode()
+                reply = await _ask(harness, (name, arguments), timeout_s)
+                _refuse_undefined(reply, name)
+                if reply.word == "raised":
+                    raise SolutionFailed(Reason.RAISED, ": ".join(reply.two_texts()))
+                _expect(reply, "value")
+                await _off_loop(check_return_value, reply, name, case.expected, self._tolerance)
                 progress.tests_passed += 1
 
-        return await self._judge(self._for(timeout_s * (len(cases) + 1)), run)
+        return await self._judge(self._for(timeout_s, len(cases) + 1), run)
 
     async def check(self, source: Source, code: Checks, *, timeout_s: float = TIMEOUT_S) -> CodeVerdict:
-        """Run `code` and the solution in separate sandboxes, for at most `timeout_s` seconds in total.
+        """Run `code` and the solution in separate sandboxes, each for at most `timeout_s` CPU seconds in total.
 
         Raises InputError when the tests are broken or call the solution with values that are not plain data.
         """
         job = {"part": "tests", "tests": code.tests, "context": code.context, "entry_point": code.entry_point}
+        limits = self._for(timeout_s)
 
         async def run(harness: Harness, progress: _Progress) -> None:
-            async with open_harness(self._sandbox, self._python, self._for(timeout_s)) as tests:
-                deadline = _Deadline(timeout_s)
-                await tests.send(job, deadline.left_s)
-                await _load(harness, {"part": "calls", "sources": _sources(source)}, deadline.left_s)
-                while not _is_verdict(message := await _ask_tests(tests, deadline)):
-                    answer = await _answer_call(harness, code.entry_point, message, deadline)
-                    await tests.send(answer, deadline.left_s)
+            async with open_harness(self._sandbox, self._python, limits) as tests:
+                limit, tests_limit = harness.cpu_limit(timeout_s), tests.cpu_limit(timeout_s)
+                await tests.send(job, tests_limit)
+                await _load(harness, {"part": "calls", "sources": _sources(source)}, limit)
+                calls = 0
+                while (message := await _hear_tests(tests, tests_limit, calls)).word == "call":
+                    calls += 1
+                    await harness.send((code.entry_point, message.payload), limit)
+                    reply = await harness.receive(limit)
+                    _refuse_undefined(reply, code.entry_point)
+                    _expect(reply, "value", "raised")
+                    await tests.send(tuple(reply), tests_limit)
+                _refuse_unplain_call(message, code.entry_point)
                 _settle(message, code.tests)
                 progress.tests_passed += 1
 
-        return await self._judge(self._for(timeout_s), run)
+        return await self._judge(limits, run)
 
     async def check_together(
         self,
@@ -197,26 +220,32 @@ class CodeRunner:
         style: CheckStyle = CheckStyle.UNITTEST,
         timeout_s: float = TIMEOUT_S,
     ) -> CodeVerdict:
-        """Run `code` and the solution in one interpreter. The module docstring states the limits of this verdict."""
+        """Run `code` and the solution in one interpreter, for at most `timeout_s` CPU seconds.
+
+        The verdict is tamperable; the module docstring says how.
+        """
         proof = secrets.token_hex(16)
         job = {"part": "together", "sources": _sources(source), "style": style.value, "tests": code.tests}
 
         async def run(harness: Harness, progress: _Progress) -> None:
-            await harness.send(job | {"entry_point": code.entry_point}, timeout_s)
-            await harness.send({"proof": proof}, timeout_s)
-            message = await harness.receive(timeout_s)
+            limit = harness.cpu_limit(timeout_s)
+            await harness.send(job | {"entry_point": code.entry_point}, limit)
+            await harness.send({"proof": proof}, limit)
+            message = await harness.receive(limit)
             _refuse_broken(message)
             _refuse_failed(message)
             _refuse_undefined(message, code.entry_point)
-            if message.get("verdict") == "passed" and message.get("proof") != proof:
+            _expect(message, "verdict")
+            verdict = message.value()
+            if isinstance(verdict, dict) and verdict.get("passed") is True and verdict.get("proof") != proof:
                 raise SolutionFailed(Reason.BROKEN_PROTOCOL, "a verdict without proof")
             _settle(message, code.tests)
             progress.tests_passed += 1
 
-        return await self._judge(self._for(timeout_s), run)
+        return replace(await self._judge(self._for(timeout_s), run), tamperable=True)
 
-    def _for(self, seconds: float) -> SandboxLimits:
-        return replace(self._limits, wall_s=seconds)
+    def _for(self, cpu_s: float, times: int = 1) -> SandboxLimits:
+        return replace(self._limits, wall_s=(cpu_s + 1) * times * _LIFETIME_FACTOR)
 
     async def _judge(
         self, limits: SandboxLimits, run: Callable[[Harness, _Progress], Awaitable[None]]
@@ -233,29 +262,51 @@ class CodeRunner:
             return CodeVerdict(reason, detail, progress.tests_passed, harness.isolation, seconds)
 
 
-class _Deadline:
-    """A time limit that several steps share."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left_s(self) -> float:
-        return max(self._end - time.monotonic(), 0.0)
-
-
 def _sources(source: Source) -> list[str]:
     return [source] if isinstance(source, str) else list(source)
 
 
-async def _load(harness: Harness, job: Mapping[str, Any], timeout_s: float) -> None:
-    await harness.send(dict(job), timeout_s)
-    _refuse_failed(await harness.receive(timeout_s))
+async def _load(harness: Harness, job: Mapping[str, Any], limit: TimeLimit) -> None:
+    await harness.send(dict(job), limit)
+    reply = await harness.receive(limit)
+    _refuse_failed(reply)
+    _expect(reply, "loaded")
 
 
-def _refuse_failed(message: Mapping[str, Any]) -> None:
-    if "failed" in message:
-        name, text = _two_texts(message["failed"])
+async def _ask(harness: Harness, request: object, cpu_s: float) -> Reply:
+    limit = harness.cpu_limit(cpu_s)
+    await harness.send(request, limit)
+    return await harness.receive(limit)
+
+
+async def _off_loop(check: Callable[..., None], reply: Reply, *expected: object) -> None:
+    """Call `check` on a reply, in a worker if it is long. Raises what it raises."""
+    if len(reply.payload) <= _LONGEST_READ_ON_LOOP:
+        check(reply.payload, *expected)
+        return
+    arguments = (check, reply.payload, *expected)
+    failed = await default_pool().submit(_failure_of, arguments, {}, timeout_s=_COMPARISON_TIMEOUT_S)
+    if failed is not None:
+        raise SolutionFailed(*failed)
+
+
+def _failure_of(check: Callable[..., None], *arguments: object) -> tuple[Reason, str] | None:
+    """The failure that `check` raises. A worker calls this function; a failed solution is not a failed worker."""
+    try:
+        check(*arguments)
+    except SolutionFailed as failed:
+        return failed.reason, failed.detail
+    return None
+
+
+def _expect(reply: Reply, *words: str) -> None:
+    if reply.word not in words:
+        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
+
+
+def _refuse_failed(reply: Reply) -> None:
+    if reply.word == "failed":
+        name, text = reply.two_texts()
         reason = (
             Reason.DOES_NOT_COMPILE
             if name.endswith(("SyntaxError", "IndentationError", "TabError"))
@@ -264,98 +315,56 @@ def _refuse_failed(message: Mapping[str, Any]) -> None:
         raise SolutionFailed(reason, f"{name}: {text}")
 
 
-def _refuse_undefined(message: Mapping[str, Any], name: str) -> None:
-    if "undefined" in message:
+def _refuse_undefined(reply: Reply, name: str) -> None:
+    if reply.word == "undefined":
         raise SolutionFailed(Reason.UNDEFINED_FUNCTION, f"there is no function {name}")
 
 
-def _refuse_broken(message: Mapping[str, Any]) -> None:
-    if "broken" in message:
+def _refuse_broken(reply: Reply) -> None:
+    if reply.word == "broken":
         raise InputError(
-            f"The tests of the task cannot be run: {': '.join(_two_texts(message['broken']))}.",
+            f"The tests of the task cannot be run: {': '.join(reply.two_texts())}.",
             code="invalid_row",
             remedy="Correct them in the dataset.",
         )
 
 
-def _compare_program(case: ProgramCase, reply: Mapping[str, Any], tolerance: float) -> None:
-    status, stdout, stderr = reply.get("status"), reply.get("stdout"), str(reply.get("stderr"))
-    if stdout is None:
-        raise SolutionFailed(Reason.OUTPUT_EXCEEDED)
-    if not isinstance(stdout, str) or not isinstance(status, int):
-        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
-    if status < 0:
-        raise SolutionFailed(Reason.PROCESS_ENDED, f"ended by signal {-status}")
-    if status > 0:
-        last = stderr.strip().splitlines()[-1:] or [f"exit status {status}"]
-        raise SolutionFailed(Reason.RAISED, last[0])
-    if not is_same_output(case.stdout, stdout, tolerance):
-        raise SolutionFailed(Reason.WRONG_ANSWER, f"it printed {stdout[:200]!r}")
+def _refuse_unplain_call(reply: Reply, entry_point: str) -> None:
+    if reply.word == "unplain":
+        raise InputError(
+            f"The tests call {entry_point} with {reply.value()}, which is not plain data.",
+            code="invalid_row",
+            remedy="Set verifier_metadata.in_process to run these tests beside the solution.",
+        )
 
 
-def _returned(reply: Mapping[str, Any], name: str) -> Any:
-    if "raised" in reply:
-        raise SolutionFailed(Reason.RAISED, ": ".join(_two_texts(reply["raised"])))
-    _refuse_undefined(reply, name)
-    if "value" not in reply:
-        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
-    return read_value(reply["value"])
-
-
-def _two_texts(pair: Any) -> tuple[str, str]:
-    if isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair):
-        return pair[0], pair[1]
-    raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
-
-
-def _is_verdict(message: Mapping[str, Any]) -> bool:
-    _refuse_broken(message)
-    return "verdict" in message
-
-
-async def _ask_tests(tests: Harness, deadline: _Deadline) -> dict[str, Any]:
+async def _hear_tests(tests: Harness, limit: TimeLimit, calls: int) -> Reply:
+    """The next message of the tests. Once the solution has answered, their death is its doing."""
     try:
-        return await tests.receive(deadline.left_s)
+        message = await tests.receive(limit)
     except SolutionFailed as failed:
-        if failed.reason is Reason.TIMED_OUT:
+        if failed.reason in (Reason.TIMED_OUT, Reason.BLOCKED):
             raise
+        if calls and tests.ending is not Ending.STOPPED:
+            raise SolutionFailed(Reason.TESTS_FAILED, f"the tests ended: {failed.reason}") from failed
         raise VerifierError(
             f"The tests of the task died in their sandbox: {failed.reason} {failed.detail}".rstrip(),
             code="tests_died",
         ) from failed
+    _refuse_broken(message)
+    return message
 
 
-async def _answer_call(
-    harness: Harness, entry_point: str, message: Mapping[str, Any], deadline: _Deadline
-) -> dict[str, Any]:
-    """Answer a call of the tests with the solution's plain data, its exception, or an opaque placeholder."""
-    try:
-        args, kwargs = read_value(message["call"])
-    except SolutionFailed as failed:
-        if failed.detail == _OWN_OPAQUE:  # an earlier return value of the solution, passed back to it
-            raise
-        raise InputError(
-            f"The tests call {entry_point} with {failed.detail}, which is not plain data.",
-            code="invalid_row",
-            remedy="Set verifier_metadata.in_process to run these tests beside the solution.",
-        ) from failed
-    await harness.send((entry_point, args, kwargs), deadline.left_s)
-    reply = await harness.receive(deadline.left_s)
-    if "raised" in reply:
-        return {"raised": _two_texts(reply["raised"])}
-    try:
-        return {"value": _returned(reply, entry_point)}
-    except SolutionFailed as failed:
-        if failed.reason is not Reason.NOT_PLAIN_DATA:
-            raise
-        return {"opaque": True}
-
-
-def _settle(message: Mapping[str, Any], tests: str) -> None:
+def _settle(message: Reply, tests: str) -> None:
     """Raise SolutionFailed unless the tests passed."""
-    if message.get("verdict") == "passed":
+    verdict = message.value()
+    if not isinstance(verdict, dict):
+        raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
+    if "not_plain" in verdict:
+        raise SolutionFailed(Reason.NOT_PLAIN_DATA, str(verdict["not_plain"]))
+    if verdict.get("passed") is True:
         return
-    why, line = str(message.get("why")), message.get("line")
+    why, line = str(verdict.get("why")), verdict.get("line")
     lines = tests.splitlines()
     at = lines[line - 1].strip() if isinstance(line, int) and 0 < line <= len(lines) else ""
     raise SolutionFailed(Reason.TESTS_FAILED, f"{why} in `{at}`"[:500] if at else why[:500])

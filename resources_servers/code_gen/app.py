@@ -35,11 +35,12 @@ from resources_servers.code_gen.tasks import (
 
 class CompCodingResourcesServerConfig(BaseResourcesServerConfig):
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
+    RUNS_CODE: ClassVar[bool] = True
 
     num_processes: PositiveInt | None = None
     """Number of solutions that run concurrently; by default one per core."""
     unit_test_timeout_secs: PositiveFloat = 10.0
-    """Seconds for each input or call; for test code, for all tests together."""
+    """CPU seconds for each input or call; for test code, for all tests together."""
     require_sandbox: bool = False
     """True to refuse to start on a machine without bubblewrap."""
     python_executable: str | None = None
@@ -75,6 +76,8 @@ class CompCodingVerifyResponse(BaseVerifyResponse):
     """Tests passed before the first that failed; test code counts as one."""
     isolation: IsolationKind | None
     """The isolation of the code; null when none was run."""
+    tamperable: bool
+    """True if the code ran beside its tests, so that it could have forged the reward."""
     unit_tests_time_taken: float | None
     difficulty: str | None
 
@@ -125,6 +128,7 @@ class CompCodingResourcesServer(SimpleResourcesServer):
             failure_detail=verdict.detail if verdict and not verdict.passed else None,
             tests_passed=verdict.tests_passed if verdict else 0,
             isolation=verdict.isolation if verdict else None,
+            tamperable=verdict is not None and verdict.tamperable,
             unit_tests_time_taken=verdict.seconds if verdict else None,
             difficulty=metadata.get("difficulty"),
         )

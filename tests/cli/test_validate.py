@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from pathlib import Path
 
@@ -126,3 +127,39 @@ def test_everything_is_reported_together_as_json(capsys: pytest.CaptureFixture[s
     shown = json.loads(out)
     assert shown["ok"] is False
     assert len(shown["problems"]) == 2
+
+
+@pytest.fixture
+def runs_code(folder: Path) -> None:
+    app = folder / "resources_servers" / "weather" / "app.py"
+    text = app.read_text()
+    assert "    cities: int = 1" in text
+    app.write_text(
+        f"from typing import ClassVar\n{text}".replace(
+            "    cities", "    RUNS_CODE: ClassVar[bool] = True\n    cities"
+        )
+    )
+
+
+@pytest.mark.usefixtures("runs_code")
+def test_the_isolation_of_code_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = validated(capsys)
+    assert out.splitlines()[-1].startswith("weather: code of models runs in isolation `")
+    out, _ = validated(capsys, "--json")
+    assert json.loads(out)["isolation"].startswith("weather: code of models runs in isolation `")
+
+
+@pytest.mark.usefixtures("runs_code")
+def test_code_without_isolation_is_refused_unless_the_user_allows_it(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    tools = tmp_path_factory.mktemp("tools")
+    (tools / "prlimit").symlink_to(shutil.which("prlimit") or "/usr/bin/prlimit")
+    monkeypatch.setenv("PATH", str(tools))
+    _, err = validated(capsys, code=2)
+    assert "Untrusted code cannot be run safely here" in err
+    assert "+allow_unsandboxed=true" in err
+    out, _ = validated(capsys, "+allow_unsandboxed=true")
+    assert "isolation `unsandboxed`, as " in out

@@ -88,3 +88,11 @@ def test_a_gym_that_gives_no_token_ids_is_an_error_and_not_a_step_that_learns_no
     with pytest.raises(ConfigError, match="none of 2 scored rollouts") as caught:
         for_trl([Rollout(row(task)) for task in range(2)], 2, TOKENIZER)
     assert "return_token_id_information" in str(caught.value)
+
+
+def test_a_reward_that_an_answer_could_have_forged_is_refused() -> None:
+    rollout = two_turns(0, 1.0, tamperable=True)
+    with pytest.raises(ConfigError, match="task 0 is tamperable") as caught:
+        for_trl([rollout], 1, TOKENIZER)
+    assert caught.value.failure.code == "tamperable_rewards"
+    assert for_trl([rollout], 1, TOKENIZER, allow_tamperable=True)["gym_rewards"] == [1.0]

@@ -149,3 +149,24 @@ def test_verification_is_skipped_by_every_agent_that_does_not_say_otherwise(tmp_
     assert (agent["skip_verification"], agent["skip_verification_reward"]) == (True, 0.5)
     path = "weather_agent.responses_api_agents.small_agent.skip_verification"
     assert load_in(tmp_path, *line, f"+{path}=false").servers[1].config["skip_verification"] is False
+
+
+@pytest.mark.parametrize("place", ["weather.yaml", "included.yaml"])
+def test_a_configuration_file_cannot_allow_code_without_isolation(tmp_path: Path, place: str) -> None:
+    folder = write_gym(tmp_path)
+    with (folder / "weather.yaml").open("a") as file:
+        file.write("config_paths: [included.yaml]\n")
+    (folder / "included.yaml").touch()
+    with (folder / place).open("a") as file:
+        file.write("allow_unsandboxed: true\n")
+    arguments = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
+    with pytest.raises(ConfigErrors, match="A configuration file may not set 'allow_unsandboxed'") as caught:
+        load(arguments, working_directory=folder)
+    assert place in str(caught.value)
+    assert load([*arguments, "++allow_unsandboxed=true"], working_directory=folder).data["allow_unsandboxed"]
+
+
+def test_the_command_line_and_env_yaml_can_allow_code_without_isolation(tmp_path: Path) -> None:
+    assert load_in(tmp_path, "+allow_unsandboxed=true").data["allow_unsandboxed"] is True
+    (tmp_path / "env.yaml").write_text("allow_unsandboxed: true\n")
+    assert load_in(tmp_path).data["allow_unsandboxed"] is True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nemo_gym.export.report import LeftOut
 from tests.export.rows import exported, row
 
@@ -26,3 +28,14 @@ def test_each_filter_leaves_out_for_its_reason(tmp_path: Path) -> None:
         LeftOut.UNKNOWN_LENGTH: 1,
         LeftOut.ENVIRONMENT: 1,
     }
+
+
+@pytest.mark.parametrize("format_name", ["sft", "dpo", "kto", "grpo"])
+def test_rewards_that_an_answer_could_have_forged_are_not_exported_by_default(
+    tmp_path: Path, format_name: str
+) -> None:
+    rows = [row(0, repeat, float(repeat), tamperable=True) for repeat in range(2)]
+    written, report = exported(tmp_path, format_name, rows)
+    assert (written, report.left_out) == ([], {LeftOut.TAMPERABLE: 2})
+    _, report = exported(tmp_path, format_name, rows, allow_tamperable=True)
+    assert LeftOut.TAMPERABLE not in report.left_out

@@ -66,6 +66,7 @@ def small_instance(name: str, directory: Path, num_workers: int = 1) -> ServerIn
 class SmallConfig:
     servers: Sequence[ServerInstance]
     data: Mapping[str, Any]
+    code_runners: Sequence[str] = ()
 
     def is_given(self, path: str) -> bool:
         block, _, key = path.partition(".")

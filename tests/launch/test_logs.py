@@ -46,6 +46,18 @@ def test_only_what_was_written_since_the_last_start_explains_a_death(tmp_path: P
     assert logs.explain_death(tmp_path / "never_written.log") == "it wrote nothing to its log"
 
 
+def test_a_large_log_is_emptied_and_its_end_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("ab", buffering=0) as server:
+        server.write(b"early\n" * 100 + b"late\n")
+        logs.rotate(log, max_bytes=1000, kept_bytes=5)
+        assert logs.size(log) == 605
+        logs.rotate(log, max_bytes=100, kept_bytes=5)
+        server.write(b"after\n")
+    assert (tmp_path / "server.log.1").read_bytes() == b"late\n"
+    assert logs.tail(log, since=605) == ["--- rotated; earlier lines are in server.log.1 ---", "after"]
+
+
 def test_folders_of_the_same_second_are_apart_and_private(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
     first, second = logs.new_log_folder(tmp_path, now), logs.new_log_folder(tmp_path, now)

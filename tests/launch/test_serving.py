@@ -4,6 +4,7 @@ import asyncio
 import io
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -69,3 +70,16 @@ async def test_a_failed_server_ends_the_serving(bench: Workbench, monkeypatch: p
             fork_server=options.fork_server,
             while_up=break_the_server,
         )
+
+
+async def test_the_first_line_names_the_isolation_of_code(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bench.folder)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(bench.folder))
+    stop, stream = asyncio.Event(), io.StringIO()
+    stop.set()
+    config = replace(config_of(bench.instance("env"), head_server={"port": 0}), code_runners=["env"])
+    fork_server = bench.options().fork_server
+    await serve(config, Reporter(lambda: stream), stop, began=time.monotonic(), fork_server=fork_server)
+    assert stream.getvalue().startswith("env: code of models runs in isolation `")

@@ -18,6 +18,7 @@ import pytest
 import uvloop
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.processes import workers
 from nemo_gym.processes.workers import RemoteTraceback, WorkerPool, default_pool
 from tests.waiting import until_gone
 
@@ -130,6 +131,27 @@ async def test_a_worker_over_its_memory_limit_crashes() -> None:
         await pool.run(bytearray, 1024**3, timeout_s=TIMEOUT_S)
     assert code_of(caught) == "verifier_crashed"
     assert len(await pool.run(bytearray, 1024**2, timeout_s=TIMEOUT_S)) == 1024**2
+    await pool.close()
+
+
+def allocate(size: int) -> int:
+    return len(bytearray(size))
+
+
+async def test_workers_have_a_memory_limit_by_default(pool: WorkerPool) -> None:
+    with pytest.raises(VerifierError, match="out of memory"):
+        await pool.run(bytearray, 5 << 30, timeout_s=TIMEOUT_S)
+
+
+async def test_the_largest_requested_limit_counts_for_shared_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_default_pools", [])
+    monkeypatch.setattr(workers, "_requested_memory", [])
+    for limit_bytes in (300 << 20, 600 << 20):
+        workers.request_memory(limit_bytes)
+    pool = default_pool()
+    assert await pool.run(allocate, 400 << 20, timeout_s=TIMEOUT_S) == 400 << 20
+    with pytest.raises(VerifierError, match="out of memory"):
+        await pool.run(allocate, 700 << 20, timeout_s=TIMEOUT_S)
     await pool.close()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
 from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.sandbox.execution import (
@@ -19,8 +19,8 @@ from nemo_gym.sandbox.execution import (
     SandboxLimits,
     remove_workspace,
 )
-from nemo_gym.sandbox.isolation import MIB, Isolation, Workspace, isolations
-from tests.sandbox.confined import FOLDERS, PYTHON, make_sandbox, require_bubblewrap, run
+from nemo_gym.sandbox.isolation import MIB, Confinement, Isolation, isolations, reach_of
+from tests.sandbox.confined import INSTALLATION, PYTHON, make_sandbox, require_bubblewrap, run
 from tests.waiting import is_running, until
 
 
@@ -37,7 +37,7 @@ async def test_a_program_does_not_see_the_gyms_environment(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     done = await run(sandbox, "import os; print(sorted(os.environ))")
-    assert set(eval(done.stdout)) <= {"LC_CTYPE", "PWD", "PYTHONHASHSEED"}
+    assert set(eval(done.stdout)) <= {"LC_CTYPE", "LD_LIBRARY_PATH", "PWD", "PYTHONHASHSEED"}
 
 
 async def test_a_program_is_killed_at_its_wall_limit(sandbox: ConfinedRunner) -> None:
@@ -103,7 +103,7 @@ async def test_a_sandbox_can_mount_a_workspace_elsewhere() -> None:
 
 
 async def test_mounting_a_workspace_elsewhere_needs_a_sandbox() -> None:
-    sandbox = make_sandbox(IsolationKind.PROCESS)
+    sandbox = make_sandbox(IsolationKind.UNSANDBOXED)
     with pytest.raises(ConfigError, match="cannot be mounted at /project"):
         await sandbox.make_workspace(Path("/project"))
 
@@ -113,28 +113,24 @@ async def test_without_a_workspace_files_are_deleted(sandbox: ConfinedRunner) ->
     assert (await run(sandbox, "import os; print(os.listdir('.'))")).stdout == b"[]\n"
 
 
-@pytest.fixture
-def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A search path without bubblewrap."""
-    for name in ("prlimit", "setpriv"):
-        found = shutil.which(name)
-        if found is not None:
-            (tmp_path / name).symlink_to(found)
-    monkeypatch.setenv("PATH", str(tmp_path))
+def of_this_machine(**options: bool) -> ConfinedRunner:
+    return ConfinedRunner.for_python(INSTALLATION, **options)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give programs users of their own")
 @pytest.mark.usefixtures("no_bubblewrap")
-async def test_a_machine_without_bubblewrap_logs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), readable=FOLDERS)
+async def test_a_machine_without_bubblewrap_warns_once_what_programs_can_reach(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sandbox = of_this_machine()
     done = await run(sandbox, "print(1)")
     await run(sandbox, "print(2)")
-    assert (done.stdout, done.isolation) == (b"1\n", IsolationKind.PROCESS)
+    assert (done.stdout, done.isolation) == (b"1\n", IsolationKind.OWN_USER)
     (warning,) = [record.getMessage() for record in caplog.records]
     assert "bubblewrap (bwrap) is not installed" in warning
-    assert "isolation `process`" in warning
+    assert "it can read the files that every user can read" in warning
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="another user's gym runs programs as that user")
 @pytest.mark.usefixtures("no_bubblewrap")
 async def test_a_program_that_only_root_can_execute_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "closed" / "program"
@@ -144,12 +140,32 @@ async def test_a_program_that_only_root_can_execute_is_refused(tmp_path: Path) -
     with pytest.raises(ConfigError) as caught:
         await ConfinedRunner(probe=(str(program),)).isolation()
     assert caught.value.failure.code == "sandbox_unavailable"
-    assert "bubblewrap" in str(caught.value)
+    assert "allow_unsandboxed" in str(caught.value.failure.remedy)
+
+
+@pytest.mark.usefixtures("no_own_users")
+async def test_nothing_runs_without_isolation() -> None:
+    with pytest.raises(ConfigError, match="cannot be run safely here") as caught:
+        await of_this_machine().isolation()
+    assert "+allow_unsandboxed=true" in str(caught.value.failure.remedy)
+    if os.geteuid() == 0:
+        assert "as root, with write access to this machine" in str(caught.value.failure.remedy)
+
+
+@pytest.mark.usefixtures("no_own_users")
+async def test_a_user_can_allow_programs_without_isolation(caplog: pytest.LogCaptureFixture) -> None:
+    set_global_config_dict({"allow_unsandboxed": True})
+    try:
+        done = await run(of_this_machine(), "import os; print(os.getuid())")
+    finally:
+        set_global_config_dict(None)
+    assert (int(done.stdout), done.isolation) == (os.getuid(), IsolationKind.UNSANDBOXED)
+    assert reach_of(IsolationKind.UNSANDBOXED) in caplog.text
 
 
 @pytest.mark.usefixtures("no_bubblewrap")
 async def test_a_required_sandbox_is_never_replaced() -> None:
-    sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), readable=FOLDERS, require_sandbox=True)
+    sandbox = of_this_machine(require_sandbox=True)
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
             await sandbox.isolation()
@@ -165,13 +181,21 @@ async def test_a_machine_that_cannot_set_limits_runs_nothing(
 
 
 async def test_isolations_that_fail_are_skipped_and_named(caplog: pytest.LogCaptureFixture) -> None:
-    def refuse(
-        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
-    ) -> list[str]:
+    def refuse(program: Sequence[str], confinement: Confinement) -> list[str]:
         return ["/bin/sh", "-c", "echo no namespaces here >&2; exit 1"]
 
-    broken = Isolation(IsolationKind.BUBBLEWRAP, draws_user=False, confine=refuse)
-    plain = [way for way in isolations(FOLDERS) if way.kind is IsolationKind.PROCESS][-1]
+    broken = Isolation(IsolationKind.BUBBLEWRAP, refuse)
+    *_, plain = isolations((), allow_unsandboxed=True)
     sandbox = ConfinedRunner(probe=(*PYTHON, "pass"), candidates=[broken, plain])
-    assert await sandbox.isolation() is IsolationKind.PROCESS
+    assert await sandbox.isolation() is IsolationKind.UNSANDBOXED
     assert "bubblewrap: no namespaces here" in caplog.text
+
+
+async def test_threads_and_subprocesses_still_start(sandbox: ConfinedRunner) -> None:
+    code = """
+import subprocess, threading
+thread = threading.Thread(target=print, args=("thread",))
+thread.start(); thread.join()
+print(subprocess.run(["/bin/echo", "child"], capture_output=True, text=True).stdout.strip())
+"""
+    assert (await run(sandbox, code)).stdout == b"thread\nchild\n"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
 from pathlib import Path
 
-import psutil
 import pytest
 
 from nemo_gym.sandbox.execution import ConfinedRunner
@@ -15,11 +16,10 @@ from nemo_gym.sandbox.isolation import (
     IsolationKind,
     SandboxLimits,
     Workspace,
-    draw_user,
     isolations,
 )
-from tests.sandbox.confined import FOLDERS, require_bubblewrap, run
-from tests.waiting import is_running, until
+from nemo_gym.sandbox.users import claim_user
+from tests.sandbox.confined import INSTALLATION, require_bubblewrap, run
 
 
 async def test_the_sandbox_hides_the_machine(tmp_path: Path) -> None:
@@ -85,45 +85,50 @@ for folder in ("/tmp", "/dev/shm"):
     except OSError as error:
         print(folder, error.strerror)
 """
-    done = await run(sandbox, code, limits=SandboxLimits(file_bytes=2 * MIB))
+    done = await run(sandbox, code, limits=SandboxLimits(folder_bytes=2 * MIB))
     assert done.stdout.decode().splitlines() == [
         "/tmp No space left on device",
         "/dev/shm No space left on device",
     ]
 
 
-async def test_a_program_with_its_own_user_leaves_no_process() -> None:
-    ways = [way for way in isolations(()) if way.kind is IsolationKind.PROCESS and way.draws_user]
-    if not ways:
-        pytest.skip("programs have their own users only if the gym runs as root")
-    sandbox = ConfinedRunner(probe=("/bin/sh", "-c", "exit 0"), candidates=ways)
-    done = await sandbox.run(["/bin/sh", "-c", "(setsid sleep 60 &) ; sleep 0.1; id -u"])
-    user = int(done.stdout)
-    assert user > 1000
-    theirs = [process for process in psutil.process_iter(["uids"]) if process.info["uids"].real == user]
-    await until(lambda: not any(is_running(process.pid) for process in theirs))
-
-
-def test_random_users_differ() -> None:
-    users = {draw_user() for _ in range(20)}
-    assert len(users) == 20
+@pytest.mark.skipif(os.geteuid() != 0, reason="programs have users of their own only if the gym runs as root")
+async def test_programs_that_run_at_once_have_different_users_and_are_never_root(
+    sandbox: ConfinedRunner,
+) -> None:
+    if await sandbox.isolation() is IsolationKind.UNSANDBOXED:
+        pytest.skip("programs without isolation run as the gym's user")
+    done = await asyncio.gather(*(run(sandbox, "import os; print(os.getuid())") for _ in range(4)))
+    users = {int(each.stdout) for each in done}
+    assert len(users) == 4
     assert min(users) > 1000
 
 
-@pytest.mark.parametrize("way", [*isolations(FOLDERS)], ids=lambda way: f"{way.kind}-{way.draws_user}")
+WAYS = [*isolations(INSTALLATION.folders, python=INSTALLATION, allow_unsandboxed=True)]
+every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: str(way.kind))
+
+
+@every_way
 def test_a_command_sets_every_limit_and_ends_with_the_program(way: Isolation, tmp_path: Path) -> None:
     limits = SandboxLimits(wall_s=2.5, memory_bytes=MIB, file_bytes=10, open_files=20)
-    launch = way.launch(["/bin/true", "--", "x"], limits, Workspace(tmp_path, user=4711))
+    user = claim_user() if way.has_own_users else None
+    launch = way.launch(["/bin/true", "--", "x"], limits, Workspace(tmp_path, user))
     assert launch.command[-4:] == ("--", "/bin/true", "--", "x")
     assert {f"--as={MIB}:{MIB}", "--core=0:0", "--cpu=4:4", "--fsize=10:10", "--nofile=20:20"} <= {
         *launch.command
     }
-    assert launch.user == 4711
-    assert ("--reuid=4711" in launch.command) is way.draws_user
+    assert launch.user is user
+    assert any(part.startswith("--reuid=") for part in launch.command) is way.has_own_users
+    launch.close()
+    if user is not None:
+        assert user.fileno() >= 0, "the user belongs to the workspace"
+        user.release()
 
 
-@pytest.mark.parametrize("way", [*isolations(FOLDERS)], ids=lambda way: f"{way.kind}-{way.draws_user}")
+@every_way
 def test_every_launch_without_a_workspace_has_a_user_of_its_own_or_none(way: Isolation) -> None:
-    users = {way.launch(["/bin/true"], SandboxLimits(), None).user for _ in range(5)}
-    assert users == {None} or len(users) == 5 == len(users - {None})
-    assert (None not in users) is way.draws_user
+    launches = [way.launch(["/bin/true"], SandboxLimits(), None) for _ in range(5)]
+    users = {launch.user.uid for launch in launches if launch.user is not None}
+    assert len(users) == (5 if way.has_own_users else 0)
+    for launch in launches:
+        launch.close()

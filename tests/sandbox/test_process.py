@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.failures import VerifierError
+from nemo_gym.failures import ConfigError, VerifierError
 from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.sandbox.execution import (
     ConfinedRunner,
@@ -16,8 +16,8 @@ from nemo_gym.sandbox.execution import (
     IsolationKind,
     SandboxLimits,
 )
-from nemo_gym.sandbox.isolation import Isolation, Workspace
-from tests.sandbox.confined import PYTHON, run
+from nemo_gym.sandbox.isolation import Confinement, Isolation
+from tests.sandbox.confined import PYTHON, make_sandbox, run
 from tests.waiting import is_running, until
 
 
@@ -76,15 +76,23 @@ async def test_a_program_that_cannot_be_started_gives_a_retryable_failure(tmp_pa
     launcher.write_text("#!/bin/sh\nexit 0\n")
     launcher.chmod(0o755)
 
-    def confine(
-        program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None, user: int | None
-    ) -> list[str]:
+    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
         return [str(launcher), *program]
 
-    way = Isolation(IsolationKind.BUBBLEWRAP, draws_user=False, confine=confine)
+    way = Isolation(IsolationKind.BUBBLEWRAP, confine)
     sandbox = ConfinedRunner(probe=("true",), candidates=[way])
     await sandbox.isolation()
     launcher.unlink()
     with pytest.raises(VerifierError) as caught:
         await run(sandbox, "pass")
     assert (caught.value.failure.code, caught.value.failure.retryable) == ("sandbox_failed", True)
+
+
+async def test_a_signal_arrives_as_a_status_above_128() -> None:
+    for kind in IsolationKind:
+        try:
+            sandbox = make_sandbox(kind)
+            done = await run(sandbox, "import os; os.abort()")
+        except (ConfigError, pytest.skip.Exception):
+            continue
+        assert done.exit_status == 128 + 6

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.failures import InputError
+from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.sandbox.execution import SandboxLimits
-from nemo_gym.verify._code_protocol import Reason
+from nemo_gym.verify._code_verdicts import Reason
 from nemo_gym.verify.code_execution import (
     CallCase,
     Checks,
@@ -196,10 +197,6 @@ async def test_tests_call_the_candidate_from_another_sandbox(runner: CodeRunner)
             "class Odd(Exception): pass\ndef add(a, b): raise Odd('x')",
             "CandidateError: Odd: x in `assert candidate(1, 2) == 3`",
         ),
-        (
-            f"{EQUAL_TO_ALL}\ndef add(a, b): return Everything()",
-            "AssertionError in `assert candidate(1, 2) == 3`",
-        ),
     ],
 )
 async def test_a_failed_assertion_is_reported(runner: CodeRunner, source: str, detail: str) -> None:
@@ -234,10 +231,10 @@ async def test_random_tests_use_the_same_inputs_every_time(runner: CodeRunner) -
 
 async def test_all_calls_share_the_time_limit_of_the_tests(runner: CodeRunner) -> None:
     tests = "def check(candidate):\n    for _ in range(1_000): candidate()"
-    start = time.monotonic()
     verdict = await check(runner, "import time\ndef add(): time.sleep(0.1)", tests, timeout_s=0.5)
-    assert verdict.reason is Reason.TIMED_OUT
-    assert time.monotonic() - start < 60, "all the calls take 100"
+    assert verdict.reason is Reason.BLOCKED
+    spin = "import time\ndef add():\n    end = time.process_time() + 0.1\n    while time.process_time() < end: pass"
+    assert (await check(runner, spin, tests, timeout_s=0.5)).reason is Reason.TIMED_OUT
 
 
 @pytest.mark.parametrize(
@@ -324,3 +321,53 @@ async def test_concurrency_is_limited() -> None:
 async def test_solutions_cannot_import_the_packages_of_the_gym(runner: CodeRunner) -> None:
     verdict = await runner.call_function("import pydantic\ndef f(): return 1", "f", [CallCase([], [1])])
     assert verdict.detail == "ModuleNotFoundError: No module named 'pydantic'"
+
+
+async def test_a_long_answer_is_read_in_a_worker(runner: CodeRunner) -> None:
+    pool = default_pool()
+    before = pool.stats.completed
+    numbers = list(range(10_000))
+    source = "def f(): return list(range(10_000))"
+    assert (await runner.call_function(source, "f", [CallCase([], [numbers])])).passed
+    assert (await runner.call_function(source, "f", [CallCase([], [[1]])])).reason is Reason.WRONG_ANSWER
+    assert pool.stats.completed == before + 2
+
+
+async def test_a_large_answer_to_the_tests_counts_for_nothing_in_the_gym(runner: CodeRunner) -> None:
+    tests = "def check(candidate):\n    assert candidate() == list(range(10_000))"
+    assert (await check(runner, "def add(): return list(range(10_000))", tests)).passed
+
+
+@pytest.mark.parametrize(
+    ("source", "tests"),
+    [
+        ("from unittest import mock\ndef add(): return mock.ANY", "assert add() != 1"),
+        ("def add(): return object()", "assert add()"),
+        ("def add(): return lambda: 1", "try:\n    add()\nexcept Exception:\n    pass"),
+    ],
+)
+async def test_tests_cannot_pass_with_an_answer_that_is_not_plain_data(
+    runner: CodeRunner, source: str, tests: str
+) -> None:
+    assert (await check(runner, source, tests)).reason is Reason.NOT_PLAIN_DATA
+
+
+async def test_an_answer_that_ends_the_tests_scores_0(runner: CodeRunner) -> None:
+    tests = "import os\ndef check(candidate):\n    if candidate() == 1: os._exit(3)"
+    verdict = await check(runner, "def add(): return 1", tests)
+    assert (verdict.reason, verdict.detail) == (Reason.TESTS_FAILED, "the tests ended: process_ended")
+    with pytest.raises(VerifierError, match="died in their sandbox"):
+        await check(runner, "def add(): return 1", "import os\nos._exit(3)")
+
+
+async def test_sleep_is_not_mistaken_for_computation(runner: CodeRunner) -> None:
+    sleep = "import time\ndef f(): time.sleep(100)"
+    verdict = await runner.call_function(sleep, "f", [CallCase([], [1])], timeout_s=0.3)
+    assert verdict.reason is Reason.BLOCKED
+    nap = "import time\ndef f():\n    time.sleep(0.5)\n    return 1"
+    assert (await runner.call_function(nap, "f", [CallCase([], [1])], timeout_s=0.3)).passed
+
+
+async def test_a_verdict_beside_the_tests_is_tamperable(runner: CodeRunner) -> None:
+    assert (await together(runner, ADD)).tamperable
+    assert not (await check(runner, "def add(a, b): return a + b")).tamperable

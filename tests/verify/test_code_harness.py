@@ -1,4 +1,4 @@
-"""The harness dumps values of every type."""
+"""The harness dumps values of every type, and reads them again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.verify._code_harness import LONGEST_MESSAGE, compile_first, describe, dump
+from nemo_gym.verify._code_harness import (
+    LONGEST_MESSAGE,
+    NotPlainData,
+    compile_first,
+    describe,
+    dump,
+    parse,
+)
 
 
 def test_an_object_is_dumped_as_its_class_name() -> None:
@@ -60,3 +67,54 @@ def test_the_first_source_that_compiles_is_taken_or_the_first_error_raised() -> 
     assert scope["x"] == 2
     with pytest.raises(SyntaxError, match="never closed"):
         compile_first(["x = (", "x = )"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tuple":1}',
+        '{"what":[]}',
+        "{}",
+        '{"set":[[1]]}',
+        '{"dict":[[1]]}',
+        '{"int":"xyz"}',
+        "[" * 99_999,
+        "",
+    ],
+)
+def test_malformed_values_are_refused(text: str) -> None:
+    with pytest.raises(NotPlainData, match="an unreadable value"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1 << 80,
+        float("inf"),
+        "\ud800 \u2028",
+        [(1, 2), {3}, frozenset({4})],
+        {(1, "a"): b"\xff", None: [1j]},
+    ],
+)
+def test_values_come_back_as_they_were(value: Any) -> None:
+    returned = parse(dump(value))
+    assert returned == value
+    assert type(returned) is type(value)
+
+
+def test_a_number_with_its_own_equality_comes_back_as_a_plain_one() -> None:
+    class Yes(int):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = int.__hash__
+
+    assert type(parse(dump(Yes(3)))) is int
+
+
+def test_an_object_of_some_class_is_named_and_not_plain_data() -> None:
+    with pytest.raises(NotPlainData, match=r"builtins\.object"):
+        parse(dump({"a": object()}))

@@ -1,7 +1,7 @@
-"""Solutions that attack: each scores 0 with a reason, in its time, and the machine doesn't notice.
+"""Solutions that attack: each scores 0 with a reason, and leaves no process and no file on the machine.
 
-Every attack is made in each of the ways in which solutions run. Fork bombs and `kill -9 -1` are run only inside a
-sandbox with a process namespace of its own.
+Every attack is made in each of the ways in which solutions run, and in each isolation of this machine. Where the tests
+run as root, the last test runs all of them again as another user.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import time
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,19 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.workers import default_pool
 from nemo_gym.sandbox.execution import IsolationKind
+from nemo_gym.sandbox.python_installation import PythonInstallation
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import fenced, make_server, verify
-from tests.pythons import python_for_other_users
+from tests.waiting import until
 
 OPTIONS = {"memory_mib": 512, "max_processes": 32, "max_output_mib": 1}
-SERVER = make_server(unit_test_timeout_secs=5, **OPTIONS)
-HASTY_LIMIT_S = 0.5
-HASTY_SERVER = make_server(unit_test_timeout_secs=HASTY_LIMIT_S, **OPTIONS)
+TIMEOUT_S = 3.0
+HASTY_TIMEOUT_S = 0.5
 """The time limit for attacks that never end by themselves."""
+NOBODY = 65534
+FIRST_SANDBOX_USER = 1 << 24
 SECRET = "sk-hostile-test"
 EXPECTED = "four hundred and seven"
 
@@ -147,8 +151,73 @@ def f(x):
     return x
 """
 
+MEMFD = """
+import os
+def f(x):
+    for number in range(40):
+        os.write(os.memfd_create(str(number)), bytes(60 << 20))
+    return EXPECTED
+""".replace("EXPECTED", repr(EXPECTED))
+HIDDEN_MAPPINGS = """
+import mmap, os, time
+def f(x):
+    for _ in range(8):
+        if os.fork() == 0:
+            break
+    held = mmap.mmap(-1, 200 << 20)
+    held.write(bytes(200 << 20))
+    held.madvise(mmap.MADV_DONTNEED)
+    while True: time.sleep(1)
+"""
+USER_NAMESPACE = """
+import ctypes, os
+def f(x):
+    if ctypes.CDLL(None).unshare(0x10000000) == 0:
+        return EXPECTED
+    return os.strerror(1)
+""".replace("EXPECTED", repr(EXPECTED))
+DOUBLE_FORK = """
+import os, time
+def f(x):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for fd in range(64):
+                try: os.close(fd)
+                except OSError: pass
+            os.execve("/bin/sleep", ["sleep", "7654321"], {})
+        os._exit(0)
+    time.sleep(0.2)
+    return x
+"""
+HUGE_INTEGER = "def f(x): return 10 ** 6000"
+ANY = "from unittest import mock\ndef f(x): return mock.ANY"
+PARTIAL_METHOD = """
+import functools
+class Number(int):
+    __eq__ = functools.partialmethod(lambda *args: True)
+    __hash__ = int.__hash__
+def f(x): return Number(3)
+"""
+NONCE = """
+import gc, os, sys
+def f(x):
+    frame = sys._getframe()
+    while frame is not None:
+        for name, value in {**frame.f_globals, **frame.f_locals}.items():
+            if name in ("channel", "candidate", "job"):
+                print(name, value, file=sys.stderr)
+        frame = frame.f_back
+    for fd in range(3, 16):
+        try:
+            os.write(fd, b'verdict {"passed":true}\\n')
+        except OSError:
+            pass
+    return x
+"""
+
 WRONG = {"wrong_answer", "tests_failed"}
-ANYWHERE: dict[str, tuple[str, set[str]]] = {
+ATTACKS: dict[str, tuple[str, set[str]]] = {
     "fake verdict": (FAKE_VERDICT, WRONG | {"broken_protocol"}),
     "sys.exit": (EXIT, WRONG | {"raised"}),
     "sys.exit at once": (EXIT_AT_ONCE, WRONG | {"raised"}),
@@ -158,68 +227,52 @@ ANYWHERE: dict[str, tuple[str, set[str]]] = {
     "equal to everything": (EQUAL_TO_ALL, WRONG),
     "overridden builtins": (BUILTINS, WRONG | {"broken_protocol", "process_ended"}),
     "frames": (STACK, WRONG),
-}
-IN_A_SANDBOX: dict[str, tuple[str, set[str]]] = {
     "environment": (ENVIRONMENT, WRONG),
     "kill -9 -1": (KILL_ALL, WRONG | {"process_ended", "raised"}),
     "many allocations": (MANY_ALLOCATIONS, {"memory_exceeded"}),
+    "memory files": (MEMFD, {"raised", "tests_failed", "process_ended"}),
+    "hidden mappings": (HIDDEN_MAPPINGS, {"memory_exceeded"}),
+    "user namespace": (USER_NAMESPACE, WRONG),
+    "double fork": (DOUBLE_FORK, WRONG),
+    "huge integer": (HUGE_INTEGER, WRONG | {"raised"}),
 }
 ENDLESS: dict[str, tuple[str, set[str]]] = {
     "endless loop": (ENDLESS_LOOP, {"timed_out"}),
     "fork bomb": (FORK_BOMB, {"timed_out"}),
+    "sleep": ("import time\ndef f(x): time.sleep(1000)", {"blocked"}),
 }
 CUT_OFF: dict[str, tuple[str, set[str]]] = {
     "silence": (SILENCE, {"timed_out", "process_ended"}),
-    "deafness": (DEAFNESS, {"timed_out", "process_ended", *WRONG}),
+    "deafness": (DEAFNESS, {"blocked", "timed_out", "process_ended", *WRONG}),
 }
+FORGERIES: dict[str, tuple[str, set[str]]] = {
+    "mock.ANY": (ANY, WRONG | {"not_plain_data"}),
+    "partialmethod": (PARTIAL_METHOD, WRONG),
+    "nonce in a frame": (NONCE, WRONG | {"broken_protocol"}),
+}
+"""Attacks on tests that share the interpreter of the solution. There they may succeed."""
 
 
 @pytest.fixture(autouse=True)
-def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Check that an attack leaves no process or file behind and does not affect this process."""
+async def unharmed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Check that an attack leaves no process behind and does not affect this process."""
     monkeypatch.setenv("HOSTILE_TEST_API_KEY", SECRET)
+    await default_pool().start()
     before = set(tree_of(os.getpid()))
     yield
-    left = [pid for pid in set(tree_of(os.getpid())) - before if psutil.pid_exists(pid)]
-    assert [pid for pid in left if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE] == []
+    await until(lambda: not left_over(before))
 
 
-async def attack(
-    way: str, code: str, reasons: set[str], server: CompCodingResourcesServer = SERVER
-) -> CompCodingVerifyResponse:
-    start = time.monotonic()
-    scored = await verify(server, fenced(f"{code}\n{USE.get(way, '')}"), TASKS[way])
-    assert scored.reward == 0.0
-    assert scored.failure_reason in reasons, scored.failure_detail
-    assert time.monotonic() - start < server.config.unit_test_timeout_secs + 1
-    assert SECRET not in scored.model_dump_json()
-    return scored
-
-
-@pytest.mark.parametrize("way", list(TASKS))
-@pytest.mark.parametrize("name", list(ANYWHERE))
-async def test_attacks_score_nothing(name: str, way: str) -> None:
-    await attack(way, *ANYWHERE[name])
-
-
-@pytest.mark.parametrize("way", list(TASKS))
-@pytest.mark.parametrize("name", list(IN_A_SANDBOX))
-async def test_attacks_on_the_machine_stay_in_the_sandbox(name: str, way: str) -> None:
-    await require_sandbox()
-    await attack(way, *IN_A_SANDBOX[name])
-
-
-@pytest.mark.parametrize("way", list(TASKS))
-@pytest.mark.parametrize("name", list(ENDLESS))
-async def test_attacks_without_end_are_ended_in_time(name: str, way: str) -> None:
-    if name == "fork bomb":
-        await require_sandbox()
-    await attack(way, *ENDLESS[name], HASTY_SERVER)
-
-
-@pytest.mark.parametrize("name", list(CUT_OFF))
-async def test_a_solution_that_cuts_the_gym_off_is_not_waited_for(name: str) -> None:
-    await attack("function", *CUT_OFF[name], HASTY_SERVER)
+def left_over(before: set[int]) -> list[int]:
+    """The processes of attacks that still run: descendants of this one, and those of sandbox users."""
+    found = []
+    for process in psutil.process_iter(["uids", "status", "cmdline"]):
+        is_ours = process.pid in set(tree_of(os.getpid())) - before
+        is_orphan = (process.info["cmdline"] or [""])[-1] == "7654321"
+        is_sandboxed = process.info["uids"] is not None and process.info["uids"].real >= FIRST_SANDBOX_USER
+        if (is_ours or is_orphan or is_sandboxed) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
 
 
 @pytest.fixture
@@ -230,47 +283,145 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-@pytest.mark.usefixtures("without_bubblewrap")
-async def test_a_server_says_when_it_starts_that_there_is_no_sandbox(
-    caplog: pytest.LogCaptureFixture,
+_servers: dict[tuple[IsolationKind, float], CompCodingResourcesServer] = {}
+
+
+async def server_in(
+    kind: IsolationKind, request: pytest.FixtureRequest, timeout_s: float = TIMEOUT_S
+) -> CompCodingResourcesServer:
+    """A server whose solutions run in an isolation. Skips the test if this machine does not have it."""
+    if (kind, timeout_s) not in _servers:
+        if kind is not IsolationKind.BUBBLEWRAP:
+            request.getfixturevalue("without_bubblewrap")
+        server = make_server(unit_test_timeout_secs=timeout_s, **OPTIONS)
+        try:
+            found = await server._runner.isolation()
+        except ConfigError as error:
+            pytest.skip(str(error))
+        if found is not kind:
+            pytest.skip(f"this machine has no {kind}")
+        _servers[kind, timeout_s] = server
+    return _servers[kind, timeout_s]
+
+
+every_isolation = pytest.mark.parametrize("kind", [IsolationKind.BUBBLEWRAP, IsolationKind.OWN_USER])
+every_way = pytest.mark.parametrize("way", list(TASKS))
+ways_with_two_sandboxes = pytest.mark.parametrize("way", ["program", "function", "check"])
+
+
+async def attack(
+    server: CompCodingResourcesServer, way: str, code: str, reasons: set[str]
+) -> CompCodingVerifyResponse:
+    scored = await verify(server, fenced(f"{code}\n{USE.get(way, '')}"), TASKS[way])
+    assert scored.reward == 0.0
+    assert scored.failure_reason in reasons, scored.failure_detail
+    assert SECRET not in scored.model_dump_json()
+    assert scored.tamperable is (way == "unittest")
+    return scored
+
+
+@every_isolation
+@every_way
+@pytest.mark.parametrize("name", list(ATTACKS))
+async def test_attacks_score_nothing(
+    name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
 ) -> None:
-    await make_server(python_executable=python_for_other_users()).on_start()
-    assert "No sandbox is available for untrusted code (bubblewrap (bwrap) is not installed" in caplog.text
-    with pytest.raises(ConfigError, match="require_sandbox is set") as caught:
-        await make_server(python_executable=python_for_other_users(), require_sandbox=True).on_start()
+    scored = await attack(await server_in(kind, request), way, *ATTACKS[name])
+    assert scored.isolation is kind
+
+
+@every_isolation
+@ways_with_two_sandboxes
+@pytest.mark.parametrize("name", list(FORGERIES))
+async def test_verdicts_cannot_be_forged(
+    name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
+) -> None:
+    await attack(await server_in(kind, request), way, *FORGERIES[name])
+
+
+@every_isolation
+@every_way
+@pytest.mark.parametrize("name", list(ENDLESS))
+async def test_attacks_without_end_are_ended(
+    name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
+) -> None:
+    await attack(await server_in(kind, request, HASTY_TIMEOUT_S), way, *ENDLESS[name])
+
+
+@every_isolation
+@pytest.mark.parametrize("name", list(CUT_OFF))
+async def test_a_solution_that_cuts_the_gym_off_is_not_waited_for(
+    name: str, kind: IsolationKind, request: pytest.FixtureRequest
+) -> None:
+    await attack(await server_in(kind, request, HASTY_TIMEOUT_S), "function", *CUT_OFF[name])
+
+
+@every_way
+async def test_a_link_leads_nowhere(way: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(EXPECTED)
+    server = await server_in(IsolationKind.BUBBLEWRAP, request)
+    await attack(server, way, f"PATH = {str(secret)!r}\n{SYMLINK}", {"raised", "tests_failed"})
+
+
+@every_way
+async def test_there_is_no_network(way: str, request: pytest.FixtureRequest) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        code = f"import socket\ndef f(x): return socket.create_connection({address}, 1) and {EXPECTED!r}"
+        server = await server_in(IsolationKind.BUBBLEWRAP, request)
+        await attack(server, way, code, {"raised", "tests_failed"})
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user cannot give programs a user of their own")
+async def test_a_user_of_its_own_cannot_write_to_the_machine(request: pytest.FixtureRequest) -> None:
+    server = await server_in(IsolationKind.OWN_USER, request)
+    targets = ["/etc/nemo_gym_was_here", "/usr/nemo_gym_was_here", str(Path.cwd() / "nemo_gym_was_here")]
+    code = f"""
+import os
+def f(x):
+    for path in {targets!r}:
+        try:
+            open(path, "w")
+        except OSError:
+            continue
+        return {EXPECTED!r}
+    return os.getuid()
+"""
+    scored = await attack(server, "function", code, WRONG)
+    assert int((scored.failure_detail or "").split()[-1]) >= FIRST_SANDBOX_USER
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root gives every program a user of its own")
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_without_any_isolation_a_server_does_not_start() -> None:
+    with pytest.raises(ConfigError, match="cannot be run safely here") as caught:
+        await make_server().on_start()
+    assert caught.value.failure.code == "sandbox_unavailable"
+    assert "allow_unsandboxed" in str(caught.value.failure.remedy)
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_a_server_that_requires_bubblewrap_does_not_start_without() -> None:
+    with pytest.raises(ConfigError) as caught:
+        await make_server(require_sandbox=True).on_start()
     assert caught.value.failure.code == "sandbox_unavailable"
 
 
-@pytest.mark.usefixtures("without_bubblewrap")
-@pytest.mark.parametrize("way", ["program", "check"])
-@pytest.mark.parametrize("name", list(ANYWHERE))
-async def test_without_a_sandbox_they_score_nothing_either(name: str, way: str) -> None:
-    python = python_for_other_users()
-    server = make_server(unit_test_timeout_secs=5, python_executable=python, **OPTIONS)
-    scored = await attack(way, *ANYWHERE[name], server)
-    assert scored.isolation is IsolationKind.PROCESS
-
-
-@pytest.mark.parametrize("way", list(TASKS))
-async def test_a_link_leads_nowhere(way: str, tmp_path: Path) -> None:
-    await require_sandbox()
-    secret = tmp_path / "secret"
-    secret.write_text(EXPECTED)
-    await attack(way, f"PATH = {str(secret)!r}\n{SYMLINK}", {"raised", "tests_failed"})
-
-
-@pytest.mark.parametrize("way", list(TASKS))
-async def test_there_is_no_network(way: str) -> None:
-    await require_sandbox()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = server.getsockname()
-        code = f"import socket\ndef f(x): return socket.create_connection({address}, 1) and {EXPECTED!r}"
-        await attack(way, code, {"raised", "tests_failed"})
-        server.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            server.accept()
-
-
-async def require_sandbox() -> None:
-    if await SERVER._runner.isolation() is not IsolationKind.BUBBLEWRAP:
-        pytest.skip("there is no bubblewrap here, and without it this attack would hit the machine")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run the tests as another user")
+def test_all_attacks_fail_on_the_gym_of_another_user() -> None:
+    python = PythonInstallation.of_the_gym()
+    packages = filter(None, sys.path)
+    command = [
+        *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "env"),
+        *("HOME=/tmp", f"PYTHONPATH={':'.join(packages)}", "PYTHONDONTWRITEBYTECODE=1"),
+        *python.for_other_users([python.executable, "-m", "pytest", "-x", "-rs", "-p", "no:cacheprovider"]),
+        *(f"--rootdir={Path.cwd()}", "-n", "0", __file__),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert "test_without_any_isolation" not in done.stdout
+    assert " passed" in done.stdout

@@ -1,0 +1,133 @@
+"""The memory of a confined program: limited by the kernel in a cgroup, or counted where no cgroup can be made.
+
+A cgroup counts every page: of processes, of /tmp and /dev/shm, and of shared memory. Without one, the gym adds up the
+resident memory of all processes and the shared mappings, whose pages need not be resident in any process; files in
+/tmp and /dev/shm have a bound of their own, and other memory without a mapping cannot be made
+(`nemo_gym.sandbox.system_calls`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from nemo_gym.processes.process_tree import resident_bytes
+
+_SHARED_MAPPINGS = (b"/dev/zero", b"/memfd:", b"/SYSV")
+_REMOVAL_S = 2.0
+_numbers = itertools.count(1)
+
+
+class MemoryGroup:
+    """A cgroup of one program."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.processes_file = str(folder / "cgroup.procs")
+        """A process that writes 0 to it enters the group."""
+
+    def is_exceeded(self) -> bool:
+        """Return whether the kernel has killed a process for the limit."""
+        for name in ("memory.events", "memory.oom_control"):
+            with contextlib.suppress(OSError):
+                for line in (self._folder / name).read_text().splitlines():
+                    key, _, count = line.partition(" ")
+                    if key == "oom_kill":
+                        return int(count) > 0
+        return False
+
+    def remove(self) -> None:
+        """Remove the group, whose processes have been killed. Blocks until the last has ended, for two seconds."""
+        give_up_at = time.monotonic() + _REMOVAL_S
+        while time.monotonic() < give_up_at:
+            try:
+                self._folder.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError:  # a process is still ending
+                time.sleep(0.005)
+            else:
+                return
+
+
+def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
+    """Create a group with a limit; None where this is not possible."""
+    parent = _parent()
+    if parent is None:
+        return None
+    folder = parent / f"nemo_gym_{os.getpid()}_{next(_numbers)}"
+    try:
+        folder.mkdir()
+        for name in ("memory.limit_in_bytes", "memory.max"):
+            if (folder / name).exists():
+                (folder / name).write_text(str(limit_bytes))
+                return MemoryGroup(folder)
+    except OSError:
+        pass
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return None
+
+
+@cache
+def _parent() -> Path | None:
+    """The group of this process, if groups with a memory limit can be made in it."""
+    for folder in _own_groups():
+        probe = folder / f"nemo_gym_{os.getpid()}_probe"
+        try:
+            probe.mkdir()
+        except OSError:
+            continue
+        has_limit = any((probe / name).exists() for name in ("memory.limit_in_bytes", "memory.max"))
+        is_writable = os.access(probe / "cgroup.procs", os.W_OK)
+        with contextlib.suppress(OSError):
+            probe.rmdir()
+        if has_limit and is_writable:
+            return folder
+    return None
+
+
+def _own_groups() -> Iterator[Path]:
+    """The folders of this process's groups that have a memory controller, by the mounts that show them."""
+    try:
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    except OSError:
+        return
+    for mount in mounts:
+        separator = mount.index("-")
+        kind, options = mount[separator + 1], mount[separator + 3].split(",")
+        for _, controllers, path in groups:
+            is_ours = ("memory" in controllers.split(",") and "memory" in options) if controllers else False
+            if (kind == "cgroup" and is_ours) or (kind == "cgroup2" and not controllers):
+                inside = os.path.relpath(path, mount[3])
+                yield Path(os.path.normpath(Path(mount[4]) / ("." if inside.startswith("..") else inside)))
+
+
+def counted_bytes(pids: Iterable[int]) -> int:
+    """The resident memory of processes, and their shared mappings, each counted once."""
+    resident, shared = 0, dict[tuple[bytes, bytes], int]()
+    for pid in pids:
+        resident += resident_bytes(pid)
+        for key, size in _shared_mappings(pid):
+            shared[key] = max(shared.get(key, 0), size)
+    return resident + sum(shared.values())
+
+
+def _shared_mappings(pid: int) -> Iterator[tuple[tuple[bytes, bytes], int]]:
+    """The device and inode of each shared memory that a process maps, and the size of its mapping."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_bytes().splitlines()
+    except OSError:  # ended, or another user's
+        return
+    for line in lines:
+        fields = line.split(None, 5)
+        if len(fields) == 6 and fields[5].startswith(_SHARED_MAPPINGS):
+            start, _, end = fields[0].partition(b"-")
+            offset = int(fields[2], 16)
+            yield (fields[3], fields[4]), offset + int(end, 16) - int(start, 16)
