@@ -1,8 +1,8 @@
 """The commands, one module each. `ng <verb>` is `ng_<verb>`, and a verb may be written with dashes.
 
 A module with a `main` is a verb. `command` holds the base of all commands (keys, help, errors, exit codes), `usage` the
-text of `--help`, `document` the generated page of commands, `moved` the names of former commands. Commands import other
-rooms only when they run, so that `--help` is fast. Programs that embed a gym import `RunHelper` from here.
+text of `--help`, `moved` the names of former commands. Commands import other rooms only when they run, so that `--help`
+is fast. Programs that embed a gym import `RunHelper` from here.
 """
 
 from __future__ import annotations

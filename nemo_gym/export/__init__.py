@@ -6,6 +6,5 @@ builds on `rollouts` (files and identities), `tokens` (segments) and `responses`
 
 - `exporting`: `export(settings) -> Report`; `settings`: the keys of `ng_export`
 - `report`: the counts, the reasons for leaving rollouts out, and the losses
-- `document`: generates docs/export.md
 - `sft`, `dpo`, `kto`, `grpo`, `nemo_rl`, `verl`, `agent_tunix`, `prime_rl`, `sharegpt`, `openai`: one format each
 """

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import tomllib
 
+from docs.commands_page import commands, render_page
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli import verbs
-from nemo_gym.cli.document import commands, render_page
 from nemo_gym.cli.moved import MOVED
 
 
 def test_the_page_of_commands_is_the_one_that_their_declarations_make() -> None:
     page = (PARENT_DIR / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert page == render_page(), "run: python -m nemo_gym.cli.document docs/commands.md"
+    assert page == render_page(), "run: python docs/commands_page.py docs/commands.md"
 
 
 def test_every_command_can_be_typed() -> None:

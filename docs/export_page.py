@@ -1,6 +1,6 @@
 """Generates docs/export.md from the declarations of the formats.
 
-Run `python -m nemo_gym.export.document docs/export.md` to update it.
+Run `python docs/export_page.py docs/export.md` to update it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nemo_gym.export.report import LeftOut, Loss, Report
 _INTRODUCTION = """\
 # Exports
 
-Made from the formats' own declarations by `python -m nemo_gym.export.document docs/export.md`.
+Made from the formats' own declarations by `python docs/export_page.py docs/export.md`.
 
 `ng_export` writes scored rollouts in the format that a trainer reads. The input is files of `ng_collect_rollouts`
 (`.gz` and `.zst` too), or of any gym whose rows have the same fields. [Commands](commands.md#ng_export) lists all keys

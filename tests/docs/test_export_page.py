@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.export_page import render_page
 from nemo_gym import PARENT_DIR
 from nemo_gym.cli.export import main
 from nemo_gym.export._formats import NAMES
-from nemo_gym.export.document import render_page
 from tests.export.rows import TOOL, call, output, row, text, token_rows, write
 
 PAGE = PARENT_DIR / "docs" / "export.md"
@@ -23,7 +23,7 @@ def commands() -> list[str]:
 
 def test_the_page_of_formats_is_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == render_page(), "run: python -m nemo_gym.export.document docs/export.md"
+    assert page == render_page(), "run: python docs/export_page.py docs/export.md"
 
 
 def test_every_format_has_its_command() -> None:
