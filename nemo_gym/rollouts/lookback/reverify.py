@@ -12,16 +12,14 @@ Without that declaration reverification is refused: a verifier with an empty ses
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.failures import Boundary, ConfigError, Failure, GymError
+from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.lookback._reverifier import (
     REVERIFIED_KEY,
@@ -39,20 +37,16 @@ from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
-from nemo_gym.rollouts.run.collector import Collector, RunLimits
-from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.collect import Execution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
-from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
+from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import required_servers
-from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, agent_of, write_metrics
+from nemo_gym.rollouts.run.run_metrics import agent_of
 from nemo_gym.rollouts.run.stopping import Stop, StopRules
-from nemo_gym.rollouts.run.summary import CollectSummary, counts_of, summarize_agents
+from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.serving.rows import ReverifyMode
 from nemo_gym.transport import Caller
-
-log = logging.getLogger(__name__)
-
-_ENVIRONMENT_METRICS_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,157 +148,95 @@ async def reverify(
         ConfigError: the environments or the output are invalid. Nothing has run.
     """
     RunFiles.of(settings.output).refuse_inputs(stored.files.present())
-    work = _Reverification(settings, stored, survey, caller, gym, stop or Stop())
-    return await work.run(display or NoDisplay())
+    modes = await _allowed_modes(settings, survey, caller, gym.config)
+    journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
+    changes = Changes()
+    execution = Execution(
+        journal,
+        caller,
+        gym.token,
+        rollouts=len(survey.verifiable),
+        planned=survey.planned(),
+        limits=settings.limits,
+        rules=StopRules(len(survey.verifiable), identical_failures=settings.stop_after_identical_failures),
+        stop=stop or Stop(),
+        on_scored=changes.note,
+    )
+    for identity, agent in survey.others.items():
+        row = stored.failures.row(identity)
+        failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
+        execution.metrics.note(PlannedAttempt(identity, agent, b""), failed)
+    reverifier = Reverifier(
+        stored,
+        caller,
+        gym.config,
+        modes,
+        judge_failed_only=settings.judge_failed_only,
+        timeout_s=settings.limits.rollout_timeout_s,
+        token=gym.token,
+    )
+    plan = (
+        PlannedAttempt(identity, agent, task_row_of(stored, identity))
+        for identity, agent in sorted(survey.verifiable.items())
+        if identity not in journal.finished
+    )
+    return await execution.run(
+        plan, reverifier, display, lambda: [*changes.describe(), *_notes(survey, modes)]
+    )
 
 
-class _Reverification:
-    def __init__(
-        self,
-        settings: ReverifySettings,
-        stored: StoredRun,
-        survey: Survey,
-        caller: Caller,
-        gym: DiscoveredGym,
-        stop: Stop,
-    ) -> None:
-        self._settings = settings
-        self._stored = stored
-        self._survey = survey
-        self._caller = caller
-        self._gym = gym
-        self._stop = stop
-        self._metrics = RunMetrics()
-        self._changes = Changes()
-
-    async def run(self, display: Display) -> CollectSummary:
-        started = time.monotonic()
-        modes = await self._allowed_modes()
-        journal = await asyncio.to_thread(self._open)
-        ending: dict[str, Any] = {"end": "broken"}
-        counters = RunCounters(len(self._survey.verifiable), finished_before=len(journal.finished))
-        try:
-            await self._execute(journal, counters, modes, display)
-            self._note_others()
-            environment = EnvironmentMetrics(
-                self._caller, self._gym.token, max_rows=_ENVIRONMENT_METRICS_ROWS
-            )
-            planned = self._survey.planned()
-            results, notes = await write_metrics(self._metrics, journal, planned, environment, self._stop)
-            summary = CollectSummary(
-                files=journal.files,
-                agents=summarize_agents(results, planned),
-                counters=counters,
-                seconds=time.monotonic() - started,
-                resumed=journal.resumed,
-                stop=self._stop.reason,
-                notes=[*journal.notes, *self._changes.describe(), *self._notes(modes), *notes],
-            )
-            ending = {"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None}
-            return summary
-        finally:
-            journal.close({**ending, "counts": counts_of(counters)})
-
-    async def _allowed_modes(self) -> dict[str, ReverifyMode]:
-        """Return the reverify mode of each environment. Raises `ConfigError` for those that are not stateless."""
-        environments = {
-            environment_of(agent, self._gym.config) for agent in set(self._survey.verifiable.values())
-        }
-        modes = await read_modes(self._caller, environments)
-        undeclared = [name for name, mode in modes.items() if mode is not ReverifyMode.STATELESS]
-        if undeclared and not self._settings.force:
-            named = ", ".join(f"`{name}` ({modes[name]})" for name in undeclared)
-            raise ConfigError(
-                f"rollouts can't be verified without their sessions at {named}",
-                code="reverify_mode",
-                remedy="An environment whose verify needs no session declares REVERIFY_MODE = ReverifyMode.STATELESS "
-                "in its config class. +force=true verifies anyway; check the results.",
-            )
-        return modes
-
-    def _open(self) -> Journal:
-        config = self._gym.config
-        servers = servers_for(self._survey.verifiable.values(), config)
-        identity = {
-            "datasets": [{"sha256": self._stored.digest(), "rows": len(self._survey.verifiable)}],
-            "settings": {
-                "judge_failed_only": self._settings.judge_failed_only,
-                "force": self._settings.force,
-            },
-            "config": {name: lasting(config[name]) for name in sorted(servers)},
-            "code": code_identity(),
-        }
-        start = {"settings": {"reverified": str(self._stored.files.rows)}}
-        journal = open_journal(
-            RunFiles.of(self._settings.output),
-            identity,
-            start,
-            is_planned=self._survey.verifiable.__contains__,
-            existing=self._settings.existing,
-            allow_identity_change=self._settings.allow_identity_change,
+async def _allowed_modes(
+    settings: ReverifySettings, survey: Survey, caller: Caller, config: Mapping[str, Any]
+) -> dict[str, ReverifyMode]:
+    """Return the reverify mode of each environment. Raises `ConfigError` for those that are not stateless."""
+    environments = {environment_of(agent, config) for agent in survey.verifiable.values()}
+    modes = await read_modes(caller, environments)
+    undeclared = [name for name, mode in modes.items() if mode is not ReverifyMode.STATELESS]
+    if undeclared and not settings.force:
+        named = ", ".join(f"`{name}` ({modes[name]})" for name in undeclared)
+        raise ConfigError(
+            f"rollouts can't be verified without their sessions at {named}",
+            code="reverify_mode",
+            remedy="An environment whose verify needs no session declares REVERIFY_MODE = ReverifyMode.STATELESS "
+            "in its config class. +force=true verifies anyway; check the results.",
         )
-        for other in self._survey.others:
-            journal.add_failure(self._stored.failures.line(other))
-        tasks = self._stored.files.materialized_inputs
-        if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
-            with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
-                shutil.copyfileobj(rows, copy)
-        return journal
+    return modes
 
-    async def _execute(
-        self, journal: Journal, counters: RunCounters, modes: Mapping[str, ReverifyMode], display: Display
-    ) -> None:
-        settings = self._settings
-        reverifier = Reverifier(
-            self._stored,
-            self._caller,
-            self._gym.config,
-            modes,
-            judge_failed_only=settings.judge_failed_only,
-            timeout_s=settings.limits.rollout_timeout_s,
-            token=self._gym.token,
-        )
-        rules = StopRules(counters.planned, identical_failures=settings.stop_after_identical_failures)
-        collector = Collector(
-            reverifier,
-            journal,
-            counters,
-            limits=settings.limits,
-            rules=rules,
-            stop=self._stop,
-            on_settled=self._note,
-        )
-        async with show_progress(counters, display):
-            try:
-                await collector.run(self._plan(journal))
-            except GymError as error:
-                log.debug("the run failed; its summary has the reason", exc_info=error)
 
-    def _plan(self, journal: Journal) -> Iterator[PlannedAttempt]:
-        for identity in sorted(self._survey.verifiable):
-            if identity not in journal.finished:
-                yield PlannedAttempt(
-                    identity, self._survey.verifiable[identity], task_row_of(self._stored, identity)
-                )
+def _open(
+    settings: ReverifySettings, stored: StoredRun, survey: Survey, config: Mapping[str, Any]
+) -> Journal:
+    """Open the output, with the failures and the task rows of the stored run."""
+    servers = servers_for(survey.verifiable.values(), config)
+    identity = {
+        "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],
+        "settings": {"judge_failed_only": settings.judge_failed_only, "force": settings.force},
+        "config": {name: lasting(config[name]) for name in sorted(servers)},
+        "code": code_identity(),
+    }
+    journal = open_journal(
+        RunFiles.of(settings.output),
+        identity,
+        {"started_at": time_now(), "settings": {"reverified": str(stored.files.rows)}},
+        is_planned=survey.verifiable.__contains__,
+        existing=settings.existing,
+        allow_identity_change=settings.allow_identity_change,
+    )
+    for other in survey.others:
+        journal.add_failure(stored.failures.line(other))
+    tasks = stored.files.materialized_inputs
+    if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
+        with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:
+            shutil.copyfileobj(rows, copy)
+    return journal
 
-    def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
-        self._metrics.note(planned, result)
-        if isinstance(result, Scored):
-            self._changes.note(result)
 
-    def _note_others(self) -> None:
-        """Count the failures that are not verified."""
-        for identity, agent in self._survey.others.items():
-            row = self._stored.failures.row(identity)
-            failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
-            self._metrics.note(PlannedAttempt(identity, agent, b""), failed)
-
-    def _notes(self, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
-        for name, mode in modes.items():
-            if mode is not ReverifyMode.STATELESS:
-                yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"
-        if self._survey.others:
-            yield f"{len(self._survey.others):,} rollouts failed without a response to verify; they remain failures"
+def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
+    for name, mode in modes.items():
+        if mode is not ReverifyMode.STATELESS:
+            yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"
+    if survey.others:
+        yield f"{len(survey.others):,} rollouts failed without a response to verify; they remain failures"
 
 
 def _failure_of(row: Mapping[str, Any]) -> Failure:

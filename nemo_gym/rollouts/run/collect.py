@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from nemo_gym import clock
+from nemo_gym.clock import monotonic, wall_clock
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
@@ -20,14 +20,16 @@ from nemo_gym.rollouts.output.journal import Journal, open_journal, refuse_exist
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import MaterializedInputs
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
-from nemo_gym.rollouts.plan.plan import Plan
+from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
-from nemo_gym.rollouts.run._window import AutoWindow, window_of
+from nemo_gym.rollouts.run._window import AutoWindow, Window, window_of
 from nemo_gym.rollouts.run.agent_attempter import AgentAttempter
+from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
+from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
@@ -47,7 +49,7 @@ async def collect(
     stop: Stop | None = None,
     display: Display | None = None,
     attempter: Attempter | None = None,
-    clock: Callable[[], float] = clock.monotonic,
+    clock: Callable[[], float] = monotonic,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
@@ -59,180 +61,185 @@ async def collect(
 
     An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
-    prepared = await _prepare(settings, caller, gym)
-    run = _Run(settings, caller, gym, prepared, stop or Stop(), clock)
-    return await run.execute(display or NoDisplay(), attempter)
+    inspection, servers = await _check(settings, caller, gym)
+    journal, materialized = await asyncio.to_thread(_open_files, settings, inspection, servers)
+    execution = Execution(
+        journal,
+        caller,
+        gym.token,
+        rollouts=inspection.rollouts,
+        planned={
+            agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
+        },
+        limits=settings.limits,
+        rules=StopRules(
+            inspection.rollouts,
+            identical_failures=settings.stop_after_identical_failures,
+            max_failed_fraction=settings.max_failed_fraction,
+        ),
+        stop=stop or Stop(),
+        servers=servers.keys(),
+        materialized=materialized,
+        max_masked_fraction=settings.max_masked_fraction,
+        environment_metrics_max_rows=settings.environment_metrics_max_rows,
+        invalid_rows=inspection.invalid,
+        clock=clock,
+    )
+    plan = Plan(settings.plan, first_tasks=inspection.first_tasks, finished=journal.finished)
+    agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s, token=gym.token)
+    return await execution.run(plan, attempter or agents, display, lambda: inspection.notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """The validated input and the opened output of a run."""
-
-    inspection: DatasetInspection
-    journal: Journal
-    materialized: MaterializedInputs | None
-    plan: Plan
-    servers: frozenset[str]
-    """The names of the servers that take part."""
-
-
-async def _prepare(settings: CollectSettings, caller: Caller, gym: DiscoveredGym) -> _Prepared:
-    files = RunFiles.of(settings.output)
-    refuse_existing(files, settings.existing)
+async def _check(
+    settings: CollectSettings, caller: Caller, gym: DiscoveredGym
+) -> tuple[DatasetInspection, Mapping[str, Mapping[str, Any]]]:
+    """Return the datasets, and the servers that take part, after all checks."""
+    refuse_existing(RunFiles.of(settings.output), settings.existing)
     inspection = await asyncio.to_thread(inspect, settings.plan)
     if not settings.skip_invalid_rows or not inspection.rollouts:
         inspection.refuse_faults()
     require_agents(inspection.agents, gym.config)
     servers = required_servers(inspection.agents, gym.config)
     await check_servers(caller, inspection.agents, servers)
-    return await asyncio.to_thread(_open_files, settings, files, inspection, servers)
+    return inspection, servers
 
 
 def _open_files(
-    settings: CollectSettings,
-    files: RunFiles,
-    inspection: DatasetInspection,
-    servers: Mapping[str, Mapping[str, Any]],
-) -> _Prepared:
+    settings: CollectSettings, inspection: DatasetInspection, servers: Mapping[str, Mapping[str, Any]]
+) -> tuple[Journal, MaterializedInputs | None]:
     journal = open_journal(
-        files,
+        RunFiles.of(settings.output),
         identity_of(settings.plan, inspection, servers),
-        {"started_at": _now(), "settings": settings.to_json()},
+        {"started_at": time_now(), "settings": settings.to_json()},
         is_planned=inspection.membership(),
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
     )
-    try:
-        materialized = _open_materialized(settings, journal, inspection)
-    except BaseException as error:
-        journal.close({"end": "broken", "error": str(error), "ended_at": _now()})
-        raise
-    rest = Plan(settings.plan, first_tasks=inspection.first_tasks, finished=journal.finished)
-    return _Prepared(inspection, journal, materialized, rest, frozenset(servers))
-
-
-def _open_materialized(
-    settings: CollectSettings, journal: Journal, inspection: DatasetInspection
-) -> MaterializedInputs | None:
     if not settings.write_materialized_inputs:
-        return None
+        return journal, None
     whole = Plan(settings.plan, first_tasks=inspection.first_tasks)
-    needed = journal.finished.last()
-    return MaterializedInputs.open(journal.files, whole, needed=needed, changed=bool(journal.changes))
+    try:
+        return journal, MaterializedInputs.open(
+            journal.files, whole, needed=journal.finished.last(), changed=bool(journal.changes)
+        )
+    except BaseException as error:
+        journal.close({"end": "broken", "error": str(error), "ended_at": time_now()})
+        raise
 
 
-class _Run:
-    """One start of a run, after all checks."""
+@dataclass(slots=True)
+class Execution:
+    """One start of a run, after all checks: its plan runs, then its metrics are computed and summarized.
 
-    def __init__(
-        self,
-        settings: CollectSettings,
-        caller: Caller,
-        gym: DiscoveredGym,
-        prepared: _Prepared,
-        stop: Stop,
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._caller = caller
-        self._gym = gym
-        self._prepared = prepared
-        self._stop = stop
-        self._clock = clock
-        self._metrics = RunMetrics()
-        inspection, journal = prepared.inspection, prepared.journal
-        finished = len(journal.finished)
-        self._window = window_of(settings.limits.in_parallel, inspection.rollouts - finished)
+    A collection and a reverification differ in the fields here, and in the plan and the `Attempter` of `run`.
+    """
+
+    journal: Journal
+    caller: Caller
+    token: str | None
+    """The run's token."""
+    rollouts: int
+    """Rollouts that the run attempts in all of its starts."""
+    planned: Mapping[str, Planned]
+    """By agent, for the metrics."""
+    limits: RunLimits
+    rules: StopRules
+    stop: Stop
+    servers: Collection[str] = ()
+    """The servers whose outages are logged."""
+    materialized: MaterializedInputs | None = None
+    max_masked_fraction: float = 1.0
+    environment_metrics_max_rows: int = 10_000
+    invalid_rows: int = 0
+    on_scored: Callable[[Scored], None] | None = None
+    clock: Callable[[], float] = monotonic
+    metrics: RunMetrics = field(default_factory=RunMetrics)
+    counters: RunCounters = field(init=False)
+    _window: Window = field(init=False)
+
+    def __post_init__(self) -> None:
+        finished = len(self.journal.finished)
+        self._window = window_of(self.limits.in_parallel, self.rollouts - finished)
         auto = self._window if isinstance(self._window, AutoWindow) else None
-        self._counters = RunCounters(inspection.rollouts, finished, auto=auto)
+        self.counters = RunCounters(self.rollouts, finished, auto=auto)
 
-    async def execute(self, display: Display, attempter: Attempter | None) -> CollectSummary:
-        started = self._clock()
+    async def run(
+        self,
+        plan: Iterable[PlannedAttempt],
+        attempter: Attempter,
+        display: Display | None,
+        notes: Callable[[], Iterable[str]] = tuple,
+    ) -> CollectSummary:
+        """Run `plan`, close the files and return the summary. `notes` are read at the end."""
+        started = self.clock()
         try:
-            await self._run_plan(display, attempter)
-            seconds = self._clock() - started
-            agents, notes = await write_metrics(
-                self._metrics,
-                self._prepared.journal,
-                self._planned(),
-                EnvironmentMetrics(
-                    self._caller, self._gym.token, max_rows=self._settings.environment_metrics_max_rows
-                ),
-                self._stop,
+            await self._run_plan(plan, attempter, display or NoDisplay())
+            seconds = self.clock() - started
+            environment = EnvironmentMetrics(
+                self.caller, self.token, max_rows=self.environment_metrics_max_rows
+            )
+            results, missing = await write_metrics(
+                self.metrics, self.journal, self.planned, environment, self.stop
             )
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
             raise
         summary = CollectSummary(
-            files=self._prepared.journal.files,
-            agents=summarize_agents(agents, self._planned()),
-            counters=self._counters,
+            files=self.journal.files,
+            agents=summarize_agents(results, self.planned),
+            counters=self.counters,
             seconds=seconds,
-            resumed=self._prepared.journal.resumed,
-            stop=self._stop.reason or self._untrainable(),
-            invalid_rows=self._prepared.inspection.invalid,
-            notes=[*self._prepared.inspection.notes, *self._prepared.journal.notes, *notes],
+            resumed=self.journal.resumed,
+            stop=self.stop.reason or self._untrainable(),
+            invalid_rows=self.invalid_rows,
+            notes=[*notes(), *self.journal.notes, *missing],
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
         return summary
 
-    def _untrainable(self) -> StopReason | None:
-        """Return why the rows cannot be used for training, or None."""
-        masks = self._metrics.masks
-        excess = masks.excess(self._settings.max_masked_fraction)
-        return StopReason("too_many_masked", excess, masks.remedy) if excess else None
-
-    async def _run_plan(self, display: Display, attempter: Attempter | None) -> None:
-        try:
-            async with (
-                log_outages(self._caller, self._prepared.servers, on_refused=self._window.note_refused),
-                show_progress(self._counters, display, self._clock),
-            ):
-                materialized = self._prepared.materialized
-                plan = self._prepared.plan
-                await self._collector(attempter).run(
-                    materialized.written_from(plan) if materialized else plan
-                )
-                if materialized is not None:
-                    materialized.refuse_changes()
-        except GymError as error:
-            log.debug("the run failed; its summary has the reason", exc_info=error)
-            self._stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
-
-    def _collector(self, attempter: Attempter | None) -> Collector:
-        settings = self._settings
-        agents = AgentAttempter(
-            self._caller, timeout_s=settings.limits.rollout_timeout_s, token=self._gym.token
-        )
-        return Collector(
-            attempter or agents,
-            self._prepared.journal,
-            self._counters,
-            limits=settings.limits,
-            rules=StopRules(
-                self._counters.planned,
-                identical_failures=settings.stop_after_identical_failures,
-                max_failed_fraction=settings.max_failed_fraction,
-            ),
-            stop=self._stop,
-            on_settled=self._metrics.note,
+    async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
+        collector = Collector(
+            attempter,
+            self.journal,
+            self.counters,
+            limits=self.limits,
+            rules=self.rules,
+            stop=self.stop,
+            on_settled=self._note,
             window=self._window,
         )
+        try:
+            async with (
+                log_outages(self.caller, self.servers, on_refused=self._window.note_refused),
+                show_progress(self.counters, display, self.clock),
+            ):
+                await collector.run(self.materialized.written_from(plan) if self.materialized else plan)
+                if self.materialized is not None:
+                    self.materialized.refuse_changes()
+        except GymError as error:
+            log.debug("the run failed; its summary has the reason", exc_info=error)
+            self.stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
 
-    def _planned(self) -> dict[str, Planned]:
-        inspection = self._prepared.inspection
-        return {
-            agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
-        }
+    def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
+        self.metrics.note(planned, result)
+        if self.on_scored is not None and isinstance(result, Scored):
+            self.on_scored(result)
+
+    def _untrainable(self) -> StopReason | None:
+        """Return why the rows cannot be used for training, or None."""
+        masks = self.metrics.masks
+        excess = masks.excess(self.max_masked_fraction)
+        return StopReason("too_many_masked", excess, masks.remedy) if excess else None
 
     def _close(self, ending: Mapping[str, Any]) -> None:
         try:
-            if self._prepared.materialized is not None:
-                self._prepared.materialized.close()
-            self._prepared.journal.close({**ending, "ended_at": _now(), "counts": counts_of(self._counters)})
+            if self.materialized is not None:
+                self.materialized.close()
+            self.journal.close({**ending, "ended_at": time_now(), "counts": counts_of(self.counters)})
         except (ConfigError, OSError) as error:  # a full disk must not hide the summary
             log.warning("cannot record the end of the run in its manifest: %s", error)
 
 
-def _now() -> str:
-    return datetime.fromtimestamp(clock.wall_clock(), UTC).isoformat(timespec="seconds")
+def time_now() -> str:
+    """Return the time in UTC, as manifests have it."""
+    return datetime.fromtimestamp(wall_clock(), UTC).isoformat(timespec="seconds")
