@@ -21,7 +21,7 @@ from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym, ask_head
-from nemo_gym.rollouts.run.progress import NoDisplay, Pace
+from nemo_gym.rollouts.run.progress import Display, Pace
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
@@ -93,7 +93,7 @@ def play(scenario: Scenario) -> Result:
         shutil.rmtree(folder)
 
 
-class _CountersDisplay(NoDisplay):
+class _CountersDisplay(Display):
     """Keeps a reference to the run's counters."""
 
     def __init__(self) -> None:

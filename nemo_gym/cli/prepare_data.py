@@ -99,8 +99,7 @@ def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
 
 
 def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
-    from nemo_gym.datasets.declared import declared_datasets
-    from nemo_gym.datasets.fetching import available_file
+    from nemo_gym.datasets.declared import available_file, declared_datasets
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.datasets.preparation import SourceFile
     from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -131,7 +130,7 @@ def _text(report: PreparationReport) -> Iterator[str]:
         invalid = f", {file.invalid} malformed" if file.invalid else ""
         agents = ", ".join(sorted(statistics.agents)) or "no agent"
         yield f"{file.source.split}: {file.source.file.path}: {statistics.rows:,} rows{invalid}, for {agents}"
-    for fault in report.faults:
+    for fault in report.faults.shown:
         yield f"malformed: {fault}"
     for what, found in (("duplicate", report.duplicates), ("leak", report.leaks)):
         for one in found[:_SHOWN_REPETITIONS]:

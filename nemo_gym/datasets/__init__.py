@@ -4,5 +4,5 @@ No output is written from malformed rows unless the caller allows it, and output
 builds on `nemo_gym.rollouts` (rows and plans), `nemo_gym.responses` and `nemo_gym.config`.
 
 Modules: `checking` (one row), `preparation` (all datasets of a run), `declared` (the datasets of a configuration),
-`fetching` and `hub` (remote datasets), `prompts` (rows with prompt templates), `making` (scripts that create datasets).
+`hub` (remote datasets), `prompts` (rows with prompt templates), `making` (scripts that create datasets).
 """

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
+from nemo_gym.metrics import sample_standard_deviation
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY
 from nemo_gym.rollouts.plan.task_rows import Task
-
-
-@dataclass(slots=True)
-class NumberSummary:
-    """A running summary of numbers."""
-
-    count: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-    low: float = math.inf
-    high: float = -math.inf
-
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.squares += value * value
-        self.low, self.high = min(self.low, value), max(self.high, value)
-
-    def merge(self, other: NumberSummary) -> None:
-        self.count += other.count
-        self.total += other.total
-        self.squares += other.squares
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-
-    def to_json(self) -> dict[str, float]:
-        """Return count, minimum, mean, maximum and sample standard deviation; only the count if it is 0."""
-        if not self.count:
-            return {"count": 0}
-        mean = self.total / self.count
-        spread = max(0.0, self.squares - self.count * mean * mean)
-        deviation = math.sqrt(spread / (self.count - 1)) if self.count > 1 else 0.0
-        return {
-            "count": self.count,
-            "min": self.low,
-            "mean": round(mean, 6),
-            "max": self.high,
-            "std": round(deviation, 6),
-        }
 
 
 @dataclass(slots=True)
@@ -60,10 +24,10 @@ class DatasetStatistics:
     """Number of rows with each field, without parameters and agent reference."""
     parameters: Counter[str] = field(default_factory=Counter)
     """Number of rows with each parameter."""
-    messages: NumberSummary = field(default_factory=NumberSummary)
+    messages: array[int] = field(default_factory=lambda: array("q"))
     """Number of input items per row; a text counts as one."""
-    input_characters: NumberSummary = field(default_factory=NumberSummary)
-    tools: NumberSummary = field(default_factory=NumberSummary)
+    input_characters: array[int] = field(default_factory=lambda: array("q"))
+    tools: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, task: Task) -> None:
         asked = task.params["input"]
@@ -71,9 +35,11 @@ class DatasetStatistics:
         self.agents[task.agent] += 1
         self.fields.update(key for key in task.row if key not in (PARAMS_KEY, AGENT_REF_KEY))
         self.parameters.update(key for key in task.params if key != "input")
-        self.messages.add(1 if isinstance(asked, str) else len(asked))
-        self.input_characters.add(len(asked) if isinstance(asked, str) else sum(map(_characters_in, asked)))
-        self.tools.add(len(task.params.get("tools") or ()))
+        self.messages.append(1 if isinstance(asked, str) else len(asked))
+        self.input_characters.append(
+            len(asked) if isinstance(asked, str) else sum(map(_characters_in, asked))
+        )
+        self.tools.append(len(task.params.get("tools") or ()))
 
     def merge(self, other: DatasetStatistics) -> None:
         self.rows += other.rows
@@ -83,9 +49,9 @@ class DatasetStatistics:
             (self.parameters, other.parameters),
         ):
             mine.update(theirs)
-        self.messages.merge(other.messages)
-        self.input_characters.merge(other.input_characters)
-        self.tools.merge(other.tools)
+        self.messages.extend(other.messages)
+        self.input_characters.extend(other.input_characters)
+        self.tools.extend(other.tools)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -93,10 +59,23 @@ class DatasetStatistics:
             "agents": dict(sorted(self.agents.items())),
             "fields": dict(sorted(self.fields.items())),
             "parameters": dict(sorted(self.parameters.items())),
-            "messages": self.messages.to_json(),
-            "input_characters": self.input_characters.to_json(),
-            "tools": self.tools.to_json(),
+            "messages": summary_of(self.messages),
+            "input_characters": summary_of(self.input_characters),
+            "tools": summary_of(self.tools),
         }
+
+
+def summary_of(numbers: Sequence[int]) -> dict[str, float]:
+    """Return count, minimum, mean, maximum and sample standard deviation; only the count if it is 0."""
+    if not numbers:
+        return {"count": 0}
+    return {
+        "count": len(numbers),
+        "min": min(numbers),
+        "mean": round(fmean(numbers), 6),
+        "max": max(numbers),
+        "std": round(sample_standard_deviation(numbers) or 0.0, 6),
+    }
 
 
 def text_of_item(item: Mapping[str, Any]) -> str:

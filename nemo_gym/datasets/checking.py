@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from nemo_gym.config.nodes import render_path
 from nemo_gym.config.pydantic_problems import errors_by_path
-from nemo_gym.failures import ConfigError
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, parse_row
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, read_object
 
 _MOST_FAULTS = 5
 """Faults reported per row."""
@@ -44,9 +43,4 @@ def _faults_of(error: ValidationError, params: dict[str, Any]) -> Iterator[Field
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line numbers and rows of a file. Raises `ConfigError` for a line that is not a JSON object."""
     for number, content in read_lines(path):
-        try:
-            yield number, parse_row(content)
-        except FaultyRowError as error:
-            raise ConfigError(
-                f"{path}:{number}: the row {error.faults[0].message}", code="malformed_rows"
-            ) from error
+        yield number, read_object(content, f"{path}:{number}", code="malformed_rows")

@@ -19,13 +19,11 @@ from nemo_gym.config.types import DatasetType
 from nemo_gym.datasets._duplicates import Place, Repetition, SplitRows
 from nemo_gym.datasets._statistics import DatasetStatistics
 from nemo_gym.datasets.checking import check_line
-from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, RowFault
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults, Task
 
 TRAIN: DatasetType = "train"
 HELD_OUT: tuple[DatasetType, ...] = ("validation", "benchmark")
@@ -56,9 +54,7 @@ class PreparationReport:
     """The contents of all files, and the files written."""
 
     files: list[FileReport] = field(default_factory=list)
-    faults: list[RowFault] = field(default_factory=list)
-    """The first `SHOWN_FAULTS`."""
-    fault_count: int = 0
+    faults: RowFaults = field(default_factory=RowFaults)
     duplicates: list[Repetition] = field(default_factory=list)
     """Rows that duplicate an earlier row of their split."""
     leaks: list[Repetition] = field(default_factory=list)
@@ -91,15 +87,9 @@ class PreparationReport:
 
     def refuse_faults(self) -> None:
         """Raise `ConfigError` with the faults found, if any."""
-        if not self.fault_count:
-            return
-        shown = "\n".join(f"  {fault}" for fault in self.faults)
-        more = self.fault_count - len(self.faults)
-        rest = f"\n  … and {more} more" if more else ""
-        raise ConfigError(
-            f"{self.invalid} of {self.rows + self.invalid} rows malformed:\n{shown}{rest}\n",
-            code="malformed_rows",
-            remedy="Correct them, or skip them by +skip_invalid_rows=true.",
+        self.faults.refuse(
+            f"{self.invalid} of {self.rows + self.invalid} rows malformed",
+            "Correct them, or skip them by +skip_invalid_rows=true.",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -119,8 +109,8 @@ class PreparationReport:
                 for file in self.files
             ],
             "splits": {split: self.statistics_of(split).to_json() for split in self.splits()},
-            "faults": [str(fault) for fault in self.faults],
-            "fault_count": self.fault_count,
+            "faults": self.faults.shown,
+            "fault_count": self.faults.count,
             "duplicates": listed(self.duplicates),
             "leaks": listed(self.leaks),
             "written": {str(path): rows for path, rows in self.written.items()},
@@ -144,7 +134,8 @@ class Preparation:
             seen = self._seen.setdefault(file.source.split, SplitRows())
             for line, task in self._tasks(number):
                 if isinstance(task, FaultyRowError):
-                    self._note_faults(number, line, task)
+                    file.invalid += 1
+                    self.report.faults.add(file.source.file.path, line, task)
                     continue
                 file.statistics.add(task)
                 place = Place(number, line)
@@ -207,10 +198,3 @@ class Preparation:
                 yield line.number, check_line(shaper, line.content)
             except FaultyRowError as error:
                 yield line.number, error
-
-    def _note_faults(self, number: int, line: int, error: FaultyRowError) -> None:
-        self.report.files[number].invalid += 1
-        self.report.fault_count += len(error.faults)
-        room = max(0, SHOWN_FAULTS - len(self.report.faults))
-        path = self._sources[number].file.path
-        self.report.faults += [RowFault(path, line, fault) for fault in error.faults[:room]]

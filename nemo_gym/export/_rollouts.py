@@ -26,6 +26,7 @@ from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcom
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
 from nemo_gym.rollouts.plan.identity import identity_at
+from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
@@ -213,18 +214,9 @@ def _task_of(line: Line, path: Path) -> str | None:
 
 def _parsed(line: Line, path: Path) -> dict[str, Any]:
     """Return the row of a line. Raises `ConfigError` if it is not a JSON object."""
-    try:
-        row = orjson.loads(line.content)
-    except orjson.JSONDecodeError as error:
-        raise _not_a_row(path, line, f"is not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise _not_a_row(path, line, "is not a JSON object")
-    return row
-
-
-def _not_a_row(path: Path, line: Line, problem: str) -> ConfigError:
-    return ConfigError(
-        f"{path}:{line.number}: the line {problem}",
+    return read_object(
+        line.content,
+        f"{path}:{line.number}",
         code="damaged_input",
         remedy="+input must name a file of scored rows from ng_collect_rollouts.",
     )

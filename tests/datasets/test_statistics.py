@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.datasets._statistics import DatasetStatistics, NumberSummary
+from nemo_gym.datasets._statistics import DatasetStatistics, summary_of
 from nemo_gym.rollouts.plan.task_rows import Task
 
 
@@ -16,20 +16,20 @@ def task(row: dict[str, Any], agent: str = "agent") -> Task:
     return Task(agent, row, orjson.dumps(row))
 
 
-@given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=30), st.integers(0, 30))
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=30), st.integers(0, 30))
 def test_the_merged_summary_equals_that_of_all_numbers(numbers: list[int], cut: int) -> None:
-    parts = [NumberSummary(), NumberSummary()]
+    parts = [DatasetStatistics(), DatasetStatistics()]
     for place, number in enumerate(numbers):
-        parts[place >= cut].add(number)
+        parts[place >= cut].add(task({"responses_create_params": {"input": [{}] * number}}))
     parts[0].merge(parts[1])
-    summary = parts[0].to_json()
+    summary = parts[0].to_json()["messages"]
     assert (summary["count"], summary["min"], summary["max"]) == (len(numbers), min(numbers), max(numbers))
     assert summary["mean"] == pytest.approx(exact.mean(numbers), abs=1e-6)
     assert summary["std"] == pytest.approx(exact.stdev(numbers), abs=1e-5)
 
 
 def test_of_nothing_there_is_nothing_to_say() -> None:
-    assert NumberSummary().to_json() == {"count": 0}
+    assert summary_of([]) == {"count": 0}
 
 
 def test_rows_are_counted_by_field() -> None:

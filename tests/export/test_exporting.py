@@ -40,7 +40,7 @@ def test_existing_files_are_replaced_only_with_overwrite_and_never_by_a_failed_e
     whole = path.read_bytes()
     for damage in (b"damaged\n", RolloutId(1, 0).head() + b'"reward":1.0,"resp{}\n'):
         path.write_bytes(whole + damage)
-        with pytest.raises(ConfigError, match=r"in\.jsonl:2: the line is not JSON"):
+        with pytest.raises(ConfigError, match=r"in\.jsonl:2: the row is not JSON"):
             export(ExportSettings(format="sft", inputs=[path], output=output, overwrite=True))
     assert output.read_text() == "mine"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]

@@ -82,7 +82,7 @@ class Reverifier:
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         scored = self._run.scored
         if self._keeps_scores and task.identity in scored:
-            line = scored.line(task.identity)
+            line = scored.line_of(task.identity)
             return AgentAnswer(orjson.loads(line), line)
         is_scored = task.identity in scored
         stored = (scored if is_scored else self._run.failures).row(task.identity)
@@ -156,7 +156,7 @@ def verified_row(
 def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
     """Return the row sent to the agent; if it is missing, the stored row without its results."""
     if identity in run.tasks:
-        return run.tasks.line(identity)
+        return run.tasks.line_of(identity)
     stored = (run.scored if identity in run.scored else run.failures).row(identity)
     kept = {
         key: value

@@ -8,13 +8,12 @@ memory.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import pairwise
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -23,13 +22,13 @@ from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.names import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import read_identities, read_places
-from nemo_gym.rollouts.plan.compression import holds_text
-from nemo_gym.rollouts.plan.dataset import opened_plain
+from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
+from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20
+_DAMAGED = "Remove its line from the shard to repeat its rollout."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,17 @@ def merge_shards(
     _refuse_existing(files, overwrite)
     runs = [RunFiles.existing(path) for path in shards]
     files.refuse_inputs(path for run in runs for path in run.present())
-    offsets = _offsets(runs) if renumber else [0] * len(runs)
     with ExitStack() as opened:
-        rows = _Lines.of([run.rows for run in runs], offsets, opened)
+        stored = [
+            [
+                opened.enter_context(closing(PlacedRows(path)))
+                for path in (run.rows, run.failures, run.materialized_inputs)
+            ]
+            for run in runs
+        ]
+        offsets = _offsets(stored) if renumber else [0] * len(runs)
+        rows, failures, tasks = (_Lines(kind, offsets) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
-        failures = _Lines.of([run.failures for run in runs], offsets, opened)
-        tasks = _Lines.of([run.materialized_inputs for run in runs], offsets, opened)
         metrics = RunMetrics()
         for lines, path in (
             (rows, files.rows),
@@ -71,7 +75,8 @@ def merge_shards(
             file = opened.enter_context(replacing(path))
             for line in lines:
                 if lines is not tasks:
-                    metrics.note_row(_parsed(line, path))
+                    place = f"{identity_at(line)} for {path}"
+                    metrics.note_row(read_object(line, place, code="damaged_output", remedy=_DAMAGED))
                 file.write(line + b"\n")
         results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
@@ -95,67 +100,42 @@ def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
         )
 
 
-def _parsed(line: bytes, path: Path) -> dict[str, Any]:
-    try:
-        row: dict[str, Any] = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(
-            f"the row of {identity_at(line)} for {path} is damaged: {error}",
-            code="damaged_output",
-            remedy="Remove its line from the shard to repeat its rollout.",
-        ) from error
-    return row
-
-
 class _Place(NamedTuple):
     """A line of the merged file and its source. Sorting keeps the order of one rollout's lines."""
 
     identity: RolloutId
     """In the merged run."""
     shard: int
-    start: int
-    length: int
+    row: PlacedRow
 
 
-@dataclass(slots=True)
 class _Lines:
     """The lines of one kind of file of all shards, in the order of the merged file."""
 
-    paths: Sequence[Path]
-    offsets: Sequence[int]
-    files: dict[int, BinaryIO] = field(default_factory=dict)
-    """Shard → its content."""
-    places: list[_Place] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, paths: Sequence[Path], offsets: Sequence[int], opened: ExitStack) -> _Lines:
-        lines = cls(paths, offsets)
-        for shard, (path, offset) in enumerate(zip(paths, offsets, strict=True)):
-            if not holds_text(path):
-                continue
-            file = lines.files[shard] = opened.enter_context(opened_plain(path))
-            for row in read_places(file, path):
-                identity = RolloutId(row.identity.task + offset, row.identity.repeat)
-                lines.places.append(_Place(identity, shard, row.start, row.length))
-        lines.places.sort()
-        return lines
+    def __init__(self, files: Sequence[PlacedRows], offsets: Sequence[int]) -> None:
+        self._files = files
+        self._offsets = offsets
+        self._places = sorted(
+            _Place(RolloutId(row.identity.task + offset, row.identity.repeat), shard, row)
+            for shard, (file, offset) in enumerate(zip(files, offsets, strict=True))
+            for row in file.places
+        )
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self._places)
 
     def __iter__(self) -> Iterator[bytes]:
-        for place in self.places:
-            offset = self.offsets[place.shard]
-            line = os.pread(self.files[place.shard].fileno(), place.length, place.start)
-            yield _renumbered(line, place.identity, offset) if offset else line
+        for identity, shard, row in self._places:
+            line, offset = self._files[shard].line(row), self._offsets[shard]
+            yield _renumbered(line, identity, offset) if offset else line
 
     def refuse_overlaps(self) -> None:
         """Raise `ConfigError` if rollouts have several rows."""
-        twice = [(one, other) for one, other in pairwise(self.places) if one.identity == other.identity]
+        twice = [(one, other) for one, other in pairwise(self._places) if one.identity == other.identity]
         if not twice:
             return
         shown = "".join(
-            f"\n  {one.identity}: in {self.paths[one.shard]} and {self.paths[other.shard]}"
+            f"\n  {one.identity}: in {self._files[one.shard].path} and {self._files[other.shard].path}"
             for one, other in twice[:_SHOWN_OVERLAPS]
         )
         more = f"\n  … and {len(twice) - _SHOWN_OVERLAPS:,} more" if len(twice) > _SHOWN_OVERLAPS else ""
@@ -169,19 +149,16 @@ class _Lines:
         """Return whether two shards have rollouts of the same task."""
         owners: dict[int, int] = {}
         return any(
-            owners.setdefault(place.identity.task, place.shard) != place.shard for place in self.places
+            owners.setdefault(place.identity.task, place.shard) != place.shard for place in self._places
         )
 
 
-def _offsets(runs: Sequence[RunFiles]) -> list[int]:
+def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
     """Return the offset of each shard's task numbers, after those of the previous shard."""
-    offsets, next_task = [], 0
-    for run in runs:
-        offsets.append(next_task)
-        present = filter(holds_text, (run.rows, run.failures, run.materialized_inputs))
-        last = max((identity.task for path in present for identity in read_identities(path)), default=-1)
-        next_task += last + 1
-    return offsets
+    sizes = (
+        max((row.identity.task + 1 for file in files for row in file.places), default=0) for files in stored
+    )
+    return list(accumulate(sizes, initial=0))[:-1]
 
 
 def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:

@@ -223,7 +223,7 @@ def _open(
         allow_identity_change=settings.allow_identity_change,
     )
     for other in survey.others:
-        journal.add_failure(stored.failures.line(other))
+        journal.add_failure(stored.failures.line_of(other))
     tasks = stored.files.materialized_inputs
     if holds_text(tasks) and not holds_text(journal.files.materialized_inputs):
         with open_content(tasks) as rows, replacing(journal.files.materialized_inputs) as copy:

@@ -3,62 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.finished import PlacedRow, read_places
+from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
-from nemo_gym.rollouts.plan.dataset import opened_plain
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 
 _DIGEST_BYTES = 1 << 20
 
 
-class IndexedRows:
+class IndexedRows(PlacedRows):
     """A JSONL file of rows, indexed by rollout. The last of several rows of a rollout is used."""
 
     def __init__(self, path: Path, *, unique: bool = False) -> None:
         """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
-        self.path = path
-        self._places: dict[RolloutId, PlacedRow] = {}
-        self._opened = ExitStack()
-        self._file: BinaryIO | None = None
-        if not holds_text(path):
-            return
-        self._file = self._opened.enter_context(opened_plain(path))
-        for number, row in enumerate(read_places(self._file, path), start=1):
-            if unique and row.identity in self._places:
+        super().__init__(path)
+        self._index: dict[RolloutId, PlacedRow] = {}
+        for number, row in enumerate(self.places, start=1):
+            if unique and row.identity in self._index:
                 raise ConfigError(f"{path}:{number}: duplicate row of {row.identity}", code="duplicate_row")
-            self._places[row.identity] = row
+            self._index[row.identity] = row
 
     def __contains__(self, identity: object) -> bool:
-        return identity in self._places
+        return identity in self._index
 
     def __iter__(self) -> Iterator[RolloutId]:
-        return iter(self._places)
+        return iter(self._index)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._index)
 
-    def line(self, identity: RolloutId) -> bytes:
-        """Return the row's bytes, without the line break."""
-        assert self._file is not None
-        place = self._places[identity]
-        return os.pread(self._file.fileno(), place.length, place.start)
+    def line_of(self, identity: RolloutId) -> bytes:
+        """Return the bytes of the rollout's row, without the line break."""
+        return self.line(self._index[identity])
 
     def row(self, identity: RolloutId) -> dict[str, Any]:
-        return cast("dict[str, Any]", orjson.loads(self.line(identity)))
-
-    def close(self) -> None:
-        self._opened.close()
+        return cast("dict[str, Any]", orjson.loads(self.line_of(identity)))
 
 
 class StoredRun:

@@ -7,15 +7,17 @@ first attempt. Rows from other programs are parsed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import orjson
-
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
+from nemo_gym.rollouts.plan.task_rows import read_object
 
 IsPlanned = Callable[[RolloutId], bool]
 """Tells whether a plan has a rollout."""
@@ -58,6 +60,26 @@ class PlacedRow(NamedTuple):
     """Bytes, without the line break."""
 
 
+class PlacedRows:
+    """A file of rows with the positions of its lines; a missing file has none."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `ConfigError` for an invalid line."""
+        self.path = path
+        self.places: list[PlacedRow] = []
+        self._opened = ExitStack()
+        if holds_text(path):
+            self._file = self._opened.enter_context(opened_plain(path))
+            self.places += read_places(self._file, path)
+
+    def line(self, place: PlacedRow) -> bytes:
+        """Return the bytes of a row, without the line break."""
+        return os.pread(self._file.fileno(), place.length, place.start)
+
+    def close(self) -> None:
+        self._opened.close()
+
+
 def read_identities(path: Path) -> Iterator[RolloutId]:
     """Yield the identity of every row in file order. Raises `ConfigError` for a damaged file."""
     for line in read_lines(path):
@@ -79,19 +101,12 @@ def identity_of_line(line: bytes, path: Path, number: int = 0) -> RolloutId:
 
 
 def _parse_identity(line: bytes, path: Path, number: int) -> RolloutId:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise _not_a_row(path, number, f"is not JSON: {error}") from error
-    identity = identity_in(row) if isinstance(row, dict) else None
-    if identity is None:
-        raise _not_a_row(path, number, "has no `_ng_task_index` and `_ng_rollout_index`")
-    return identity
-
-
-def _not_a_row(path: Path, number: int, problem: str) -> ConfigError:
-    return ConfigError(
-        f"{path}:{number}: the line {problem}",
-        code="damaged_output",
-        remedy="Remove the line to repeat its rollout, or start with +overwrite=true.",
+    place, remedy = (
+        f"{path}:{number}",
+        "Remove the line to repeat its rollout, or start with +overwrite=true.",
     )
+    identity = identity_in(read_object(line, place, code="damaged_output", remedy=remedy))
+    if identity is None:
+        message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
+        raise ConfigError(message, code="damaged_output", remedy=remedy)
+    return identity

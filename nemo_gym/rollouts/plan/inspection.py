@@ -7,32 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, TaskShaper
-
-SHOWN_FAULTS = 50
-"""Faults that a report prints; the rest are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowFault:
-    """A fault with its file and line."""
-
-    path: Path
-    line: int
-    fault: FieldFault
-
-    def __str__(self) -> str:
-        place = f" `{self.fault.field}`" if self.fault.field else ""
-        return f"{self.path}:{self.line}:{place} {self.fault.message}"
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults
 
 
 @dataclass(slots=True)
@@ -53,9 +36,7 @@ class DatasetInspection:
     """The counts, faults and agents of all datasets of a run."""
 
     files: list[FileInspection] = field(default_factory=list)
-    faults: list[RowFault] = field(default_factory=list)
-    """The first `SHOWN_FAULTS`."""
-    fault_count: int = 0
+    faults: RowFaults = field(default_factory=RowFaults)
     agents: Counter[str] = field(default_factory=Counter)
     """Tasks per agent."""
     rollouts_of: Counter[str] = field(default_factory=Counter)
@@ -102,17 +83,8 @@ class DatasetInspection:
 
     def refuse_faults(self) -> None:
         """Raise `ConfigError` with the faults, if there are any."""
-        if not self.invalid:
-            return
-        shown = "\n".join(f"  {fault}" for fault in self.faults)
-        more = self.fault_count - len(self.faults)
-        rest = f"\n  … and {more} more" if more else ""
         rows = "1 row is" if self.invalid == 1 else f"{self.invalid} rows are"
-        raise ConfigError(
-            f"{rows} malformed:\n{shown}{rest}\n",
-            code="malformed_rows",
-            remedy="Correct them, or skip them with +skip_invalid_rows=true.",
-        )
+        self.faults.refuse(f"{rows} malformed", "Correct them, or skip them with +skip_invalid_rows=true.")
 
 
 def inspect(settings: PlanSettings) -> DatasetInspection:
@@ -129,29 +101,17 @@ def inspect(settings: PlanSettings) -> DatasetInspection:
 def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:
     shaper = shaper_of(file, settings)
     digest = hashlib.sha256()
-    rows = valid = invalid = 0
+    rows = invalid = 0
     for number, content in islice(read_lines(locate(file.path)), settings.limit):
         digest.update(content.strip() + b"\n")
         rows += 1
-        faults = list(_faults_of(shaper, content, inspection, file.num_repeats))
-        if faults:
+        try:
+            task = shaper.shape(content)
+        except FaultyRowError as error:
             invalid += 1
-            inspection.fault_count += len(faults)
-            room = SHOWN_FAULTS - len(inspection.faults)
-            inspection.faults += [RowFault(file.path, number, fault) for fault in faults[:room]]
-        else:
-            valid += 1
-    inspection.files.append(FileInspection(file, digest.hexdigest(), rows, valid, invalid))
-
-
-def _faults_of(
-    shaper: TaskShaper, content: bytes, inspection: DatasetInspection, repeats: int
-) -> Iterator[FieldFault]:
-    try:
-        task = shaper.shape(content)
-    except FaultyRowError as error:
-        yield from error.faults
-    else:
+            inspection.faults.add(file.path, number, error)
+            continue
         inspection.agents[task.agent] += 1
-        inspection.rollouts_of[task.agent] += repeats
+        inspection.rollouts_of[task.agent] += file.num_repeats
         inspection.rows_with_reserved_keys += bool(task.reserved_keys)
+    inspection.files.append(FileInspection(file, digest.hexdigest(), rows, rows - invalid, invalid))

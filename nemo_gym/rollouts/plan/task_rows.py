@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,6 +17,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX
 
 AGENT_TYPE = "responses_api_agents"
+SHOWN_FAULTS = 50
+"""Faults that a report prints; the rest are counted."""
 
 
 class FieldFault(NamedTuple):
@@ -31,6 +34,29 @@ class FaultyRowError(Exception):
     def __init__(self, *faults: FieldFault) -> None:
         super().__init__("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
         self.faults = faults
+
+
+@dataclass(slots=True)
+class RowFaults:
+    """The faults of the malformed rows of datasets: all are counted, the first ones are kept."""
+
+    count: int = 0
+    shown: list[str] = field(default_factory=list)
+    """The first `SHOWN_FAULTS`, each with its file and line."""
+
+    def add(self, path: Path, line: int, error: FaultyRowError) -> None:
+        self.count += len(error.faults)
+        for name, message in error.faults[: SHOWN_FAULTS - len(self.shown)]:
+            self.shown.append(f"{path}:{line}:{f' `{name}`' if name else ''} {message}")
+
+    def refuse(self, problem: str, remedy: str) -> None:
+        """Raise `ConfigError` with the problem and the faults, if there are any."""
+        if self.count:
+            more = self.count - len(self.shown)
+            listed = "".join(
+                f"\n  {fault}" for fault in [*self.shown, *([f"… and {more} more"] if more else [])]
+            )
+            raise ConfigError(f"{problem}:{listed}\n", code="malformed_rows", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +122,7 @@ class TaskShaper:
             return row
         if not isinstance(row.get(PARAMS_KEY, {}), dict):
             return row  # reported by `_params_faults`
-        try:
-            return apply_prompt_to_row(row, self.prompt)
-        except ConfigError as error:
-            raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error
+        return with_prompt(row, self.prompt)
 
     def _agent_faults(self, row: Mapping[str, Any]) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
@@ -114,6 +137,14 @@ class TaskShaper:
         return []
 
 
+def with_prompt(row: dict[str, Any], prompt: PromptConfig) -> dict[str, Any]:
+    """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template."""
+    try:
+        return apply_prompt_to_row(row, prompt)
+    except ConfigError as error:
+        raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error
+
+
 def parse_row(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a line. Raises `FaultyRowError` for anything else."""
     try:
@@ -123,6 +154,15 @@ def parse_row(line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
     return row
+
+
+def read_object(line: bytes, place: str, *, code: str, remedy: str | None = None) -> dict[str, Any]:
+    """Return the JSON object of a line of a stored file. Raises `ConfigError`, with its `place`, for anything else."""
+    try:
+        return parse_row(line)
+    except FaultyRowError as error:
+        message = f"{place}: the row {error.faults[0].message}"
+        raise ConfigError(message, code=code, remedy=remedy) from error
 
 
 def _params_faults(row: Mapping[str, Any]) -> list[FieldFault]:

@@ -30,7 +30,7 @@ from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import RunLimits
-from nemo_gym.rollouts.run.progress import Display, NoDisplay, show_progress
+from nemo_gym.rollouts.run.progress import Display, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
 from nemo_gym.rollouts.run.settings import CollectSettings
@@ -173,7 +173,7 @@ class Execution:
         """Run `plan`, close the files and return the summary. `notes` are read at the end."""
         started = self.clock()
         try:
-            await self._run_plan(plan, attempter, display or NoDisplay())
+            await self._run_plan(plan, attempter, display or Display())
             seconds = self.clock() - started
             environment = EnvironmentMetrics(
                 self.caller, self.token, max_rows=self.environment_metrics_max_rows

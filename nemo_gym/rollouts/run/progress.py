@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym import clock
 from nemo_gym.rollouts.run.counters import RunCounters
@@ -21,15 +21,17 @@ _RATE_OVER_S = 60.0
 _SHOWN_FAILURES = 4
 
 
-class Display(Protocol):
-    """Shows the state of a run."""
+class Display:
+    """Shows the state of a run; this base shows nothing."""
 
-    every_s: float
+    every_s = 3600.0
     """Seconds between updates."""
 
-    def show(self, counters: RunCounters, pace: Pace) -> None: ...
+    def show(self, counters: RunCounters, pace: Pace) -> None:
+        """Show the current figures."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Leave the terminal clean."""
 
 
 class Pace:
@@ -88,23 +90,11 @@ def display_for(stream: TextIO | None = None, *, quiet: bool = False) -> Display
     """Return a display for `stream` (default: stderr)."""
     stream = stream or sys.stderr
     if quiet:
-        return NoDisplay()
+        return Display()
     return LiveDisplay(stream) if stream.isatty() else LineDisplay(stream)
 
 
-class NoDisplay:
-    """A display that shows nothing."""
-
-    every_s = 3600.0
-
-    def show(self, counters: RunCounters, pace: Pace) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class LineDisplay:
+class LineDisplay(Display):
     """A line of text every ten seconds, for logs."""
 
     every_s = _LINE_EVERY_S
@@ -116,11 +106,8 @@ class LineDisplay:
         line = f"{duration(pace.elapsed_s)}  {'  '.join(describe(counters, pace))}"
         print(line, file=self._stream, flush=True)
 
-    def close(self) -> None:
-        """Do nothing."""
 
-
-class LiveDisplay:
+class LiveDisplay(Display):
     """A bar and figures, updated in place."""
 
     every_s = _LIVE_EVERY_S

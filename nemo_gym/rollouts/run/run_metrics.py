@@ -45,22 +45,17 @@ class RunMetrics:
 
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Add a settled rollout."""
-        if isinstance(result, Scored):
-            self.masks.add(result.row)
-            record = RolloutRecord(
-                *planned.identity,
-                planned.attempt_index,
-                outcome=result.outcome.value,
-                measurements=read_measurements(result.row),
-            )
-        else:
-            record = RolloutRecord(
-                *planned.identity,
-                planned.attempt_index,
-                outcome=Outcome.FAILED.value,
-                failure=result.failure_class,
-                is_scored=False,
-            )
+        scored = result if isinstance(result, Scored) else None
+        if scored:
+            self.masks.add(scored.row)
+        record = RolloutRecord(
+            *planned.identity,
+            planned.attempt_index,
+            outcome=(scored.outcome if scored else Outcome.FAILED).value,
+            failure=result.failure_class if isinstance(result, Failed) else None,
+            measurements=read_measurements(scored.row) if scored else {},
+            is_scored=scored is not None,
+        )
         self._of(planned.agent).add_record(record)
 
     def note_rows(self, path: Path, count: int, may_continue: Callable[[], bool] = lambda: True) -> None:

@@ -160,7 +160,7 @@ def test_a_damaged_row_is_refused_by_its_rollout_and_nothing_is_written(tmp_path
     before = contents(tmp_path, "all")
     with (tmp_path / damaged).open("ab") as file:
         file.write(RolloutId(7, 2).head() + b'"reward":1.0,"resp{}\n')
-    with pytest.raises(ConfigError, match=r"row of task 7, repeat 2 for .* is damaged"):
+    with pytest.raises(ConfigError, match=r"task 7, repeat 2 for .*: the row is not JSON"):
         merge_shards([shard], merged.files.rows, overwrite=True)
     assert contents(tmp_path, "all") == before
 

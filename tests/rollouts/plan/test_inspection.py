@@ -10,8 +10,9 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.inspection import SHOWN_FAULTS, inspect
+from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
 from tests.rollouts.doubles import task_row, write_dataset
 
 

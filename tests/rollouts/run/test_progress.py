@@ -9,9 +9,9 @@ import pytest
 
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.progress import (
+    Display,
     LineDisplay,
     LiveDisplay,
-    NoDisplay,
     Pace,
     describe,
     display_for,
@@ -89,7 +89,7 @@ def test_lines_appear_every_few_seconds_until_the_run_ends() -> None:
 
 @pytest.mark.parametrize("failing", [False, True])
 def test_a_display_is_closed_whatever_happens(failing: bool) -> None:
-    class Watched(NoDisplay):
+    class Watched(Display):
         closed = 0
 
         def close(self) -> None:
