@@ -68,7 +68,7 @@ class ToolClient:
         path = "/" + quote(name, safe="")
         reply = await self._client.post(self._server, path, data=arguments or "{}")
         if not reply.ok:
-            failure = failure_of_reply(reply.reply)
+            failure = failure_of_reply(reply)
             if failure is not None and failure.code in _SESSION_FAILURES:
                 raise error_of(failure.passed_on_by(self._server))
             if failure is not None:

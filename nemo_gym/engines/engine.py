@@ -116,9 +116,8 @@ class UpstreamEngine:
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
         """Post `body` to the root of every replica. Raises the errors of `post` if one replica fails."""
-        call = Call("POST", path + self._query, orjson.dumps(body), self._headers)
-        transport = self._transport or process_transport()
-        sending = (self._send(root_of(url), call, transport, self._budget, None) for url in self.urls)
+        sent = orjson.dumps(body)
+        sending = (self._send(root_of(url), self._new_call("POST", path, sent)) for url in self.urls)
         for answer in await asyncio.gather(*sending):
             if not answer.reply.ok:
                 raise self._refused(answer)
@@ -135,17 +134,17 @@ class UpstreamEngine:
         ranked = self._ranked(context.session if context else None)
         if at_root:
             ranked = [root_of(url) for url in ranked]
-        call = Call(method, path + self._query, body, self._headers)
-        transport = self._transport or process_transport()
-        if len(ranked) > 1:
-            for url in _reachable(ranked, breakers_of(transport)):
+        call = self._new_call(method, path, body, fails_over=len(ranked) > 1)
+        if call.fails_over:
+            for url in _reachable(ranked, breakers_of(self._transport or process_transport())):
                 try:
-                    return await self._send(url, call, transport, self._budget, deadline, fails_over=True)
+                    return await self._send(url, call, deadline)
                 except EngineError as error:
                     if error.failure.code not in UNDELIVERED_CODES:
                         raise
                     log.warning("%s; trying the next replica", error.failure.message)
-        return await self._send(ranked[0], call, transport, self._budget, deadline)
+            call.fails_over = False
+        return await self._send(ranked[0], call, deadline)
 
     async def models(self) -> list[dict[str, Any]]:
         """Return the entries of `/models` of the first reachable replica; empty without such a route."""
@@ -177,34 +176,24 @@ class UpstreamEngine:
             urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest()
         )
 
-    async def _send(
-        self,
-        url: str,
-        call: Call,
-        transport: Transport,
-        budget: RetryBudget,
-        deadline: Deadline | None,
-        *,
-        fails_over: bool = False,
-    ) -> EngineReply:
+    def _new_call(
+        self, method: str, path: str, body: bytes | None = None, *, fails_over: bool = False
+    ) -> Call:
         context = current_context.get()
+        session = context.session if context is not None else None
+        return Call(method, path + self._query, body, self._headers, session, True, fails_over)
+
+    async def _send(
+        self, url: str, call: Call, deadline: Deadline | None = None, budget: RetryBudget | None = None
+    ) -> EngineReply:
+        transport, budget = self._transport or process_transport(), budget or self._budget
         caller = self._caller
         if caller is None or caller.transport is not transport or budget is not self._budget:
             caller = Caller(self._directory, transport, budget=budget, rng=self._rng)
             if budget is self._budget:
                 self._caller = caller
         try:
-            reply = await caller.call(
-                url,
-                call.method,
-                call.path,
-                body=call.body,
-                headers=call.headers,
-                session=context.session if context is not None else None,
-                deadline=deadline,
-                repeatable=True,
-                fails_over=fails_over,
-            )
+            reply = await caller.send(url, call, deadline)
         except TransportError as error:
             message = hide_in_text(error.failure.message, self._secrets)
             raise error_of(replace(error.failure, boundary=Boundary.ENGINE, message=message)) from error
@@ -220,10 +209,9 @@ class UpstreamEngine:
 
     async def _models_now(self, url: str) -> list[dict[str, Any]]:
         """Return the models of `url` within the time limit of a preflight."""
-        call = Call("GET", "/models" + self._query, headers=self._headers)
-        transport = self._transport or process_transport()
+        call = self._new_call("GET", "/models")
         try:
-            answer = await self._send(url, call, transport, PREFLIGHT_RETRY, Deadline.after(PREFLIGHT_S))
+            answer = await self._send(url, call, Deadline.after(PREFLIGHT_S), PREFLIGHT_RETRY)
         except DeadlineError as error:
             raise EngineError(
                 f"{url} did not answer within {PREFLIGHT_S:g} s",

@@ -330,7 +330,7 @@ def require_ok(reply: ServerReply, server: str, purpose: str) -> None:
 
 
 def failure_of(reply: ServerReply, server: str, purpose: str) -> Failure:
-    passed_on = failure_of_reply(reply.reply)
+    passed_on = failure_of_reply(reply)
     if passed_on is not None:
         return passed_on.passed_on_by(server)
     quoted = reply.body[:500].decode(errors="replace")

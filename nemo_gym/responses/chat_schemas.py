@@ -6,105 +6,96 @@ Messages of a request are plain JSON (typed dicts), answers are models. Both kee
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Required, TypeAlias
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator, with_config
-from typing_extensions import TypedDict
+from pydantic import Discriminator, Field, model_validator
 
 from nemo_gym.responses.items import TokenIDLogProbMixin, TokenIDLogProbTypedDictMixin, carries_tokens
 from nemo_gym.responses.wire import (
     JsonObject,
     JsonObjects,
     NullMeansDefault,
+    OpenTypedDict,
     Own,
     Plain,
+    Selected,
     TaggedWireModel,
     WireModel,
     as_own,
     read_field,
 )
 
-_keep_unknown = with_config(ConfigDict(extra="allow"))
-
-
 # --- Content parts of a request -------------------------------------------------------------------------------
 
 
-@_keep_unknown
-class ContentPartTextParam(TypedDict):
+class ContentPartTextParam(OpenTypedDict):
     type: Literal["text"]
     text: str
 
 
-@_keep_unknown
-class ContentPartRefusalParam(TypedDict):
+class ContentPartRefusalParam(OpenTypedDict):
     type: Literal["refusal"]
     refusal: str
 
 
-@_keep_unknown
-class ContentPartImageParam(TypedDict):
+class ContentPartImageParam(OpenTypedDict):
     type: Literal["image_url"]
     image_url: JsonObject
 
 
-@_keep_unknown
-class ContentPartInputAudioParam(TypedDict):
+class ContentPartInputAudioParam(OpenTypedDict):
     type: Literal["input_audio"]
     input_audio: JsonObject
 
 
-@_keep_unknown
-class ContentPartFileParam(TypedDict):
+class ContentPartFileParam(OpenTypedDict):
     type: Literal["file"]
     file: JsonObject
 
 
-@_keep_unknown
-class ContentPartOtherParam(TypedDict):
+class ContentPartOtherParam(OpenTypedDict):
     """A part that engines define in addition to OpenAI's: video, audio by URL, ..."""
 
     type: str
 
 
-_CONTENT_PART_KINDS = frozenset({"text", "refusal", "image_url", "input_audio", "file"})
-
-
-def _kind_of_content_part(part: object) -> str:
-    kind = read_field(part, "type")
-    return kind if kind in _CONTENT_PART_KINDS else "other"
+_CONTENT_PARTS: Mapping[str | None, type] = {
+    "text": ContentPartTextParam,
+    "refusal": ContentPartRefusalParam,
+    "image_url": ContentPartImageParam,
+    "input_audio": ContentPartInputAudioParam,
+    "file": ContentPartFileParam,
+}
 
 
 ContentPartParam: TypeAlias = Annotated[
-    Annotated[ContentPartTextParam, Tag("text")]
-    | Annotated[ContentPartRefusalParam, Tag("refusal")]
-    | Annotated[ContentPartImageParam, Tag("image_url")]
-    | Annotated[ContentPartInputAudioParam, Tag("input_audio")]
-    | Annotated[ContentPartFileParam, Tag("file")]
-    | Annotated[ContentPartOtherParam, Tag("other")],
-    Discriminator(_kind_of_content_part),
+    ContentPartTextParam
+    | ContentPartRefusalParam
+    | ContentPartImageParam
+    | ContentPartInputAudioParam
+    | ContentPartFileParam
+    | ContentPartOtherParam,
+    Selected(lambda part: _CONTENT_PARTS.get(read_field(part, "type"), ContentPartOtherParam)),
 ]
 
 
 # --- Tools and tool calls of a request ------------------------------------------------------------------------
 
 
-@_keep_unknown
-class FunctionDefinition(TypedDict, total=False):
+class FunctionDefinition(OpenTypedDict, total=False):
     name: Required[str]
     description: str | None
     parameters: JsonObject | None
     strict: bool | None
 
 
-@_keep_unknown
-class ToolParam(TypedDict):
+class ToolParam(OpenTypedDict):
     type: Literal["function"]
     function: FunctionDefinition
 
 
-@_keep_unknown
-class CustomToolParam(TypedDict):
+class CustomToolParam(OpenTypedDict):
     type: Literal["custom"]
     custom: JsonObject
 
@@ -112,21 +103,18 @@ class CustomToolParam(TypedDict):
 ToolUnionParam: TypeAlias = Annotated[ToolParam | CustomToolParam, Discriminator("type")]
 
 
-@_keep_unknown
-class ToolCallFunctionParam(TypedDict):
+class ToolCallFunctionParam(OpenTypedDict):
     name: str
     arguments: str
 
 
-@_keep_unknown
-class ToolCallParam(TypedDict):
+class ToolCallParam(OpenTypedDict):
     id: str
     type: Literal["function"]
     function: ToolCallFunctionParam
 
 
-@_keep_unknown
-class CustomToolCallParam(TypedDict):
+class CustomToolCallParam(OpenTypedDict):
     id: str
     type: Literal["custom"]
     custom: JsonObject
@@ -138,36 +126,32 @@ ToolCallUnionParam: TypeAlias = Annotated[ToolCallParam | CustomToolCallParam, D
 # --- Messages of a request ------------------------------------------------------------------------------------
 
 
-@_keep_unknown
-class SystemMessageParam(TypedDict, total=False):
-    role: Required[Literal["system"]]
+class _InputMessageParam(OpenTypedDict, total=False):
     content: Required[str | list[ContentPartTextParam]]
     name: str
 
 
-@_keep_unknown
-class DeveloperMessageParam(TypedDict, total=False):
-    role: Required[Literal["developer"]]
-    content: Required[str | list[ContentPartTextParam]]
-    name: str
+class SystemMessageParam(_InputMessageParam):
+    role: Literal["system"]
 
 
-@_keep_unknown
-class UserMessageParam(TypedDict, total=False):
+class DeveloperMessageParam(_InputMessageParam):
+    role: Literal["developer"]
+
+
+class UserMessageParam(OpenTypedDict, total=False):
     role: Required[Literal["user"]]
     content: Required[str | list[ContentPartParam]]
     name: str
 
 
-@_keep_unknown
-class ToolMessageParam(TypedDict, total=False):
-    role: Required[Literal["tool"]]
-    content: Required[str | list[ContentPartParam]]
-    tool_call_id: Required[str]
+class ToolMessageParam(OpenTypedDict):
+    role: Literal["tool"]
+    content: str | list[ContentPartParam]
+    tool_call_id: str
 
 
-@_keep_unknown
-class AssistantMessageParam(TypedDict, total=False):
+class AssistantMessageParam(OpenTypedDict, total=False):
     role: Required[Literal["assistant"]]
     content: str | list[ContentPartParam] | None
     name: str
@@ -176,26 +160,33 @@ class AssistantMessageParam(TypedDict, total=False):
     tool_calls: list[ToolCallUnionParam] | None
 
 
-@_keep_unknown
 class AssistantMessageForTrainingParam(AssistantMessageParam, TokenIDLogProbTypedDictMixin):
     pass
 
 
-def _kind_of_message(message: object) -> str | None:
+_MESSAGES: Mapping[str | None, type] = {
+    "system": SystemMessageParam,
+    "developer": DeveloperMessageParam,
+    "user": UserMessageParam,
+    "assistant": AssistantMessageParam,
+    "tool": ToolMessageParam,
+}
+
+
+def _model_of_message(message: object) -> type | None:
     role = read_field(message, "role")
-    if role == "assistant" and carries_tokens(message):
-        return "assistant_for_training"
-    return role if isinstance(role, str) else None
+    is_for_training = role == "assistant" and carries_tokens(message)
+    return AssistantMessageForTrainingParam if is_for_training else _MESSAGES.get(role)
 
 
 MessageParam: TypeAlias = Annotated[
-    Annotated[SystemMessageParam, Tag("system")]
-    | Annotated[DeveloperMessageParam, Tag("developer")]
-    | Annotated[UserMessageParam, Tag("user")]
-    | Annotated[AssistantMessageParam, Tag("assistant")]
-    | Annotated[AssistantMessageForTrainingParam, Tag("assistant_for_training")]
-    | Annotated[ToolMessageParam, Tag("tool")],
-    Discriminator(_kind_of_message),
+    SystemMessageParam
+    | DeveloperMessageParam
+    | UserMessageParam
+    | AssistantMessageParam
+    | AssistantMessageForTrainingParam
+    | ToolMessageParam,
+    Selected(_model_of_message),
 ]
 
 
@@ -261,13 +252,9 @@ class MessageCustomToolCall(TaggedWireModel):
     type: Literal["custom"] = "custom"
 
 
-def _kind_of_tool_call(call: object) -> str:
-    return "custom" if read_field(call, "type") == "custom" else "function"
-
-
 MessageToolCallUnion: TypeAlias = Annotated[
-    Annotated[MessageToolCall, Tag("function")] | Annotated[MessageCustomToolCall, Tag("custom")],
-    Discriminator(_kind_of_tool_call),
+    MessageToolCall | MessageCustomToolCall,
+    Selected(lambda call: MessageCustomToolCall if read_field(call, "type") == "custom" else MessageToolCall),
 ]
 
 
@@ -284,14 +271,11 @@ class ChatCompletionMessageForTraining(ChatCompletionMessage, TokenIDLogProbMixi
     pass
 
 
-def _kind_of_answer(message: object) -> str:
-    return "for_training" if carries_tokens(message) else "plain"
-
-
 OutputMessage: TypeAlias = Annotated[
-    Annotated[ChatCompletionMessage, Tag("plain")]
-    | Annotated[ChatCompletionMessageForTraining, Tag("for_training")],
-    Discriminator(_kind_of_answer),
+    ChatCompletionMessage | ChatCompletionMessageForTraining,
+    Selected(
+        lambda message: ChatCompletionMessageForTraining if carries_tokens(message) else ChatCompletionMessage
+    ),
 ]
 
 

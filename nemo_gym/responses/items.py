@@ -1,6 +1,6 @@
 """The items of the Responses API: messages, calls, their outputs, reasoning.
 
-Requests and answers share one union, because the output of one turn is the input of the next. `kind_of_item` selects
+Requests and answers share one union, because the output of one turn is the input of the next. `model_of_item` selects
 the model of an item by its `type` and, if that is ambiguous, by its fields. Only that model is validated, so errors
 refer to it, and validating twenty items takes microseconds.
 
@@ -13,15 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NotRequired, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from nemo_gym.responses import hosted_items as hosted
 from nemo_gym.responses.wire import (
     JsonObjects,
     NullMeansDefault,
+    OpenTypedDict,
     Own,
     Plain,
+    Selected,
     TaggedWireModel,
     WireModel,
     read_field,
@@ -72,28 +74,21 @@ def carries_tokens(value: object) -> bool:
 # Environments index the parts of input messages as dicts, and read the parts of output messages as attributes.
 
 
-@with_config(ConfigDict(extra="allow"))
-class InputTextPart(TypedDict):
+class InputTextPart(OpenTypedDict):
     type: Literal["input_text"]
     text: str
 
 
-@with_config(ConfigDict(extra="allow"))
-class OtherInputPart(TypedDict):
+class OtherInputPart(OpenTypedDict):
     """An image, a file, audio, or a part of an answer that is quoted in a request."""
 
     type: str
 
 
-def _kind_of_input_part(part: object) -> str:
-    return "input_text" if read_field(part, "type") == "input_text" else "other"
-
-
 InputPart: TypeAlias = Annotated[
-    Annotated[InputTextPart, Tag("input_text")] | Annotated[OtherInputPart, Tag("other")],
-    Discriminator(_kind_of_input_part),
+    InputTextPart | OtherInputPart,
+    Selected(lambda part: InputTextPart if read_field(part, "type") == "input_text" else OtherInputPart),
 ]
-
 InputContent: TypeAlias = Annotated[str | list[InputPart], Plain]
 
 
@@ -109,17 +104,17 @@ class OutputRefusal(TaggedWireModel):
     refusal: str
 
 
-def _kind_of_output_part(part: object) -> str:
+_OUTPUT_PARTS: Mapping[str, type[BaseModel]] = {"output_text": OutputText, "refusal": OutputRefusal}
+
+
+def _model_of_output_part(part: object) -> type[BaseModel] | None:
     kind = read_field(part, "type")
     if kind is None:
-        return "output_text" if read_field(part, "refusal") is None else "refusal"
-    return str(kind)
+        return OutputText if read_field(part, "refusal") is None else OutputRefusal
+    return _OUTPUT_PARTS.get(kind)
 
 
-OutputPart: TypeAlias = Annotated[
-    Annotated[OutputText, Tag("output_text")] | Annotated[OutputRefusal, Tag("refusal")],
-    Discriminator(_kind_of_output_part),
-]
+OutputPart: TypeAlias = Annotated[OutputText | OutputRefusal, Selected(_model_of_output_part)]
 
 
 # --- Messages -------------------------------------------------------------------------------------------------
@@ -244,110 +239,78 @@ def training_variant_of(item_class: type[BaseModel]) -> type[BaseModel]:
 
 # --- The union ------------------------------------------------------------------------------------------------
 
-_PLAIN_TYPES = {
-    "function_call_output",
-    *(item.model_fields["type"].default for item in hosted.OtherItem.__subclasses__()),
+_HOSTED: Mapping[str, type[BaseModel]] = {
+    item.model_fields["type"].default: item for item in hosted.OtherItem.__subclasses__()
 }
-"""Item types whose models have no variant for training."""
+_MODELS = frozenset(
+    {
+        *RESPONSES_TO_TRAIN,
+        *RESPONSES_TO_TRAIN.values(),
+        FunctionCallOutput,
+        hosted.OtherItem,
+        *_HOSTED.values(),
+    }
+)
 
-_OUTPUT_PART_TYPES = frozenset({"output_text", "refusal"})
 
-
-def _kind_of_message(item: object) -> str:
+def _model_of_message(item: object) -> type[BaseModel]:
     content = read_field(item, "content")
     role = read_field(item, "role")
     if role == "assistant" or role is None:
         is_output = isinstance(content, list) and all(
-            read_field(part, "type") in _OUTPUT_PART_TYPES for part in content
+            read_field(part, "type") in _OUTPUT_PARTS for part in content
         )
-        return "output_message" if is_output or content is None else "easy_message"
+        return OutputMessage if is_output or content is None else EasyInputMessage
     is_stored = read_field(item, "status") is not None or read_field(item, "id") is not None
-    return "input_message" if is_stored else "easy_message"
+    return InputMessage if is_stored else EasyInputMessage
 
 
-def _kind_without_type(item: object) -> str | None:
+def _model_without_type(item: object) -> type[BaseModel] | None:
     if read_field(item, "role") is not None:
-        return _kind_of_message(item)
+        return _model_of_message(item)
     if read_field(item, "call_id") is not None:
-        return "function_call" if read_field(item, "name") is not None else "function_call_output"
+        return FunctionToolCall if read_field(item, "name") is not None else FunctionCallOutput
     return None
 
 
-def kind_of_item(item: object) -> str | None:
-    """Return the tag of the model of `item`, or None if it is not an item."""
+def model_of_item(item: object) -> type[BaseModel] | None:
+    """Return the model of `item`, or None if it is not an item."""
     if isinstance(item, dict):
         item_type = item.get("type")
     elif isinstance(item, BaseModel):
-        kind = _KIND_OF_CLASS.get(type(item))
-        if kind is not None:
-            return kind
+        if type(item) in _MODELS:
+            return type(item)
         item_type = read_field(item, "type")
     else:
         return None
-    if item_type in _PLAIN_TYPES:
-        return str(item_type)
+    model: type[BaseModel] | None
     if item_type == "message":
-        kind = _kind_of_message(item)
-    elif item_type == "function_call" or item_type == "reasoning":
-        kind = item_type
+        model = _model_of_message(item)
+    elif item_type == "function_call_output":
+        return FunctionCallOutput
+    elif item_type == "function_call":
+        model = FunctionToolCall
+    elif item_type == "reasoning":
+        model = ReasoningItem
     elif item_type is None:
-        kind = _kind_without_type(item)
+        model = _model_without_type(item)
     else:
-        return "other"
-    return f"{kind}_for_training" if kind in _TRAINABLE_KINDS and carries_tokens(item) else kind
+        return _HOSTED.get(item_type, hosted.OtherItem)
+    return RESPONSES_TO_TRAIN.get(model, model) if model and carries_tokens(item) else model
 
 
 ResponseInputItem: TypeAlias = Annotated[
-    Annotated[EasyInputMessage, Tag("easy_message")]
-    | Annotated[InputMessage, Tag("input_message")]
-    | Annotated[OutputMessage, Tag("output_message")]
-    | Annotated[FunctionToolCall, Tag("function_call")]
-    | Annotated[FunctionCallOutput, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")]
-    | Annotated[EasyInputMessageForTraining, Tag("easy_message_for_training")]
-    | Annotated[InputMessageForTraining, Tag("input_message_for_training")]
-    | Annotated[OutputMessageForTraining, Tag("output_message_for_training")]
-    | Annotated[FunctionToolCallForTraining, Tag("function_call_for_training")]
-    | Annotated[ReasoningItemForTraining, Tag("reasoning_for_training")]
-    | Annotated[hosted.WebSearchCall, Tag("web_search_call")]
-    | Annotated[hosted.FileSearchCall, Tag("file_search_call")]
-    | Annotated[hosted.CodeInterpreterCall, Tag("code_interpreter_call")]
-    | Annotated[hosted.ImageGenerationCall, Tag("image_generation_call")]
-    | Annotated[hosted.ComputerCall, Tag("computer_call")]
-    | Annotated[hosted.ComputerCallOutput, Tag("computer_call_output")]
-    | Annotated[hosted.CustomToolCall, Tag("custom_tool_call")]
-    | Annotated[hosted.CustomToolCallOutput, Tag("custom_tool_call_output")]
-    | Annotated[hosted.LocalShellCall, Tag("local_shell_call")]
-    | Annotated[hosted.LocalShellCallOutput, Tag("local_shell_call_output")]
-    | Annotated[hosted.McpCall, Tag("mcp_call")]
-    | Annotated[hosted.McpListTools, Tag("mcp_list_tools")]
-    | Annotated[hosted.McpApprovalRequest, Tag("mcp_approval_request")]
-    | Annotated[hosted.McpApprovalResponse, Tag("mcp_approval_response")]
-    | Annotated[hosted.OtherItem, Tag("other")],
-    Discriminator(
-        kind_of_item,
-        custom_error_type="not_an_item",
-        custom_error_message="An item is an object with a `type`, or a message with `role` and `content`",
+    EasyInputMessage
+    | InputMessage
+    | OutputMessage
+    | FunctionToolCall
+    | FunctionCallOutput
+    | ReasoningItem
+    | hosted.OtherItem,
+    Selected(
+        model_of_item, _MODELS, "An item is an object with a `type`, or a message with `role` and `content`"
     ),
 ]
+"""Any item. The models for training and those of hosted tools are subclasses of the ones named here."""
 ResponseOutputItem: TypeAlias = ResponseInputItem
 ResponseInput: TypeAlias = Annotated[list[ResponseInputItem], Own]
-
-_TRAINABLE_KINDS = frozenset(
-    {"easy_message", "input_message", "output_message", "function_call", "reasoning"}
-)
-
-_KIND_OF_CLASS: Mapping[type[BaseModel], str] = {
-    EasyInputMessage: "easy_message",
-    InputMessage: "input_message",
-    OutputMessage: "output_message",
-    FunctionToolCall: "function_call",
-    FunctionCallOutput: "function_call_output",
-    ReasoningItem: "reasoning",
-    EasyInputMessageForTraining: "easy_message_for_training",
-    InputMessageForTraining: "input_message_for_training",
-    OutputMessageForTraining: "output_message_for_training",
-    FunctionToolCallForTraining: "function_call_for_training",
-    ReasoningItemForTraining: "reasoning_for_training",
-}
-"""The kinds whose `type` does not determine the model."""

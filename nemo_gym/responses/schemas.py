@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator, with_config
-from typing_extensions import TypedDict
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from nemo_gym.responses.items import OutputMessage, OutputText, ResponseInput, ResponseOutputItem
 from nemo_gym.responses.wire import (
     JsonObject,
     JsonObjects,
     NullMeansDefault,
+    OpenTypedDict,
     Own,
     Plain,
+    Selected,
     TextConfig,
     WireModel,
     as_own,
@@ -28,8 +29,7 @@ from nemo_gym.responses.wire import (
 # --- Tools ----------------------------------------------------------------------------------------------------
 
 
-@with_config(ConfigDict(extra="allow"))
-class FunctionToolParam(TypedDict):
+class FunctionToolParam(OpenTypedDict):
     """A tool of the task: its name, and the JSON schema of its arguments."""
 
     type: Literal["function"]
@@ -39,20 +39,15 @@ class FunctionToolParam(TypedDict):
     strict: NotRequired[bool | None]
 
 
-@with_config(ConfigDict(extra="allow"))
-class HostedToolParam(TypedDict):
+class HostedToolParam(OpenTypedDict):
     """A tool that the provider runs, or a custom one."""
 
     type: str
 
 
-def _kind_of_tool(tool: object) -> str:
-    return "function" if read_field(tool, "type") == "function" else "hosted"
-
-
 ToolParam: TypeAlias = Annotated[
-    Annotated[FunctionToolParam, Tag("function")] | Annotated[HostedToolParam, Tag("hosted")],
-    Discriminator(_kind_of_tool),
+    FunctionToolParam | HostedToolParam,
+    Selected(lambda tool: FunctionToolParam if read_field(tool, "type") == "function" else HostedToolParam),
 ]
 
 

@@ -7,10 +7,13 @@ that answers pass through without loss, and `NullMeansDefault` treats null as ab
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, with_config
 from pydantic_core import PydanticUseDefault
+from pydantic_core.core_schema import CoreSchema, tagged_union_schema
+from typing_extensions import TypedDict
 
 TEXT_FORMAT_SCHEMA = "schema"
 """The JSON name of a schema. A pydantic model cannot have a field of that name, so `openai`'s models name it
@@ -34,6 +37,37 @@ class TaggedWireModel(WireModel):
 
     def model_post_init(self, context: Any, /) -> None:
         self.__pydantic_fields_set__.update(self.constant_fields)
+
+
+@with_config(ConfigDict(extra="allow"))
+class OpenTypedDict(TypedDict):
+    """A JSON object that stays a dict: declared fields are checked, unknown fields are kept."""
+
+
+class Selected:
+    """Marks a union whose model a function selects. Only this model is validated, so errors refer to it."""
+
+    def __init__(
+        self, select: Callable[[Any], type | None], models: Iterable[type] = (), no_model: str | None = None
+    ) -> None:
+        """`models`: by default those of the union. `no_model`: the error message if `select` returns None."""
+        self._select = select
+        self._models = models
+        self._no_model = no_model
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        select = self._select
+
+        def tag_of(value: Any) -> str | None:
+            model = select(value)
+            return model and model.__name__
+
+        return tagged_union_schema(
+            {model.__name__: handler.generate_schema(model) for model in self._models or get_args(source)},
+            tag_of,
+            custom_error_type="not_in_union" if self._no_model else None,
+            custom_error_message=self._no_model,
+        )
 
 
 def read_field(value: object, name: str) -> Any:

@@ -24,7 +24,7 @@ import orjson
 from nemo_gym import clock
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
 from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
-from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Reply, Transport
+from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Received, Reply, Transport
 from nemo_gym.transport.circuit_breaker import (
     UNREACHABLE_CODES,
     UNREACHABLE_STATUSES,
@@ -94,49 +94,42 @@ class Caller:
         repeatable: bool = False,
         fails_over: bool = False,
     ) -> Reply:
+        """Send a call with these fields. `deadline` bounds it; `propagated` is sent to the peer."""
+        call = Call(method, path, body, headers or {}, session, repeatable, fails_over, propagated)
+        return await self.send(server, call, deadline)
+
+    async def send(self, server: str, call: Call, deadline: Deadline | None = None) -> Reply:
         """Return the peer's reply, whatever its status, redirects excepted.
 
-        With `fails_over`, an undelivered call raises at once, so that the caller can try another replica.
-        `deadline` bounds the call. `propagated` is sent to the peer: each attempt carries the seconds left.
         Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
-        call = Call(method, path, body, headers or {})
-        url = self.directory.choose(server, session, self._is_out if self._out else None)
+        url = self.directory.choose(server, call.session, self._is_out if self._out else None)
         if deadline is None:
-            return await self._try(server, url, call, session, propagated, repeatable, fails_over)
+            return await self._try(server, url, call)
         left = deadline.seconds_left(self._clock)
         try:
             async with asyncio.timeout(max(left, 0.0)):
-                return await self._try(server, url, call, session, propagated, repeatable, fails_over)
+                return await self._try(server, url, call)
         except TimeoutError as error:
             breaker = self._out.get(url)
             cause = f" ({breaker.cause})" if breaker is not None else ""
             raise DeadlineError(
-                f"the deadline passed while waiting for {method} {_shown(path)} of `{server}` ({url}){cause}",
+                f"the deadline passed while waiting for {call.method} {_shown(call.path)} of `{server}` ({url}){cause}",
                 code="rollout_deadline",
                 retryable=True,
                 remedy="Raise +rollout_timeout_s if rollouts need longer.",
                 peer=server,
             ) from error
 
-    async def _try(
-        self,
-        server: str,
-        url: str,
-        call: Call,
-        session: str | None,
-        propagated: Deadline | None,
-        repeatable: bool,
-        fails_over: bool,
-    ) -> Reply:
+    async def _try(self, server: str, url: str, call: Call) -> Reply:
         attempt = 0
         failing_since: float | None = None
         while True:
             attempt += 1
             if self._out and (given_up := await self._wait_while_open(url)) is not None:
                 return _returned_or_raised(given_up, url)
-            if propagated is not None:
-                call.headers[DEADLINE_HEADER] = f"{propagated.seconds_left(self._clock):.3f}"
+            if call.propagated is not None:
+                call.headers[DEADLINE_HEADER] = f"{call.propagated.seconds_left(self._clock):.3f}"
             last: TransportError | Reply
             try:
                 last = await self.transport.send(url, call)
@@ -150,14 +143,14 @@ class Caller:
                 self._breakers.note_answer(url, self._clock())
             if isinstance(last, Reply) and last.status == 429 and not is_our_envelope(last):
                 self._breakers.refusals += 1
-            if not _may_be_sent_again(last, repeatable) or (fails_over and _is_undelivered(last)):
-                return _returned_or_raised(last if repeatable else _ambiguous(last, call), url)
+            if not _may_be_sent_again(last, call.repeatable) or (call.fails_over and _is_undelivered(last)):
+                return _returned_or_raised(last if call.repeatable else _ambiguous(last, call), url)
             now = self._clock()
             failing_since = now if failing_since is None else failing_since
             wait = self._wait_before_next(url, last, attempt, now - failing_since)
             if wait is None:
                 return _returned_or_raised(last, url)
-            self._log(server, url, call, session, last, now)
+            self._log(server, url, call, last, now)
             await self._sleep(wait)
 
     def _wait_before_next(
@@ -192,14 +185,12 @@ class Caller:
             await self._sleep(min(left, breaker.seconds_to_wait(now)))
         return None
 
-    def _log(
-        self, server: str, url: str, call: Call, session: str | None, last: TransportError | Reply, now: float
-    ) -> None:
+    def _log(self, server: str, url: str, call: Call, last: TransportError | Reply, now: float) -> None:
         kind = f"HTTP {last.status}" if isinstance(last, Reply) else last.failure.code
         if self._breakers.should_log(url, kind, now):
             cause = kind if isinstance(last, Reply) else last.failure.message
             log.warning("%s %s of `%s` (%s) failed: %s; retrying [%s]",
-                        call.method, _shown(call.path), server, url, cause, session or "no session")  # fmt: skip
+                        call.method, _shown(call.path), server, url, cause, call.session or "no session")  # fmt: skip
 
 
 def _shown(path: str) -> str:
@@ -251,7 +242,7 @@ def is_our_envelope(reply: Reply) -> bool:
     return b'"retryable":' in reply.body and failure_of_reply(reply) is not None
 
 
-def failure_of_reply(reply: Reply) -> Failure | None:
+def failure_of_reply(reply: Received) -> Failure | None:
     """Return the failure in an error envelope of the gym; None for other replies."""
     try:
         return Failure.from_wire(orjson.loads(reply.body), status=reply.status)

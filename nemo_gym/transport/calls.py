@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from typing import Any, Protocol, TypeAlias
 
 import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
+
+from nemo_gym.transport.deadline import Deadline
 
 
 @dataclass(slots=True)
@@ -19,13 +20,21 @@ class Call:
     path: str
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    session: str | None = None
+    """The session, which selects the replica."""
+    repeatable: bool = False
+    """True if the call may be sent again after a broken connection."""
+    fails_over: bool = False
+    """True if an undelivered call fails at once, so that the caller can try another replica."""
+    propagated: Deadline | None = None
+    """The deadline that is sent to the peer: each attempt carries the seconds left."""
 
 
 Headers: TypeAlias = CIMultiDict[str] | CIMultiDictProxy[str]
 
 
-class Reply:
-    """The complete response of a peer."""
+class Received:
+    """Status, headers and body of a complete response."""
 
     __slots__ = ("_headers", "body", "status")
 
@@ -54,15 +63,15 @@ class Reply:
     def ok(self) -> bool:
         return self.status < 400
 
+
+class Reply(Received):
+    """The complete response of a peer."""
+
+    __slots__ = ()
+
     def json(self) -> Any:
         """Parse the body. Raises `orjson.JSONDecodeError` (a ValueError) for invalid JSON."""
         return orjson.loads(self.body)
-
-    def cookies(self) -> SimpleCookie:
-        jar = SimpleCookie()
-        for value in self.headers.getall("set-cookie", ()):
-            jar.load(value)
-        return jar
 
 
 class Transport(Protocol):

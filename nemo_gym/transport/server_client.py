@@ -25,7 +25,7 @@ from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 from nemo_gym.names import HEAD_SERVER, TOKEN_HEADER
 from nemo_gym.transport import Call, Caller, Directory, HttpTransport, Reply, Transport, call_once_blocking
-from nemo_gym.transport.calls import cookie_header
+from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.circuit_breaker import breakers_of
 from nemo_gym.transport.context import (
     INCARNATION_HEADER,
@@ -66,51 +66,37 @@ class _Content:
         return self._body
 
 
-class ServerReply:
+class ServerReply(Received):
     """A complete reply with the interface of aiohttp's `ClientResponse`."""
 
-    __slots__ = ("_cookies", "method", "reply", "url")
+    __slots__ = ("_cookies", "method", "url")
 
-    def __init__(self, reply: Reply, method: str, url: str) -> None:
-        self.reply = reply
+    def __init__(self, reply: Received, method: str, url: str) -> None:
+        self.status, self.body, self._headers = reply.status, reply.body, reply._headers
         self.method = method
         self.url = url
         self._cookies: SimpleCookie | None = None
 
     @property
-    def status(self) -> int:
-        return self.reply.status
-
-    @property
-    def ok(self) -> bool:
-        return self.reply.ok
-
-    @property
-    def body(self) -> bytes:
-        return self.reply.body
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.reply.headers
-
-    @property
     def cookies(self) -> SimpleCookie:
         if self._cookies is None:
-            self._cookies = self.reply.cookies()
+            self._cookies = SimpleCookie()
+            for value in self.headers.getall("set-cookie", ()):
+                self._cookies.load(value)
         return self._cookies
 
     @property
     def content(self) -> _Content:
-        return _Content(self.reply.body)
+        return _Content(self.body)
 
     async def read(self) -> bytes:
-        return self.reply.body
+        return self.body
 
     async def text(self) -> str:
-        return self.reply.body.decode(errors="replace")
+        return self.body.decode(errors="replace")
 
     async def json(self, **_: Any) -> Any:
-        return self.reply.json()
+        return orjson.loads(self.body)
 
     def raise_for_status(self) -> None:
         if not self.ok:
@@ -273,45 +259,27 @@ class ServerClient(BaseModel):
         body = _body_of(json, data)
         if body is not None:
             call_headers.setdefault("content-type", "application/json")
-        return await self._send(server_name, method, path, body, call_headers, session, repeatable)
+        return await self._send(server_name, Call(method, path, body, call_headers, session, repeatable))
 
-    async def _send(
-        self,
-        server: str,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: dict[str, str],
-        session: str | None,
-        repeatable: bool,
-    ) -> ServerReply:
+    async def _send(self, server: str, call: Call) -> ServerReply:
         """Add the gym's headers and send the call."""
         caller, token = self.connection
         context = current_context.get()
-        deadline = context.deadline if context is not None else None
-        opens = path == "/seed_session"
+        opens = call.path == "/seed_session"
+        headers, session = call.headers, call.session
         if token is not None:
             headers[TOKEN_HEADER] = token
         if context is not None:
-            session = session or _session_of_context(context, server, opens)
+            call.propagated = context.deadline
+            call.session = session = session or _session_of_context(context, server, opens)
             if server in context.incarnations and not opens and session == context.session:
                 headers[INCARNATION_HEADER] = context.incarnations[server]
         if session:
             headers[SESSION_HEADER] = session
-        reply = await caller.call(
-            server,
-            method,
-            path,
-            body=body,
-            headers=headers,
-            session=session,
-            deadline=deadline,
-            propagated=deadline,
-            repeatable=repeatable,
-        )
+        reply = await caller.send(server, call, call.propagated)
         if opens and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server] = reply.headers[INCARNATION_HEADER]
-        return ServerReply(reply, method, f"{server}{path}")
+        return ServerReply(reply, call.method, f"{server}{call.path}")
 
 
 def _session_of_context(context: RequestContext, server: str, opens: bool) -> str:

@@ -24,6 +24,6 @@ class UpstreamError(ClientResponseError):
     def __init__(self, reply: ServerReply) -> None:
         request = RequestInfo(URL(reply.url), reply.method, CIMultiDictProxy(CIMultiDict()), URL(reply.url))
         self.response_content = reply.body
-        self.failure: Failure | None = failure_of_reply(reply.reply)
+        self.failure: Failure | None = failure_of_reply(reply)
         text = self.failure.message if self.failure else reply.body[:2000].decode(errors="replace")
         super().__init__(request, (), status=reply.status, message=text)

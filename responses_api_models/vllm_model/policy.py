@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
@@ -85,7 +86,7 @@ async def change_everywhere(client: ServerClient, server: str, update: PolicyUpd
     replies = await client.post_everywhere(server, "/policy_version", json=alone.model_dump())
     for reply in replies:
         reply.raise_for_status()
-    return sum(reply.reply.json()["dropped"] for reply in replies)
+    return sum(orjson.loads(reply.body)["dropped"] for reply in replies)
 
 
 async def reload_weights(engine: UpstreamEngine) -> None:

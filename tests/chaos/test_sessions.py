@@ -59,7 +59,7 @@ def gym_on(engine: MockEngine, faults: list[dict[str, Any]]) -> InProcessGym:
 async def saw_when_quiet(gym: InProcessGym) -> dict[str, Any]:
     """Return the environment's counters after cancelled attempts have closed their sessions."""
     for _ in range(100):
-        saw: dict[str, Any] = (await gym.client().get("env", "/_ng/saw")).reply.json()
+        saw: dict[str, Any] = await (await gym.client().get("env", "/_ng/saw")).json()
         if saw["sessions"]["open"] == 0:
             break
         await asyncio.sleep(0.05)

@@ -129,16 +129,16 @@ def test_a_request_survives_validation_and_dump_with_the_engine_s_own_fields() -
 @pytest.mark.parametrize(
     ("message", "location"),
     [
-        ({"role": "user"}, ("messages", 0, "user", "content")),
-        ({"role": "tool", "content": "3"}, ("messages", 0, "tool", "tool_call_id")),
+        ({"role": "user"}, ("messages", 0, "UserMessageParam", "content")),
+        ({"role": "tool", "content": "3"}, ("messages", 0, "ToolMessageParam", "tool_call_id")),
         ({"role": "robot", "content": "3"}, ("messages", 0)),
         (
             {"role": "assistant", "content": "a", "generation_token_ids": [1], "generation_log_probs": [0.0]},
-            ("messages", 0, "assistant_for_training", "prompt_token_ids"),
+            ("messages", 0, "AssistantMessageForTrainingParam", "prompt_token_ids"),
         ),
         (
             {"role": "assistant", "content": "a", **TOKENS, "generation_token_ids": {"no": "list"}},
-            ("messages", 0, "assistant_for_training", "generation_token_ids"),
+            ("messages", 0, "AssistantMessageForTrainingParam", "generation_token_ids"),
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_what_is_no_item_is_refused_in_one_error(item: object) -> None:
 def test_an_error_is_about_the_one_model_that_fits() -> None:
     with pytest.raises(ValidationError) as raised:
         read({"type": "function_call", "call_id": "c", "name": "f"})
-    assert [error["loc"] for error in raised.value.errors()] == [("function_call", "arguments")]
+    assert [error["loc"] for error in raised.value.errors()] == [("FunctionToolCall", "arguments")]
 
 
 def test_an_unknown_role_is_named() -> None:

@@ -239,13 +239,17 @@ def test_tools_stay_dicts_with_every_key() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "location"),
     [
-        ("tools", [{"type": "function", "function": {"name": "add"}}], ("tools", 0, "function", "name")),
-        ("tools", [{"name": "add"}], ("tools", 0, "hosted", "type")),
+        (
+            "tools",
+            [{"type": "function", "function": {"name": "add"}}],
+            ("tools", 0, "FunctionToolParam", "name"),
+        ),
+        ("tools", [{"name": "add"}], ("tools", 0, "HostedToolParam", "type")),
         ("stream", True, ("stream",)),
         ("temperature", "hot", ("temperature",)),
         ("truncation", "yes", ("truncation",)),
         ("metadata", {"extra_body": {"seed": 1}}, ("metadata", "extra_body")),
-        ("input", [{"role": "user"}], ("input", "items", 0, "easy_message", "content")),
+        ("input", [{"role": "user"}], ("input", "items", 0, "EasyInputMessage", "content")),
     ],
 )
 def test_a_bad_field_of_a_request_is_named(

@@ -6,6 +6,7 @@ import pytest
 from multidict import CIMultiDict
 
 from nemo_gym.transport.calls import Reply, cookie_header
+from nemo_gym.transport.server_client import ServerReply
 
 
 def test_raw_headers_are_decoded_in_any_case() -> None:
@@ -16,7 +17,7 @@ def test_raw_headers_are_decoded_in_any_case() -> None:
 
 def test_cookies_of_a_reply_can_be_sent_back() -> None:
     headers = CIMultiDict([("set-cookie", "a=1; Path=/"), ("set-cookie", 'b="x y"; HttpOnly')])
-    cookies = Reply(200, headers, b"").cookies()
+    cookies = ServerReply(Reply(200, headers, b""), "GET", "/").cookies
     assert cookies["b"].value == "x y"
     assert cookie_header(cookies) == 'a=1; b="x y"'
     assert cookie_header({"a": "1", "b": 2}) == "a=1; b=2"
