@@ -60,7 +60,7 @@ class Selected:
 
         def tag_of(value: Any) -> str | None:
             model = select(value)
-            return model and model.__name__
+            return model.__name__ if model else None
 
         return tagged_union_schema(
             {model.__name__: handler.generate_schema(model) for model in self._models or get_args(source)},
