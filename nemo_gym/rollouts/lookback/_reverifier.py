@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -55,38 +56,25 @@ async def read_modes(caller: Caller, environments: Iterable[str]) -> dict[str, R
     return modes
 
 
+@dataclass(frozen=True, slots=True)
 class Reverifier:
     """An `Attempter` that verifies the rollouts of a stored run instead of calling agents."""
 
-    def __init__(
-        self,
-        run: StoredRun,
-        caller: Caller,
-        config: Mapping[str, Any],
-        modes: Mapping[str, ReverifyMode],
-        *,
-        judge_failed_only: bool = False,
-        timeout_s: float | None = None,
-        token: str | None = None,
-    ) -> None:
-        self._run = run
-        self._caller = caller
-        self._config = config
-        self._modes = modes
-        self._keeps_scores = judge_failed_only
-        self._headers = {"content-type": "application/json"}
-        if token is not None:
-            self._headers[TOKEN_HEADER] = token
-        self._timeout_s = timeout_s
+    run: StoredRun
+    caller: Caller
+    config: Mapping[str, Any]
+    modes: Mapping[str, ReverifyMode]
+    judge_failed_only: bool = False
+    timeout_s: float | None = None
+    token: str | None = None
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
-        scored = self._run.scored
-        if self._keeps_scores and task.identity in scored:
-            line = scored.line_of(task.identity)
-            return AgentAnswer(orjson.loads(line), line)
-        is_scored = task.identity in scored
-        stored = (scored if is_scored else self._run.failures).row(task.identity)
-        environment = environment_of(task.agent, self._config)
+        is_scored = task.identity in self.run.scored
+        line = (self.run.scored if is_scored else self.run.failures).line_of(task.identity)
+        stored = orjson.loads(line)
+        if self.judge_failed_only and is_scored:
+            return AgentAnswer(stored, line)
+        environment = environment_of(task.agent, self.config)
         try:
             verified = await self._verify(environment, task, stored)
         except GymError as error:
@@ -100,7 +88,7 @@ class Reverifier:
     ) -> dict[str, Any]:
         body = {**orjson.loads(task.row), PARAMS_KEY: stored[PARAMS_KEY], "response": stored["response"]}
         session = clock.hex_id()
-        if self._modes[environment] is ReverifyMode.STATELESS:
+        if self.modes[environment] is ReverifyMode.STATELESS:
             return await self._post(environment, "/verify", body, session)
         await self._post(environment, "/seed_session", body, session)
         try:
@@ -110,14 +98,17 @@ class Reverifier:
 
     async def _post(self, server: str, path: str, body: Any, session: str) -> dict[str, Any]:
         """Return the JSON object of the answer. Raises the failure of an error answer."""
-        reply = await self._caller.call(
+        headers = {"content-type": "application/json", SESSION_HEADER: session}
+        if self.token is not None:
+            headers[TOKEN_HEADER] = self.token
+        reply = await self.caller.call(
             server,
             "POST",
             path,
             body=orjson.dumps(body),
-            headers={**self._headers, SESSION_HEADER: session},
+            headers=headers,
             session=session,
-            deadline=None if self._timeout_s is None else Deadline.after(self._timeout_s),
+            deadline=None if self.timeout_s is None else Deadline.after(self.timeout_s),
             repeatable=True,
         )
         if not reply.ok:

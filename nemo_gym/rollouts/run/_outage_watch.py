@@ -29,7 +29,7 @@ async def log_outages(
     caller: Caller,
     servers: Iterable[str],
     *,
-    on_refused: Callable[[], None] | None = None,
+    on_refused: Callable[[], None] = lambda: None,
     every_s: float = EVERY_S,
 ) -> AsyncIterator[None]:
     """While the block runs, log the endpoints that `servers` can't reach, and their recovery.
@@ -37,10 +37,7 @@ async def log_outages(
     `on_refused` is called when an overloaded endpoint has rejected calls of a server.
     """
     asking = Caller(caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0))
-    watches = [
-        asyncio.create_task(_watch(asking, server, every_s, on_refused or _ignore))
-        for server in sorted(servers)
-    ]
+    watches = [asyncio.create_task(_watch(asking, server, every_s, on_refused)) for server in sorted(servers)]
     try:
         yield
     finally:
@@ -77,7 +74,3 @@ async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return stats if isinstance(stats, Mapping) else {}
-
-
-def _ignore() -> None:
-    """The default of `on_refused`."""
