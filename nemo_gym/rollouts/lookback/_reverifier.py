@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -66,7 +66,7 @@ class Reverifier:
     modes: Mapping[str, ReverifyMode]
     judge_failed_only: bool = False
     timeout_s: float | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         is_scored = task.identity in self.run.scored

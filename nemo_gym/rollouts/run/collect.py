@@ -136,7 +136,7 @@ class Execution:
 
     journal: Journal
     caller: Caller
-    token: str | None
+    token: str | None = field(repr=False)
     """The run's token."""
     rollouts: int
     """Rollouts that the run attempts in all of its starts."""
