@@ -15,6 +15,12 @@ from typing import Any
 from nemo_gym.failures import VerifierError
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes.fork_server import ForkServer
+from nemo_gym.processes.own_time import OwnTime
+
+_ROUNDING_S = 0.001
+_SHORTEST_WAIT_S = 0.02
+_STARVED_FACTOR, _STARVED_S = 10.0, 60.0
+"""A job that waits for cores fails when its wall-clock time exceeds this factor of its deadline, and these seconds."""
 
 
 class Worker:
@@ -40,25 +46,39 @@ class Worker:
     ) -> tuple[str, Any]:
         """Run one job, the function `name`, and return the kind and the body of its answer.
 
-        Raises `VerifierError`; after that, or after a cancellation, the worker must be ended.
+        `timeout_s` is in the job's own time: it does not run while the job waits for a core. Raises `VerifierError`;
+        after that, or after a cancellation, the worker must be ended.
         """
-        overdue = f"took over {import_timeout_s:g} s to import in a worker"
         try:
             async with asyncio.timeout(import_timeout_s):
                 await asyncio.get_running_loop().sock_sendall(self._channel, job)
                 kind, body = await messages.receive_async(self._channel)
             if kind == worker_main.STARTED:
-                self.pid, overdue = body, f"ran over its deadline of {timeout_s:g} s"
-                async with asyncio.timeout(timeout_s):
-                    kind, body = await messages.receive_async(self._channel)
+                self.pid = body
+                kind, body = await self._answer_of_job(name, timeout_s)
             return kind, body
         except TimeoutError as error:
-            raise VerifierError(f"{name} {overdue}.", code="verifier_timeout") from error
-        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-            reason = await self._exit_reason()
             raise VerifierError(
-                f"The worker that ran {name} died: {reason}.", code="verifier_crashed"
+                f"{name} took over {import_timeout_s:g} s to import in a worker.", code="verifier_timeout"
             ) from error
+        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            code, reason = await self._exit_reason()
+            raise VerifierError(f"The worker that ran {name} died: {reason}.", code=code) from error
+
+    async def _answer_of_job(self, name: str, timeout_s: float) -> tuple[str, Any]:
+        assert self.pid is not None
+        stopwatch, remaining_s = OwnTime(self.pid), timeout_s
+        answer = asyncio.ensure_future(messages.receive_async(self._channel))
+        try:
+            while not answer.done():
+                await asyncio.wait([answer], timeout=remaining_s)
+                if not answer.done():
+                    remaining_s = _remaining(stopwatch, name, timeout_s)
+            kind, body = await answer
+            return kind, body
+        finally:
+            answer.cancel()
+            await asyncio.wait([answer])  # the loop must have let go of the socket before it is closed
 
     def is_alive(self) -> bool:
         """Return whether an idle worker can take a job: its socket is open and empty."""
@@ -79,17 +99,41 @@ class Worker:
         self.kill()
         self._channel.close()
 
-    async def _exit_reason(self) -> str:
+    async def _exit_reason(self) -> tuple[str, str]:
+        """Return the code and the reason of a failure."""
         self.kill()  # the job may have closed the socket without exiting
         try:
             code = await self._process.ended()
         except OSError as error:
             raise unavailable(error) from error
         if code == worker_main.OUT_OF_MEMORY_STATUS:
-            return "it ran out of memory"
+            return "verifier_out_of_memory", "it ran out of memory"
         if code < 0:
-            return f"{signal.Signals(-code).name} ended it"
-        return f"it exited with status {code}"
+            return "verifier_crashed", f"{signal.Signals(-code).name} ended it"
+        return "verifier_crashed", f"it exited with status {code}"
+
+
+def _remaining(stopwatch: OwnTime, name: str, timeout_s: float) -> float:
+    """Return the seconds that a job still has. Raises VerifierError when there are none."""
+    wall_s, (own_s, computing_s) = stopwatch.wall_s, stopwatch.read()
+    if own_s >= timeout_s - _ROUNDING_S:
+        if computing_s >= own_s / 2:
+            raise VerifierError(
+                f"{name} ran over its deadline of {timeout_s:g} s: {computing_s:.1f} s of CPU time.",
+                code="verifier_timeout",
+            )
+        raise VerifierError(
+            f"{name} ran over its deadline of {timeout_s:g} s, blocked: {computing_s:.1f} s of CPU time.",
+            code="verifier_blocked",
+        )
+    if wall_s >= _STARVED_FACTOR * timeout_s + _STARVED_S:
+        raise VerifierError(
+            f"{name} had {own_s:.1f} of its {timeout_s:g} s within {wall_s:.0f} s: the machine is too busy.",
+            code="verifier_starved",
+            retryable=True,
+            remedy="Run fewer processes on this machine.",
+        )
+    return max(_SHORTEST_WAIT_S, timeout_s - own_s)
 
 
 def unavailable(error: OSError) -> VerifierError:

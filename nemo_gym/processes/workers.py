@@ -7,8 +7,9 @@ server, and a thread cannot be stopped. So it runs in worker processes:
     reward = await pool.run(score, answer, expected, timeout_s=5)
 
 The function must be importable by a worker; arguments and results are pickled. Each job has its own deadline, which
-starts when a worker has imported the function (queueing and importing do not count). At the deadline, or when the
-caller is cancelled, the worker's process group is killed and the worker replaced. A dying worker fails one job only.
+starts when a worker has imported the function: queueing, importing and waiting for a core do not count. At the
+deadline, or when the caller is cancelled, the worker's process group is killed and the worker replaced. A dying worker
+fails one job only.
 
 A pool bounds time and memory. It is no sandbox: run model-written code with `nemo_gym.sandbox`.
 
@@ -16,8 +17,11 @@ No library fits: the pools of pebble and the standard library expose neither the
 of the job's own time, and one crash breaks the standard library's whole pool.
 
 A job fails with a `VerifierError`:
-    verifier_timeout      the deadline passed
-    verifier_crashed      the worker died: a signal, `os._exit`, out of memory
+    verifier_timeout      the deadline passed while the job computed, or the import took too long
+    verifier_blocked      the deadline passed while the job slept or waited, but not for a core
+    verifier_starved      the machine is too busy to give the job its time (retryable)
+    verifier_out_of_memory  the worker reached its memory limit
+    verifier_crashed      the worker died: a signal, `os._exit`
     verifier_raised       the function raised, or its result cannot be pickled
     verifier_overloaded   the queue is full (HTTP 503, retryable)
     verifier_unavailable  no worker could be started (retryable)
@@ -42,6 +46,8 @@ from nemo_gym.failures import VerifierError, error_of
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes._worker import Worker, unavailable
 from nemo_gym.processes.fork_server import ForkServer
+
+_KILLING_CODES = frozenset({"verifier_timeout", "verifier_blocked", "verifier_starved", "cancelled"})
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -224,8 +230,8 @@ class WorkerPool:
             code = error.failure.code if isinstance(error, VerifierError) else "cancelled"
             if self.is_closed and code == "verifier_crashed":
                 raise _closed() from error
-            self._stats.crashed += code == "verifier_crashed"
-            self._stats.killed += code in ("verifier_timeout", "cancelled")
+            self._stats.crashed += code in ("verifier_crashed", "verifier_out_of_memory")
+            self._stats.killed += code in _KILLING_CODES
             if not self.is_closed:
                 # The successor preloads the imports of all jobs so far in the background.
                 self._idle.appendleft(self._start_worker())

@@ -19,6 +19,7 @@ from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, Aggr
 from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
+from nemo_gym.resources.answer_fault_rule import score_faulty_answers, score_faulty_body
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.sessions import ResourcesSessions, parse_close
 from nemo_gym.serving._session_access import SessionAccess
@@ -55,7 +56,7 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
     """True if the server runs code of models in sandboxes."""
 
     verify_timeout_s: float = Field(default=60.0, gt=0)
-    """Seconds after which a `verify` that is not async is killed in its worker."""
+    """Seconds that a `verify` that is not async may take in its worker, without those in which it waits for a core."""
     open_verify: bool = False
     """Answer `POST /verify` without the run's token, so that a notebook can score answers. On loopback only."""
     verify_memory_mib: int = Field(default=MEMORY_LIMIT_BYTES >> 20, gt=0)
@@ -89,7 +90,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         app = self.new_app()
         app.post("/seed_session", name="seed_session")(self._sessions.recorded(self.seed_session))
         if inspect.iscoroutinefunction(self.verify):
-            app.post("/verify")(judge_failsafe(self.verify))
+            app.post("/verify")(judge_failsafe(score_faulty_answers(self.verify)))
         else:
             self._in_worker = ServerInWorker(self)
             app.post("/verify", name="verify")(self._verify_in_worker)
@@ -108,9 +109,13 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _verify_in_worker(self, request: Request) -> Response:
         assert self._in_worker is not None
-        work = (self._in_worker, await request.body(), request.headers.get(LEAVE_OUT_HEADER))
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
-        return JsonResponse(await pool.submit(verify_in_worker, work, {}, timeout_s=timeout_s))
+        server, left_out = self._in_worker, request.headers.get(LEAVE_OUT_HEADER)
+
+        async def verify(body: bytes) -> bytes:
+            return await pool.submit(verify_in_worker, (server, body, left_out), {}, timeout_s=timeout_s)
+
+        return JsonResponse(await score_faulty_body(verify, await request.body()))
 
     def _new_access(self) -> SessionAccess:
         access = super()._new_access()

@@ -8,6 +8,7 @@ Every other route goes through FastAPI.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -128,7 +129,7 @@ def _left_out(scope: Scope) -> str | None:
 def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
     """Validate a body. Raises `InputError` that lists all invalid fields."""
     try:
-        return model.model_validate_json(body or b"{}")
+        return model.model_validate_json(without_lone_surrogates(body) or b"{}")
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
         first = error.errors()[0]["loc"]
@@ -137,6 +138,19 @@ def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
             code="invalid_request",
             param=".".join(map(str, first)) or None,
         ) from error
+
+
+_ESCAPED = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def without_lone_surrogates(body: bytes) -> bytes:
+    """Replace each half of a surrogate pair by U+FFFD: Python writes it as an escape, and other parsers refuse it."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return _ESCAPED.sub(lambda match: b"\\ufffd" if match[1] else match[0], body)
 
 
 def dump_body(result: Any, left_out: str | None = None) -> bytes:

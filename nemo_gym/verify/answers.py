@@ -119,7 +119,7 @@ def last_tagged(text: str) -> str | None:
     return last
 
 
-ANSWER_WORDS = re.compile(r"(?i:.*\banswer[*_]*\s*(?:is\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)")
+ANSWER_WORDS = re.compile(r"(?i:.*\banswer[*_]*\s*(?:is(?![\w'’])\s*[:：]?|[:：=]))[*_]*\s*(?P<answer>.*)")
 """Matches a line like "Answer: X" or "... the answer is X"."""
 ANSWER_MARKS = (
     re.compile(r"####(?=\D*\d)\s*(?P<answer>.*)"),
@@ -127,7 +127,14 @@ ANSWER_MARKS = (
     ANSWER_WORDS,
 )
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
-_SENTENCE_END = re.compile(r"\.(?:\s.*)?$")
+_FULL_STOP = re.compile(r"(?P<word>\S*)\.(?=\s|$)")
+_ABBREVIATION = re.compile(
+    r"(?:st|mr|mrs|ms|dr|prof|rev|hon|gen|col|sgt|capt|lt|sen|gov|rep|jr|sr|mt|ft|no|vs|inc|ltd|co|corp|approx|etc"
+    r"|e\.g|i\.e|ca|cf|vol|fig|ave|blvd|rd|(?:[a-z]\.)+[a-z])",
+    re.IGNORECASE,
+)
+_INITIAL = re.compile(r"[^\W\d_]")
+_NAME = re.compile(r"(?:\s*(?:[A-Z][\w'’-]*|[A-Z]\.|de|da|di|van|von|der|of|the|and))+\s*(?:\.|$)")
 
 
 def last_answer_line(text: str) -> str | None:
@@ -154,8 +161,17 @@ def last_marked_line(text: str, marks: Sequence[re.Pattern[str]]) -> str | None:
 
 def tidy(answer: str) -> str:
     """Remove quotes, math marks, and the end of the sentence (a full stop and the text after it) from an answer."""
-    answer = _SENTENCE_END.sub("", answer.strip()).strip().strip("\"'“”")
-    return strip_math_marks(answer)
+    return strip_math_marks(_first_sentence(answer.strip()).strip().strip("\"'“”"))
+
+
+def _first_sentence(text: str) -> str:
+    """Return the text before the first full stop that ends a sentence, and not an abbreviation or an initial."""
+    for stop in _FULL_STOP.finditer(text):
+        word, rest = stop["word"].lstrip("(\"'“"), text[stop.end() :]
+        is_initial = _INITIAL.fullmatch(word) and word.isupper() and _NAME.match(rest)
+        if not rest.strip() or not (is_initial or _ABBREVIATION.fullmatch(word)):
+            return text[: stop.end() - 1]
+    return text
 
 
 _MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))

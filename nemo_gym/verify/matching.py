@@ -8,15 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_PUNCTUATION = " .,;:!?\"'“”‘’"
+_PUNCTUATION = " .,;:!?\"'"
+_TYPOGRAPHIC = str.maketrans("‘’‛ʼ′“”„–—−", "'''''\"\"\"---")
+_FACTORIAL = re.compile(r"(?:[\d)\]}]|\b[^\W\d_])!+$")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NOT_WORD = re.compile(r"[^\w\s]")
 
 
 def normalize(text: str) -> str:
-    """Fold compatibility forms (full-width letters, ligatures) and case, collapse spaces and trim the ends."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(folded.split()).strip(_PUNCTUATION)
+    """Fold compatibility forms (full-width letters, ligatures), typographic marks and case, collapse spaces, trim the ends.
+
+    The mark of a factorial stays: `5!` is not 5.
+    """
+    folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
+    trimmed = " ".join(folded.split()).lstrip(_PUNCTUATION)
+    without_marks = trimmed.rstrip(_PUNCTUATION.replace("!", ""))
+    return without_marks if _FACTORIAL.search(without_marks) else trimmed.rstrip(_PUNCTUATION)
 
 
 def normalize_words(text: str) -> str:
@@ -28,6 +35,22 @@ def is_same_text(expected: str, answer: str) -> bool:
     """Return whether both texts are the same after `normalize`. Nothing equals the empty text."""
     wanted = normalize(expected)
     return bool(wanted) and wanted == normalize(answer)
+
+
+_NEGATION = r"(?:not|no|never|neither|nor|without|except|cannot|\w+n't|wrong|incorrect|false|unlikely)"
+_HEDGE = r"(?:or|either|maybe|perhaps|possibly)"
+DENIAL = re.compile(rf"(?<!\w)(?:{_NEGATION}|{_HEDGE})(?!\w)")
+"""Words, after `normalize`, by which a statement denies what it names, or leaves it open."""
+
+
+def says(text: str, phrase: str) -> bool:
+    """Return whether `text` contains `phrase` as whole words and does not deny it: "not Rome" is not Rome."""
+    wanted = normalize(phrase)
+    said = normalize(text)
+    if not wanted:
+        return False
+    beside = re.sub(rf"(?<!\w){re.escape(wanted)}(?!\w)", " ", said)
+    return beside != said and DENIAL.search(beside) is None
 
 
 def is_same_sequence(expected: Sequence[str], answer: Sequence[str]) -> bool:

@@ -1,27 +1,46 @@
 r"""Equality of mathematical answers.
 
-`is_equal` decides in three steps, the cheap ones on the event loop:
+`compare` decides in two steps:
 
-    same text, or both are quantities     `70,000` and `\$70000`               microseconds
-    words                                 `no solution`                        microseconds
-    formulas (`nemo_gym.verify._formulas`) `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
+    same spelling, or both are quantities     `70,000` and `\$70000`               on the event loop, microseconds
+    structure, then formulas                  `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
 
-The verdict is the same on every call and every machine. Only the deadline depends on the machine, and an expired
-deadline is a `VerifierError`, never a verdict.
+Where equality is not decided (`Reason.UNDECIDED`), the answer is not accepted. The verdict is symmetric, and the same
+on every call and every machine. An answer that takes too much CPU time or memory has a verdict too: it is not accepted.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import NamedTuple
 
-from nemo_gym.processes.workers import WorkerPool, default_pool
-from nemo_gym.verify._formulas import is_same_formula
+from nemo_gym.processes.workers import WorkerPool
+from nemo_gym.verify._formulas import Decision, decide, decide_relations
+from nemo_gym.verify._math_answers import (
+    Answer,
+    Claims,
+    Collection,
+    Labelled,
+    Numeral,
+    Relation,
+    Unstructured,
+    Value,
+    Words,
+    read_answer,
+)
+from nemo_gym.verify._notation import is_same_spelling, spelled
+from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
 from nemo_gym.verify.answers import strip_math_marks
-from nemo_gym.verify.matching import is_same_text
+from nemo_gym.verify.matching import normalize
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
+from nemo_gym.verify.units import PERCENT, are_comparable
 
 TIMEOUT_S = 10.0
-IMPORTS = ("math_verify",)
+IMPORTS = ("math_verify", "latex2sympy2_extended.latex2sympy2")
 
 MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_DEPTH = 10
@@ -29,53 +48,326 @@ MAX_ANSWER_DEPTH = 10
 too: the time to parse a formula grows exponentially with its depth."""
 
 
+_CONTROL = "x+1"
+"""The harmless answer that decides whether the expected answer is at fault."""
+
+
+class Reason(StrEnum):
+    """The reason why an answer is not accepted, other than a fault (`nemo_gym.verify.answer_faults`)."""
+
+    NO_ANSWER = "no_answer"
+    DIFFERENT = "different"
+    UNDECIDED = "undecided"
+    """The answers may be equal, or one of them is not understood."""
+    TOO_LONG = "too_long"
+    """The answer is longer or nested deeper than what is read."""
+
+
+class Equality(NamedTuple):
+    """The verdict on an answer."""
+
+    is_equal: bool
+    reason: str | None = None
+    """A `Reason`, or the kind of an `AnswerFault`; None if the answers are equal."""
+
+
+_EQUAL = Equality(True)
+_OF_DECISION = {
+    Decision.EQUAL: _EQUAL,
+    Decision.DIFFERENT: Equality(False, Reason.DIFFERENT),
+    Decision.UNDECIDED: Equality(False, Reason.UNDECIDED),
+}
+
+
 async def is_equal(
     expected: str, answer: str, *, timeout_s: float = TIMEOUT_S, pool: WorkerPool | None = None
 ) -> bool:
-    """Return whether `answer` is mathematically equal to `expected`. Raises VerifierError as `WorkerPool.run` does."""
+    """Return whether `answer` is mathematically equal to `expected`; see `compare`."""
+    return (await compare(expected, answer, timeout_s=timeout_s, pool=pool)).is_equal
+
+
+async def compare(
+    expected: str, answer: str, *, timeout_s: float = TIMEOUT_S, pool: WorkerPool | None = None
+) -> Equality:
+    """Compare `answer` with `expected`. Raises VerifierError only for a failure of the machine."""
     verdict = compare_plainly(expected, answer)
     if verdict is not None:
         return verdict
-    pool = pool or default_pool()
-    return await pool.run(is_same_formula, expected, answer, timeout_s=timeout_s, imports=IMPORTS)
+    decided = await scored_in_worker(
+        compare_structures,
+        expected,
+        answer,
+        control=(expected, _CONTROL),
+        timeout_s=timeout_s,
+        imports=IMPORTS,
+        pool=pool,
+    )
+    return Equality(False, decided.kind) if isinstance(decided, AnswerFault) else decided
 
 
-def compare_plainly(expected: str, answer: str) -> bool | None:
+def compare_plainly(expected: str, answer: str) -> Equality | None:
     """Return the verdict when neither text has to be parsed as a formula, else None."""
     expected, answer = strip_math_marks(expected), strip_math_marks(answer)
     if not expected or not answer:
-        return False
-    if "".join(expected.split()) == "".join(answer.split()):
-        return True
+        return Equality(False, Reason.NO_ANSWER)
+    if is_same_spelling(expected, answer):
+        return _EQUAL
+    if len(answer) > max(MAX_ANSWER_CHARS, len(expected)):
+        return Equality(False, Reason.TOO_LONG)
     wanted, given = read_quantity(expected), read_quantity(answer)
     if wanted is not None and given is not None:
-        return is_same_quantity(wanted, given)
-    if is_prose(expected) or is_prose(answer):
-        return is_same_text(_unwrap_text(expected), _unwrap_text(answer))
-    if len(answer) > max(MAX_ANSWER_CHARS, len(expected)):
-        return False
-    return None if _depth(answer) <= max(MAX_ANSWER_DEPTH, _depth(expected)) else False
+        return _EQUAL if is_same_quantity(wanted, given) else _OF_DECISION[Decision.DIFFERENT]
+    is_too_deep = _depth(answer) > max(MAX_ANSWER_DEPTH, _depth(expected))
+    return Equality(False, Reason.TOO_LONG) if is_too_deep else None
 
 
-_TEXT_BLOCK = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
-_COMMAND = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]+\}|\\[a-zA-Z]+")
-_WORD = re.compile(r"[^\W\d_]{4,}")
-_FUNCTION_NAMES = frozenset({"sqrt", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan"})
+def compare_structures(expected: str, answer: str) -> Equality:
+    """Compare two answers by their structure. Runs in a worker."""
+    if is_same_spelling(spelled(expected), spelled(answer)):
+        return _EQUAL
+    try:
+        return _OF_DECISION[_compare(read_answer(expected), read_answer(answer))]
+    except Unstructured:
+        return _OF_DECISION[Decision.UNDECIDED]
 
 
-def is_prose(text: str) -> bool:
-    r"""Return whether `text` holds words. As a formula they would be products of letters, where "east" equals "seat".
+def _compare(one: Answer, other: Answer) -> Decision:
+    for first, second in ((one, other), (other, one)):
+        if isinstance(first, Labelled | Claims):
+            return _compare_stated(first, second)
+    for first, second in ((one, other), (other, one)):
+        if isinstance(first, Words):
+            return _compare_words(first, second)
+        if isinstance(first, Relation):
+            return _compare_relations(first, second)
+        if isinstance(first, Numeral):
+            return _compare_numerals(first, second)
+        if isinstance(first, Collection):
+            return _compare_collections(first, second)
+    assert isinstance(one, Value)
+    assert isinstance(other, Value)
+    return _compare_values(one, other)
 
-    A word has at least four letters; function names and LaTeX commands do not count. Words in `\text{…}` count only
-    when the text has nothing else: beside a formula they are a unit or a conjunction.
-    """
-    beside_text = _TEXT_BLOCK.sub(" ", text)
-    formula = _COMMAND.sub(" ", beside_text if re.search(r"\w", beside_text) else _unwrap_text(text))
-    return any(word not in _FUNCTION_NAMES for word in _WORD.findall(formula))
+
+def _compare_stated(stated: Labelled | Claims, other: Answer) -> Decision:
+    """Compare the value of an equation, whose members must all be equal."""
+    if isinstance(stated, Claims):
+        last = stated.members[-1]
+        if any(_compare(member, last) is not Decision.EQUAL for member in stated.members[:-1]):
+            return Decision.DIFFERENT
+        return _compare(last, other)
+    if not isinstance(other, Labelled):
+        if isinstance(other, Relation) and isinstance(stated.value, Value):
+            return _compare_relations(Relation("=", stated.label, stated.value.text), other)
+        return _compare(stated.value, other)
+    if not stated.label or not other.label or is_same_spelling(stated.label, other.label):
+        return _compare(stated.value, other.value)
+    if isinstance(stated.value, Value) and isinstance(other.value, Value):
+        return decide_relations("=", (stated.label, stated.value.text), (other.label, other.value.text))
+    return Decision.DIFFERENT
 
 
-def _unwrap_text(text: str) -> str:
-    return _TEXT_BLOCK.sub(r"\1", text)
+_SHORT_WORDS = frozenset(
+    (
+        "yes",
+        "no",
+        "odd",
+        "on",
+        "off",
+        "all",
+        "any",
+        "one",
+        "two",
+        "six",
+        "ten",
+        "sum",
+        "set",
+        "low",
+        "mid",
+        "top",
+        "red",
+    )
+)
+"""Words whose case means nothing. Other short words may be products of letters, as `AB` and `ab`."""
+
+
+def _compare_words(words: Words, other: Answer) -> Decision:
+    if not isinstance(other, Words):
+        if words.is_short and isinstance(other, Value) and not re.search(r"\s", words.text.strip()):
+            return decide(spelled(words.text), other.text)
+        return Decision.DIFFERENT
+    wanted, given = normalize(words.text), normalize(other.text)
+    if not (words.is_short and other.is_short) or words.text == other.text:
+        return Decision.EQUAL if wanted and wanted == given else Decision.DIFFERENT
+    if wanted == given:
+        return Decision.EQUAL if set(wanted.split()) <= _SHORT_WORDS else Decision.UNDECIDED
+    # As products of letters they may be equal, as words they are not.
+    return Decision.UNDECIDED if sorted(wanted) == sorted(given) else Decision.DIFFERENT
+
+
+_MIRRORED = {"<": ">", "\\le": "\\ge"}
+
+
+def _compare_relations(relation: Relation, other: Answer) -> Decision:
+    if not isinstance(other, Relation):
+        return Decision.DIFFERENT
+    one, two = _to_the_right(relation), _to_the_right(other)
+    if one.operator != two.operator:
+        return Decision.DIFFERENT
+    if not one.left or not two.left:
+        return decide(one.right, two.right)
+    if is_same_spelling(one.left, two.left) and is_same_spelling(one.right, two.right):
+        return Decision.EQUAL
+    if one.operator in ("=", "\\neq", ">", "\\ge"):
+        return decide_relations(one.operator, (one.left, one.right), (two.left, two.right))
+    return Decision.UNDECIDED
+
+
+def _to_the_right(relation: Relation) -> Relation:
+    operator = relation.operator
+    if operator in _MIRRORED:
+        return Relation(_MIRRORED[operator], relation.right, relation.left)
+    return Relation("\\neq", relation.left, relation.right) if operator.startswith("\\not") else relation
+
+
+def _compare_numerals(numeral: Numeral, other: Answer) -> Decision:
+    """Compare numerals. A numeral of another base has the same value, but may restate the question."""
+    if isinstance(other, Value) and other.quantity is not None and not other.unit.is_given:
+        is_same = other.quantity.value == numeral.value
+        base = 10
+    elif isinstance(other, Numeral):
+        is_same, base = other.value == numeral.value, other.base
+    else:
+        return Decision.DIFFERENT if isinstance(other, Collection | Words | Relation) else Decision.UNDECIDED
+    if not is_same:
+        return Decision.DIFFERENT
+    return Decision.EQUAL if base == numeral.base else Decision.UNDECIDED
+
+
+def _compare_collections(one: Collection, other: Answer) -> Decision:
+    if not isinstance(other, Collection):
+        if one.marks == "{}" and len(one.members) == 1:
+            return _compare(one.members[0], other)
+        return _compare_ratio(one, other) if one.marks == ":" else Decision.DIFFERENT
+    if not one.has_order and not other.has_order:
+        is_same_kind = (one.marks == "u") == (other.marks == "u")
+        return _compare_sets(one.members, other.members) if is_same_kind else Decision.DIFFERENT
+    if one.marks == other.marks:
+        in_order = _in_order(one.members, other.members)
+        is_ratio = one.marks == ":" and in_order is Decision.DIFFERENT
+        return _compare_ratios(one.members, other.members) if is_ratio else in_order
+    return _compare_tuple_with_list(one, other)
+
+
+def _compare_tuple_with_list(one: Collection, other: Collection) -> Decision:
+    """Compare `(1, 2)` with `x = 1, y = 2`. A list without names may be a pair or two results."""
+    if {one.marks, other.marks} != {"()", ","}:
+        return Decision.DIFFERENT
+    bare = one if one.marks == "," else other
+    found = _in_order(one.members, other.members)
+    labels = [member.label for member in bare.members if isinstance(member, Labelled)]
+    is_named = len(labels) == len(bare.members) and labels == sorted(set(labels))
+    return found if is_named or found is not Decision.EQUAL else Decision.UNDECIDED
+
+
+def _in_order(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
+    if len(one) != len(other):
+        return Decision.DIFFERENT
+    return _worst(_compare(left, right) for left, right in zip(one, other, strict=True))
+
+
+def _worst(decisions: Iterator[Decision]) -> Decision:
+    found = Decision.EQUAL
+    for decision in decisions:
+        if decision is Decision.DIFFERENT:
+            return decision
+        if decision is Decision.UNDECIDED:
+            found = decision
+    return found
+
+
+def _compare_sets(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
+    if Counter(one) == Counter(other):
+        return Decision.EQUAL
+    return _worst(
+        _member_of(member, two) for members, two in ((one, other), (other, one)) for member in members
+    )
+
+
+def _member_of(member: Answer, members: Sequence[Answer]) -> Decision:
+    found = Decision.DIFFERENT
+    for candidate in members:
+        decision = _compare(member, candidate)
+        if decision is Decision.EQUAL:
+            return decision
+        if decision is Decision.UNDECIDED:
+            found = decision
+    return found
+
+
+def _compare_ratios(one: Sequence[Answer], other: Sequence[Answer]) -> Decision:
+    """Return whether two ratios are proportional. `10:20` and `5:10` are so, but may be times of day."""
+    numbers = [[_number(member) for member in members] for members in (one, other)]
+    if len(one) != len(other) or not all(numbers[0] + numbers[1]):
+        return Decision.DIFFERENT
+    quotients = {left / right for left, right in zip(*numbers, strict=True) if left and right}
+    if len(quotients) > 1:
+        return Decision.DIFFERENT
+    return (
+        Decision.UNDECIDED if len(one) == 2 and _may_be_time(one) and _may_be_time(other) else Decision.EQUAL
+    )
+
+
+def _compare_ratio(ratio: Collection, other: Answer) -> Decision:
+    numbers = [_number(member) for member in ratio.members]
+    value = _number(other)
+    if len(numbers) != 2 or not all(numbers) or value is None or numbers[0] != value * (numbers[1] or 1):
+        return Decision.DIFFERENT
+    return Decision.UNDECIDED if _may_be_time(ratio.members) else Decision.EQUAL
+
+
+def _number(answer: Answer) -> Fraction | None:
+    return answer.quantity.value if isinstance(answer, Value) and answer.quantity is not None else None
+
+
+def _may_be_time(members: Sequence[Answer]) -> bool:
+    hour, minute = members[0], members[1]
+    return (
+        isinstance(hour, Value)
+        and isinstance(minute, Value)
+        and re.fullmatch(r"[01]?\d|2[0-4]", hour.text) is not None
+        and re.fullmatch(r"[0-5]\d", minute.text) is not None
+    )
+
+
+def _compare_values(one: Value, other: Value) -> Decision:
+    if one.quantity is not None and other.quantity is not None:
+        return Decision.EQUAL if is_same_quantity(one.quantity, other.quantity) else Decision.DIFFERENT
+    if not are_comparable(one.unit, other.unit):
+        return Decision.DIFFERENT
+    texts = [
+        _in_base_units(value, is_converted=one.unit.is_given and other.unit.is_given)
+        for value in (one, other)
+    ]
+    found = decide(*texts)
+    if found is Decision.DIFFERENT and (one.unit == PERCENT) != (other.unit == PERCENT):
+        shares = (f"\\frac{{{text}}}{{100}}" if value.unit == PERCENT else text
+                  for text, value in zip(texts, (one, other), strict=True))  # fmt: skip
+        return decide(*shares)
+    return found
+
+
+def _in_base_units(value: Value, *, is_converted: bool) -> str:
+    """Return the number of a value as a formula: exact, or as the decimal that it is."""
+    text = value.text
+    if value.quantity is not None:
+        number = value.quantity.value
+        is_decimal = "." in text and not re.search(r"[a-zA-Z(/]", text)
+        text = repr(float(number)) if is_decimal else f"\\frac{{{number.numerator}}}{{{number.denominator}}}"
+    factor = value.unit.factor
+    if is_converted and factor != 1:
+        text = f"({text})\\cdot \\frac{{{factor.numerator}}}{{{factor.denominator}}}"
+    return text
 
 
 def _depth(text: str) -> int:

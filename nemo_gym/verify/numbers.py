@@ -8,11 +8,12 @@ unit (`3x`, `3 or 4`, `1,23`) gives None: a verifier must not find the right num
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+from nemo_gym.verify._notation import raised
 from nemo_gym.verify.answers import strip_math_marks
+from nemo_gym.verify.units import NO_UNIT, PERCENT, Unit, are_comparable, read_unit
 
 MAX_CHARS = 400
 MAX_EXPONENT = 400
@@ -26,48 +27,49 @@ class Quantity:
     """A number and its unit."""
 
     value: Fraction
-    unit: str = ""
-    """Lower case and singular; `%` for percent; "" when there is none."""
+    unit: Unit = NO_UNIT
 
 
 def is_same_quantity(expected: Quantity, answer: Quantity) -> bool:
     """Return whether the values are the same and the units do not contradict each other.
 
-    A missing unit matches every unit. A percentage equals both the number before the sign and its hundredth.
-    Integers must be equal. Other numbers may differ by a millionth, because some fractions have no finite decimal
-    form (0.333333 is 1/3, 0.333 is not).
+    A missing unit matches every unit, and units of one dimension convert: 5 km is 5000 m. A percentage equals both the
+    number before the sign and its hundredth. Integers must be equal. Other numbers may differ by a millionth, because
+    some fractions have no finite decimal form (0.333333 is 1/3, 0.333 is not).
     """
-    if expected.unit and answer.unit and expected.unit != answer.unit:
+    one, other = expected.unit, answer.unit
+    if one.is_given != other.is_given and PERCENT in (one, other):
+        shares = [side.value / 100 if side.unit == PERCENT else side.value for side in (expected, answer)]
+        return _is_same_value(expected.value, answer.value) or _is_same_value(*shares)
+    if not are_comparable(one, other):
         return False
-    if _is_same_value(expected.value, answer.value):
-        return True
-    if (expected.unit == "%") == (answer.unit == "%"):
-        return False
-    percent_as_share = [side.value / 100 if side.unit == "%" else side.value for side in (expected, answer)]
-    return _is_same_value(*percent_as_share)
+    if one.dimensions == other.dimensions:
+        return _is_same_value(expected.value * one.factor, answer.value * other.factor)
+    return _is_same_value(expected.value, answer.value)
 
 
 def _is_same_value(expected: Fraction, answer: Fraction) -> bool:
     if expected.denominator == answer.denominator == 1:
         return expected == answer
-    return abs(expected - answer) <= min(TOLERANCE, abs(expected) * TOLERANCE)
+    return abs(expected - answer) <= min(TOLERANCE, max(abs(expected), abs(answer)) * TOLERANCE)
 
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ ]\d{3})+(?![\d/])|\d+)"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.\d*)?|\.\d+)"
+_ATTACHED = r"(?:[kcm]m|kg|m[lL]|mph|kph|hrs|mins?|lbs|ft)(?![a-zA-Z])"
+"""Units that may follow a number without a space: other letters are variables."""
 _NUMBER = re.compile(
     rf"""
-    (?P<sign>[+-]?)\s*(?P<currency>[$€£¥]?)\s*(?P<inner_sign>[+-]?)
+    (?P<sign>[+-]?)\s*(?P<currency>(?:[$€£¥]|(?:USD|EUR|GBP)\b)?)\s*(?P<inner_sign>[+-]?)
     (?:
         (?:(?P<whole>{_DIGITS})\s+)?(?P<top>{_DECIMAL})\s*/\s*(?P<bottom>{_DECIMAL})
-      | (?P<decimal>{_DECIMAL})(?:\s*(?:e|[x×*]\s*10\^)\s*(?P<exponent>[+-]?\d{{1,4}}))?
+      | (?P<decimal>{_DECIMAL})(?:\s*(?:[eE]|[x×*]\s*10\^)\s*(?P<exponent>[+-]?\d{{1,4}}))?
     )
-    (?P<unit>\s*%|\s*°\s*[a-z]?|\s+[a-z][a-z .]*(?:\^[23])?(?:/[a-z]+(?:\^[23])?)?)?
+    (?P<unit>\s*[%°¢€$£¥].*|\s+[^\W\d_].*|{_ATTACHED}.*)?
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 
-_UNIT_NAMES = {"$": "dollar", "usd": "dollar", "€": "euro", "£": "pound", "¥": "yen", "percent": "%"}
 _MULTIPLIERS = {
     "dozen": 12,
     "hundred": 100,
@@ -76,16 +78,6 @@ _MULTIPLIERS = {
     "billion": 10**9,
     "trillion": 10**12,
 }
-_UNIT = re.compile(
-    r"(?:[a-z]{4,}|mm|cm|km|in|ft|yd|mi|mg|kg|lbs?|oz|ml|sec|min|hrs?|day|mph|kph|hz|[kmg]b|usd|kw)(?![a-z])"
-)
-"""The start of a unit. A word of fewer than four letters must be a known unit: `3 xy` is a product."""
-_NO_UNIT = re.compile(
-    r"\b(?:or|not|but|over|plus|minus|times|power|squared|cubed|factorial|roots?|half|halves|thirds?|quarters?"
-    r"|fifths?|tenths?|hundredths?|maybe|perhaps|less|more|because|since|alpha|beta|gamma|delta|theta|lambda"
-    r"|sigma|omega|sqrt|infinity|infty)\b"
-)
-"""Words that change the value, hedge, or represent a number."""
 
 
 def read_quantity(text: str) -> Quantity | None:
@@ -97,11 +89,13 @@ def read_quantity(text: str) -> Quantity | None:
         return None
     factor, unit = _read_unit(match["unit"] or "")
     value = _read_value(match)
-    currency = _UNIT_NAMES.get(match["currency"], "")
-    if value is None or unit is None or (unit and currency and unit != currency):
+    currency = read_unit(match["currency"])
+    if value is None or unit is None or currency is None:
+        return None
+    if unit.is_given and currency.is_given and not are_comparable(unit, currency):
         return None
     is_negative = "-" in (match["sign"], match["inner_sign"])
-    return Quantity((-value if is_negative else value) * factor, unit or currency)
+    return Quantity((-value if is_negative else value) * factor, unit if unit.is_given else currency)
 
 
 def _read_value(match: re.Match[str]) -> Fraction | None:
@@ -115,41 +109,37 @@ def _read_value(match: re.Match[str]) -> Fraction | None:
 
 
 def _read_decimal(digits: str) -> Fraction:
-    return Fraction(digits.replace(",", ""))
+    return Fraction(digits.replace(",", "").replace(" ", ""))
 
 
-def _read_unit(text: str) -> tuple[int, str | None]:
+def _read_unit(text: str) -> tuple[int, Unit | None]:
     """Return the factor and the unit that the words after a number mean; None as the unit when they are not one."""
-    text = text.lower()
-    words = text.replace("/", " per ").replace("°", " degree ").split()
+    words = text.split()
     factor = 1
-    while words and words[0] in _MULTIPLIERS:
-        factor *= _MULTIPLIERS[words.pop(0)]
-    if not words or words == ["%"]:
-        return factor, "".join(words)
-    if not _UNIT.match(words[0]) or _NO_UNIT.search(text):
-        return factor, None
-    return factor, " ".join(_UNIT_NAMES.get(word) or _singular(word) for word in words)
-
-
-def _singular(word: str) -> str:
-    singular = word.removesuffix("s") if not word.endswith("ss") else word
-    return _UNIT_NAMES.get(singular, singular)
+    while words and words[0].lower() in _MULTIPLIERS:
+        factor *= _MULTIPLIERS[words.pop(0).lower()]
+    return factor, read_unit(" ".join(words))
 
 
 _FRACTION_SLASH = "\u2044"
+_OVERLINE = "\u0305"
+_REPEATING = re.compile(
+    r"(?P<start>\d*)\.(?P<fixed>\d*)(?:\\(?:overline|bar|dot)\s*\{?(?P<repeated>\d+)\}?|\((?P<bracketed>\d+)\))"
+)
 _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
-        (r"\\[dt]?frac\s*(\d)\s*(\d)", r" \1/\2"),
-        (r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}", r" \1"),
+        (r"\\(?:left|right)(?![a-zA-Z])", ""),
+        (r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
+        (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2"),
+        (r"\\(?:text|textbf|textrm|mathrm|mathbf|rm|mbox|operatorname)\s*\{([^{}]*)\}", r" \1"),
         (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)", "°"),
         (r"\\(?:times|cdot)", "x"),
-        (r"\^\s*\{\s*([+-]?\d+)\s*\}", r"^\1"),
+        (r"\*\*", "^"),
+        (r"\^\s*[{(]\s*([+-]?\d+)\s*[})]", r"^\1"),
         (r"\{,\}", ","),
-        (r"(?<=\d)\\[,!;: ](?=\d)", ""),
-        (r"\\[,!;: ]|~", " "),
+        (r"(?<=\d)\\[,!;:](?=\d{3})", " "),
+        (r"\\[,!;: ]|\\q?quad|~", " "),
         (r"\\([$%])", r"\1"),
         (r"[\u2212\u2013]", "-"),
         (_FRACTION_SLASH, "/"),
@@ -160,8 +150,18 @@ _TYPESETTING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def _without_typesetting(text: str) -> str:
     text = strip_math_marks(text)
     # Normalizing the whole text at once would turn "2½" into "21/2".
-    parts = (unicodedata.normalize("NFKC", char) for char in text)
+    parts = (raised(char) for char in text)
     text = "".join(f" {part}" if _FRACTION_SLASH in part else part for part in parts)
+    text = re.sub(rf"\.(\d*?)((?:\d{_OVERLINE})+)", lambda match: f".{match[1]}({match[2]})", text)
+    text = _REPEATING.sub(_fraction_of, text.replace(_OVERLINE, ""))
     for pattern, replacement in _TYPESETTING:
         text = pattern.sub(replacement, text)
-    return text.strip()
+    return " ".join(text.split()).rstrip(",;").strip()
+
+
+def _fraction_of(match: re.Match[str]) -> str:
+    """Return a repeating decimal as a fraction: 0.1(6) is 15/90."""
+    repeated = match["repeated"] or match["bracketed"]
+    fixed = match["start"] + match["fixed"]
+    top = int(fixed + repeated) - int(fixed or 0)
+    return f" {top}/{10 ** len(match['fixed']) * (10 ** len(repeated) - 1)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,7 +11,7 @@ from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult
 from nemo_gym.serving.rows import read_task
 from nemo_gym.verify.answers import final_text
-from nemo_gym.verify.matching import normalize
+from nemo_gym.verify.matching import says
 
 
 class FollowUpTask(BaseModel):
@@ -21,7 +20,7 @@ class FollowUpTask(BaseModel):
     follow_ups: list[str] = []
     """Questions that are asked in turn, each after the answer to the previous one."""
     expected_answer: str | None = None
-    """A text that the last answer must contain. Without it every answer that is not empty is right."""
+    """A text that the last answer must contain and not deny. Without it every answer that is not empty is right."""
 
 
 class FollowUpServer(GymnasiumServer):
@@ -43,16 +42,9 @@ class FollowUpServer(GymnasiumServer):
         follow_up: str | None = next(self.episode(session_id), None)
         if follow_up is not None:
             return follow_up, 0.0, False, False, {}
-        is_right = says(answer, read_task(FollowUpTask, metadata).expected_answer)
+        expected = read_task(FollowUpTask, metadata).expected_answer
+        is_right = expected is None or says(answer, expected)
         return None, float(is_right), True, False, {"result": "right" if is_right else "wrong"}
-
-
-def says(answer: str, expected: str | None) -> bool:
-    """Return whether the answer contains `expected` as whole words; always true for None."""
-    if expected is None:
-        return True
-    wanted = re.escape(normalize(expected))
-    return bool(wanted) and re.search(rf"(?<!\w){wanted}(?!\w)", normalize(answer)) is not None
 
 
 if __name__ == "__main__":

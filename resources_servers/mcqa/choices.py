@@ -12,7 +12,7 @@ from enum import StrEnum
 from string import ascii_uppercase
 
 from nemo_gym.verify.answers import ANSWER_WORDS, last_boxed, last_marked_line, last_tagged
-from nemo_gym.verify.matching import normalize
+from nemo_gym.verify.matching import DENIAL, normalize, says
 
 Options = Mapping[str, str]
 """Option texts by letter, A to Z. The text is "" when only the letter is known."""
@@ -76,7 +76,11 @@ def answer_line_choice(text: str, options: Options) -> str | None:
     return stated_choice(last_boxed(line) or line, options) if line else None
 
 
-_LETTER_BEFORE_WORDS = re.compile(r"\W*([A-Za-z])(?!\w)")
+_LETTER_BEFORE_WORDS = re.compile(
+    r"\W*(?P<letter>[A-Za-z])(?![\w'’])(?P<mark>\s*[:).,;]|\s+[-–—]|)(?P<rest>.*)", re.DOTALL
+)
+_ARTICLES = frozenset("aAI")
+_REASON = re.compile(r"\W*(?:because|since|as|given|due|for)\b", re.IGNORECASE)
 
 
 def answer_line_choice_before_words(text: str, options: Options) -> str | None:
@@ -84,8 +88,43 @@ def answer_line_choice_before_words(text: str, options: Options) -> str | None:
     line = last_marked_line(text, (ANSWER_WORDS,))
     if not line:
         return None
+    return answer_line_choice(text, options) or _letter_before_words(line, options)
+
+
+def _letter_before_words(line: str, options: Options) -> str | None:
+    """Return the letter that a line starts with. An article ("a mystery") is no letter."""
     start = _LETTER_BEFORE_WORDS.match(line)
-    return answer_line_choice(text, options) or (_known(start[1], options) if start else None)
+    letter = _known(start["letter"], options) if start else None
+    if start is None or letter is None:
+        return None
+    is_marked = bool(start["mark"]) or not start["rest"].strip() or _REASON.match(start["rest"]) is not None
+    is_own_text = normalize(start["rest"]) == normalize(options[letter]) != ""
+    if not is_marked and not is_own_text and (start["letter"] in _ARTICLES or start["letter"].islower()):
+        return None
+    return letter if _is_only_choice(letter, start["rest"], options) else None
+
+
+_OTHER_OPTION = re.compile(
+    r"(?:(?<!\w)(?:or|and|vs\.?|not|nor|both|&)\s+|[/,;&|+]\s*|^\W*)\W*(?P<after>[A-Z])(?![\w'’])"
+    r"|(?<![\w'’])(?P<before>[A-Z])\s*(?:[):]|(?=\s(?:or|and|is)\b))"
+)
+
+
+def _is_only_choice(letter: str, rest: str, options: Options) -> bool:
+    """Return whether the words after a letter neither name another option nor deny this one."""
+    own_text = normalize(options[letter])
+    if own_text and normalize(rest) == own_text:
+        return True
+    reason = _REASON.search(rest)
+    statement = _unwrap(rest[: reason.start()] if reason else rest)
+    if own_text and normalize(statement).startswith(own_text):
+        statement = statement[len(own_text) :]
+    named = {match["after"] or match["before"] for match in _OTHER_OPTION.finditer(statement)}
+    if (named & options.keys()) - {letter}:
+        return False
+    texts = (normalize(text) for other, text in options.items() if text and other != letter)
+    said = normalize(statement)
+    return DENIAL.search(said) is None and not any(_occurs(text, said) for text in texts if text)
 
 
 def lenient_choice(text: str, options: Options) -> str | None:
@@ -124,6 +163,8 @@ def option_in(text: str, options: Options) -> str | None:
     texts = {letter: normalize(option) for letter, option in options.items() if option}
     equal = [letter for letter, option in texts.items() if option == said]
     within = [letter for letter, option in texts.items() if option and _occurs(option, said)]
+    if not equal and within and not says(said, texts[within[0]]):
+        return None
     named = equal or within
     return named[0] if len(named) == 1 else None
 
@@ -141,11 +182,7 @@ def _letter(content: str, options: Options) -> str | None:
     label = _LABEL.match(content)
     if label is None or label[1] not in options:
         return None
-    own_text = options[label[1]]
-    is_another_label = _LABEL.match(label["rest"]) or _BARE.fullmatch(label["rest"])
-    if is_another_label and normalize(label["rest"]) != normalize(own_text):
-        return None
-    return label[1]
+    return label[1] if _is_only_choice(label[1], label["rest"], options) else None
 
 
 def _known(letter: str, options: Options) -> str | None:

@@ -39,6 +39,13 @@ async def test_a_call_returns_its_result_and_the_worker_stays_alive(worker: Work
 async def test_a_call_over_its_deadline_fails(worker: Worker) -> None:
     with pytest.raises(VerifierError, match=r"ran over its deadline of 0\.1 s") as caught:
         await worker.call(job("time", "sleep", 60), "sleep", timeout_s=0.1, import_timeout_s=60.0)
+    assert caught.value.failure.code == "verifier_blocked"
+
+
+async def test_a_computing_call_over_its_deadline_fails(worker: Worker) -> None:
+    endless = job("re", "fullmatch", "(a+)+", "a" * 50 + "b")
+    with pytest.raises(VerifierError, match=r"of CPU time") as caught:
+        await worker.call(endless, "fullmatch", timeout_s=0.3, import_timeout_s=60.0)
     assert caught.value.failure.code == "verifier_timeout"
 
 

@@ -129,7 +129,7 @@ async def test_a_worker_over_its_memory_limit_crashes() -> None:
     pool = WorkerPool(1, memory_limit_bytes=512 * 1024**2)
     with pytest.raises(VerifierError, match="out of memory") as caught:
         await pool.run(bytearray, 1024**3, timeout_s=TIMEOUT_S)
-    assert code_of(caught) == "verifier_crashed"
+    assert code_of(caught) == "verifier_out_of_memory"
     assert len(await pool.run(bytearray, 1024**2, timeout_s=TIMEOUT_S)) == 1024**2
     await pool.close()
 

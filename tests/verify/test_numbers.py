@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
+from nemo_gym.verify.units import NO_UNIT, read_unit
 
 
 @pytest.mark.parametrize(
@@ -33,24 +34,27 @@ from nemo_gym.verify.numbers import Quantity, is_same_quantity, read_quantity
         ("18 dollars", 18, "dollar"),
         ("$5 million", 5_000_000, "dollar"),
         ("-1.8 billion", -1_800_000_000, ""),
-        ("3 dozen eggs", 36, "egg"),
+        ("3 dozen eggs", 36, "eggs"),
         ("12.5\\%", Fraction(25, 2), "%"),
         ("50 percent", 50, "%"),
         ("5\\text{ km}", 5, "km"),
         ("60 km/h", 60, "km per h"),
+        ("5 m", 5, "m"),
+        ("0.1\\overline{6}", Fraction(1, 6), ""),
+        ("1 000", 1000, ""),
         ("90^\\circ", 90, "degree"),
         ("$3$", 3, ""),
         ("\\(3\\)", 3, ""),
     ],
 )
 def test_numbers_are_read_exactly(text: str, value: Fraction, unit: str) -> None:
-    assert read_quantity(text) == Quantity(Fraction(value), unit)
+    assert read_quantity(text) == Quantity(Fraction(value), read_unit(unit) or NO_UNIT)
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "x", "3x", "3 x", "3 xy", "2 pi", "3 or 4", "3, 4", "1,23", "--5", "1/0", "3 squared", "5 not 6", "7 half",
-     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3"],
+     "1e999999", "9" * 500, "$5 euros", "4 = 4", "12:30", "1.2.3", "1 2", "5!", "10²"],
 )  # fmt: skip
 def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:
     assert read_quantity(text) is None
@@ -63,6 +67,10 @@ def test_a_text_that_is_not_one_number_gives_none(text: str) -> None:
         ("18", "18.00", True),
         ("18", "$18", True),
         ("18 km", "18 miles", False),
+        ("18 km", "18000 m", True),
+        ("18 m", "18 s", False),
+        ("18 m", "18 m^2", False),
+        ("£5", "5 pounds", True),
         ("1/3", "0.333333", True),
         ("1/3", "0.333", False),
         ("1000000", "1000001", False),

@@ -1,0 +1,68 @@
+"""The time that a child process had for itself: it computed, slept or waited for something, but not for a core.
+
+A deadline in wall-clock time depends on how busy the machine is. Linux counts for each thread how long it was ready to
+run without a core (`/proc/<pid>/task/<tid>/schedstat`); own time is the wall-clock time without that delay. Elsewhere
+it is the wall-clock time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+_NS = 1e9
+
+
+class OwnSeconds(NamedTuple):
+    """The own time of a process and its children since a start."""
+
+    own: float
+    """Seconds without those in which a thread was ready but had no core."""
+    computing: float
+    """CPU seconds of all threads."""
+
+
+class OwnTime:
+    """A stopwatch of the own time of the process `pid`, its threads and its children."""
+
+    def __init__(self, pid: int, wall_clock: Callable[[], float] = time.monotonic) -> None:
+        self._pid = pid
+        self._wall_clock = wall_clock
+        self._started = wall_clock()
+        self._before = dict(_threads(pid))
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since the start."""
+        return self._wall_clock() - self._started
+
+    def read(self) -> OwnSeconds:
+        """Return the seconds since the start. The threads of a process that has ended count no more."""
+        delay = computing = 0
+        for thread, (ran, waited) in _threads(self._pid):
+            ran_before, waited_before = self._before.get(thread, (0, 0))
+            computing += ran - ran_before
+            delay = max(delay, waited - waited_before)
+        return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS)
+
+
+def _threads(pid: int) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
+    """Yield each thread with the nanoseconds that it ran, and those that it waited for a core."""
+    for process in (pid, *_children_of(pid)):
+        with contextlib.suppress(OSError):  # the process has ended, or this is not Linux
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    ran, waited, _ = (thread / "schedstat").read_text(encoding="ascii").split()
+                    yield (process, thread.name), (int(ran), int(waited))
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []

@@ -1,0 +1,151 @@
+"""The rule about faults (`nemo_gym.verify.answer_faults`) on the route `POST /verify`, for every environment.
+
+An answer that breaks `verify` scores like no answer: its row is the one of an attempt without output, with a reward of
+at most 0 and two more fields, `answer_fault` (`cpu_time`, `memory`, `raised`, ...) and `answer_fault_detail`. The
+controls are an attempt without output and one with an ordinary answer: if `verify` fails with one of them, the
+environment is at fault, and the failure stays a failure.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+import orjson
+from fastapi.responses import Response as HttpResponse
+from pydantic import BaseModel
+
+from nemo_gym.failures import VerifierError
+from nemo_gym.responses.schemas import Response
+from nemo_gym.responses.wire import read_field
+from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.routes import dump_body
+from nemo_gym.verify.answer_faults import AnswerFault, scored
+
+FAULT_KEY = "answer_fault"
+DETAIL_KEY = "answer_fault_detail"
+_ORDINARY = "The answer is \\boxed{1}.\n<answer>1</answer>\nAnswer: 1"
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
+JsonObject = dict[str, Any]
+
+
+def score_faulty_answers(
+    verify: Callable[Params, Awaitable[ResultT]],
+) -> Callable[Params, Awaitable[ResultT | HttpResponse]]:
+    """Wrap an asynchronous `verify` so that an answer that breaks it scores 0."""
+    signature = inspect.signature(verify)
+
+    @functools.wraps(verify)
+    async def verify_under_rule(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | HttpResponse:
+        given = signature.bind(*args, **kwargs).arguments
+        name = next(
+            (
+                name
+                for name, value in given.items()
+                if isinstance(value, BaseModel) and hasattr(value, "response")
+            ),
+            None,
+        )
+        if name is None:
+            return await verify(*args, **kwargs)
+
+        async def verify_output(output: list[JsonObject]) -> JsonObject:
+            changed = _with_output(given[name], output)
+            bound = signature.bind(**{**given, name: changed})
+            return _row_of(await verify(*bound.args, **bound.kwargs))
+
+        controls = _Controls(verify_output, getattr(given[name].response, "output", ()))
+        result = await scored(lambda: verify(*args, **kwargs), controls.run)
+        if not isinstance(result, AnswerFault):
+            return result
+        response = given[name].response.model_dump(mode="json", by_alias=True)
+        return JsonResponse(orjson.dumps(faulty_row(controls.row, result) | {"response": response}))
+
+    return verify_under_rule
+
+
+async def score_faulty_body(verify: Callable[[bytes], Awaitable[bytes]], body: bytes) -> bytes:
+    """Return the answer of `verify` to a JSON body under the rule. `verify` may leave out the response."""
+
+    async def verify_output(output: list[JsonObject]) -> JsonObject:
+        row = orjson.loads(body)
+        row["response"]["output"] = output
+        return _row_of(await verify(orjson.dumps(row)))
+
+    controls = _Controls(verify_output, body)
+    result = await scored(lambda: verify(body), controls.run)
+    if not isinstance(result, AnswerFault):
+        return result
+    row = faulty_row(controls.row, result)
+    if "response" in row:
+        row["response"] = orjson.loads(body)["response"]
+    return orjson.dumps(row)
+
+
+class _Controls:
+    """The attempts with harmless answers; `row` is that of the attempt without output."""
+
+    def __init__(
+        self, verify_output: Callable[[list[JsonObject]], Awaitable[JsonObject]], source: Any
+    ) -> None:
+        self._verify_output = verify_output
+        self._source = source
+        self.row: JsonObject = {}
+
+    async def run(self) -> None:
+        await self._verify_output(harmless_output(self._source))
+        self.row = await self._verify_output([])
+
+
+def faulty_row(row: JsonObject, fault: AnswerFault) -> JsonObject:
+    """Return the row of an answer with a fault, from the row of an attempt without output."""
+    marks = {FAULT_KEY: fault.kind, DETAIL_KEY: fault.detail}
+    if row["reward"] <= 0:
+        return row | marks
+    components = row.get("reward_components")
+    silenced = {"reward_components": dict.fromkeys(components, 0.0)} if isinstance(components, dict) else {}
+    return row | silenced | {"reward": 0.0} | marks
+
+
+def harmless_output(source: Any) -> list[JsonObject]:
+    """Return the output of an ordinary attempt: the calls of `source` without arguments, and a short answer.
+
+    `source` is an output, or the body of a request.
+    """
+    items = orjson.loads(source)["response"]["output"] if isinstance(source, bytes) else source
+    calls = [
+        {"type": "function_call", "id": f"fc_{index}", "call_id": f"call_{index}", "arguments": "{}",
+         "name": str(read_field(item, "name")), "status": "completed"}
+        for index, item in enumerate(items)
+        if read_field(item, "type") == "function_call"
+    ]  # fmt: skip
+    content = [{"type": "output_text", "text": _ORDINARY, "annotations": []}]
+    message = {
+        "type": "message",
+        "id": "msg_0",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
+    return [*calls, message]
+
+
+def _with_output(body: BaseModel, output: list[JsonObject]) -> BaseModel:
+    response: Any = getattr(body, "response", None)
+    if isinstance(response, Response):
+        plain = response.model_dump(mode="json", by_alias=True, exclude={"output"})
+        response = type(response).model_validate({**plain, "output": output})
+    return body.model_copy(update={"response": response})
+
+
+def _row_of(result: object) -> JsonObject:
+    if isinstance(result, HttpResponse):
+        result = bytes(result.body)
+    row = orjson.loads(result if isinstance(result, bytes) else dump_body(result))
+    if not isinstance(row, dict) or not isinstance(row.get("reward"), int | float):
+        raise VerifierError("The control has no reward.", code="no_reward")
+    return row

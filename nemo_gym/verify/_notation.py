@@ -1,0 +1,116 @@
+r"""One spelling of a mathematical text: LaTeX and plain notation, Unicode symbols and the ways to write a space.
+
+    spelled("2*pi"), spelled("2π"), spelled(r"2\cdot\pi")     2\cdot \pi
+    spelled("x²"), spelled("x**2")                            x^{2}
+
+White space separates: `is_same_spelling("3 1/2", "31/2")` is false. It means nothing beside a symbol: `x + 1` is `x+1`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from nemo_gym.verify.answers import strip_math_marks
+
+_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
+_SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_SYMBOLS = {
+    "∞": r"\infty ", "π": r"\pi ", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": r"\div ", "−": "-", "–": "-",
+    "≤": r"\le ", "≥": r"\ge ", "≠": r"\neq ", "≈": r"\approx ", "±": r"\pm ", "∓": r"\mp ", "∈": r"\in ",
+    "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ", "°": r"^{\circ}", "θ": r"\theta ", "α": r"\alpha ",
+    "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ", "φ": r"\phi ", "ω": r"\omega ", "σ": r"\sigma ", "μ": r"\mu ",
+    "→": r"\to ", "≡": r"\equiv ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
+    "’": "'", "′": "'", "\u2061": "", "\u200b": "",
+}  # fmt: skip
+
+_FUNCTIONS = ("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sin", "cos", "tan", "cot", "sec", "csc", "ln",
+              "log", "exp", "min", "max", "gcd", "lcm")  # fmt: skip
+_GREEK = ("alpha", "beta", "gamma", "delta", "theta", "lambda", "sigma", "omega", "phi", "mu")
+_NAMES = {name: rf"\{name} " for name in (*_FUNCTIONS, *_GREEK)} | {
+    "pi": r"\pi ", "Pi": r"\pi ", "infinity": r"\infty ", "inf": r"\infty ", "oo": r"\infty ",
+}  # fmt: skip
+FUNCTION_NAMES = frozenset({*_NAMES, "sqrt", "cbrt", "abs", "frac"})
+"""Letters that are one name in plain notation, not a product and not a word."""
+
+_REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\\(?:left|right|big|Big|bigg|Bigg|displaystyle|textstyle|limits|!)(?![a-zA-Z])", ""),
+        (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\(?:leqslant|leq)(?![a-zA-Z])", r"\\le "),
+        (r"\\(?:geqslant|geq)(?![a-zA-Z])", r"\\ge "),
+        (r"\\ne(?![a-zA-Z])", r"\\neq "),
+        (r"\\lt(?![a-zA-Z])", "<"),
+        (r"\\gt(?![a-zA-Z])", ">"),
+        (r"<=", r"\\le "),
+        (r">=", r"\\ge "),
+        (r"!=", r"\\neq "),
+        (r"\\(?:varnothing|O)(?![a-zA-Z])", r"\\emptyset "),
+        (r"\\(?:rightarrow|longrightarrow)(?![a-zA-Z])", r"\\to "),
+        (r"\\dots(?![a-zA-Z])", r"\\ldots "),
+        (r"\.\.\.|…", r"\\ldots "),
+        (r"\{,\}", ","),
+        (r"\\[,!;:](?=\d{3}(?!\d))", ""),
+        (r"\\[,!;: ]|\\q?quad(?![a-zA-Z])|~", " "),
+        (r"\\(?:times|ast|cdot)(?![a-zA-Z])", r"\\cdot "),
+        (r"\*\*", "^"),
+        (r"(?<!\^)\*", r"\\cdot "),
+        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
+        (r"(\\frac\s*\{[^{}]*\})\s*(\d)", r"\1{\2}"),
+        (r"\\sqrt\s*(\d|[a-zA-Z])", r"\\sqrt{\1}"),
+        (r"√\s*(\d+(?:\.\d+)?|[a-zA-Z])", r"\\sqrt{\1}"),
+        (r"√\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"(?<![\\a-zA-Z])sqrt\s*\{", r"\\sqrt{"),
+        (r"(?<![\\a-zA-Z])abs\s*\(([^()]*)\)", r"|\1|"),
+        (r"\^\s*\(\s*([^()]*)\)", r"^{\1}"),
+        (r"\^\s*([+-]?\d+)(?![\d}])", r"^{\1}"),
+        (r"_\s*(\d+)(?![\d}])", r"_{\1}"),
+        (r"\^\s*\{\s*\\circ\s*\}|\^\s*\\circ", r"^{\\circ}"),
+        (r"(?<=\d)[eE]([+-]?\d+)(?![\d.])", r"\\cdot 10^{\1}"),
+        (r"(?<=\d)\s*\(", r"\\cdot ("),
+    )
+)
+_RUN = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
+
+
+def spelled(text: str) -> str:
+    """Return `text` in one spelling. Runs in linear time for every replacement."""
+    text = strip_math_marks(text)
+    text = "".join(_SYMBOLS.get(char) or raised(char) for char in text)
+    text = _join_scripts(text)
+    for pattern, replacement in _REPLACEMENTS:
+        text = pattern.sub(replacement, text)
+    text = _RUN.sub(lambda run: _NAMES.get(run[0], run[0]), text)
+    return " ".join(text.split()).rstrip(" ,;.")
+
+
+def raised(char: str) -> str:
+    """Return a character without its compatibility form: `²` is `^{2}`, a full-width letter a plain one."""
+    if char in _SUPERSCRIPTS:
+        return f"^{{{_SUPERSCRIPTS[char]}}}"
+    if char in _SUBSCRIPTS:
+        return f"_{{{_SUBSCRIPTS[char]}}}"
+    return unicodedata.normalize("NFKC", char)
+
+
+def _join_scripts(text: str) -> str:
+    """Join the digits of one exponent or index: `^{1}^{0}` is `^{10}`."""
+    return re.sub(r"(?<=[\dn+-])\}[\^_]\{(?=[\dn])", "", text) if "}^{" in text or "}_{" in text else text
+
+
+_SEPARATING = re.compile(r"(?<=\d) +(?=\d)|(?<=[^\W\d_]) +(?=[^\W\d_])")
+_SEPARATOR = "\x1f"
+
+
+def is_same_spelling(one: str, other: str) -> bool:
+    """Return whether two texts differ at most in white space that separates nothing."""
+    return _closed_up(one) == _closed_up(other)
+
+
+def _closed_up(text: str) -> str:
+    text = _SEPARATING.sub(_SEPARATOR, " ".join(text.split()))
+    return text.replace(" ", "")

@@ -1,0 +1,115 @@
+"""The rule about faults, which every verifier passes through.
+
+**An answer's fault is 0 with its reason. A fault of the machine or of the environment is a failure.** Otherwise an
+answer that breaks its verifier would escape its 0, and a broken machine would be scored.
+
+The fault is an answer's if the verification
+
+- went wrong by itself: it raised an exception, computed beyond its limit, took too much memory or crashed its worker;
+- goes wrong again: a fault of an answer repeats;
+- does not go wrong with a harmless answer to the same task, the control.
+
+A `GymError` that a verifier raises itself (`InputError`, `JudgeError`, ...) is stated: it stays a failure. So do errors
+of the operating system and of HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nemo_gym.failures import GymError
+from nemo_gym.processes.workers import WorkerPool, default_pool
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+_KINDS = {
+    "verifier_timeout": "cpu_time",
+    "verifier_blocked": "blocked",
+    "verifier_out_of_memory": "memory",
+    "verifier_crashed": "crashed",
+    "verifier_raised": "raised",
+}
+_CERTAIN = frozenset({"cpu_time", "memory"})
+"""Faults that are not repeated to see whether they happen again."""
+_LONGEST_DETAIL = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFault:
+    """The reason why an answer that broke its verification scores 0."""
+
+    kind: str
+    """`cpu_time`, `blocked`, `memory`, `crashed` or `raised`."""
+    detail: str
+
+
+def possible_fault(error: Exception) -> AnswerFault | None:
+    """Return the answer's fault that `error` may be; None if it is a failure whatever the answer."""
+    if isinstance(error, GymError):
+        kind = _KINDS.get(error.failure.code)
+        return AnswerFault(kind, error.failure.message[:_LONGEST_DETAIL]) if kind else None
+    if isinstance(error, OSError) or hasattr(error, "status_code"):
+        return None
+    return AnswerFault("raised", ascii(f"{type(error).__name__}: {error}"[:_LONGEST_DETAIL])[1:-1])
+
+
+async def scored(
+    verification: Callable[[], Awaitable[R]], control: Callable[[], Awaitable[object]]
+) -> R | AnswerFault:
+    """Return the result of `verification`, or the answer's fault. Raises the error of every other failure.
+
+    `control` verifies a harmless answer to the same task. Both may be called twice.
+    """
+    try:
+        return await verification()
+    except Exception as error:
+        fault = possible_fault(error)
+        if fault is None:
+            raise
+        if fault.kind not in _CERTAIN:
+            again = await _again(verification, error)
+            if not isinstance(again, Exception):
+                return again
+        await _require_control(control, error)
+        log.info("an answer broke its verification and scores 0: %s: %s", fault.kind, fault.detail)
+        return fault
+
+
+async def _again(verification: Callable[[], Awaitable[R]], first: Exception) -> R | Exception:
+    """Return the result of another verification, or its error if it may be the answer's fault again."""
+    try:
+        return await verification()
+    except Exception as error:
+        if possible_fault(error) is None:
+            raise error from first
+        return error
+
+
+async def _require_control(control: Callable[[], Awaitable[object]], error: Exception) -> None:
+    """Raise `error` if the control fails too."""
+    try:
+        await control()
+    except Exception as other:
+        raise error from other
+
+
+async def scored_in_worker(
+    function: Callable[..., R],
+    *args: object,
+    control: Sequence[object],
+    timeout_s: float,
+    imports: Sequence[str] = (),
+    pool: WorkerPool | None = None,
+) -> R | AnswerFault:
+    """Run `function(*args)` in a worker under the rule; `control` are its arguments with a harmless answer."""
+    workers = pool or default_pool()
+
+    async def verify(arguments: Sequence[object]) -> R:
+        return await workers.submit(function, arguments, {}, timeout_s=timeout_s, imports=imports)
+
+    return await scored(lambda: verify(args), lambda: verify(control))

@@ -1,0 +1,183 @@
+r"""Units of measurement: their names, dimensions and factors.
+
+    read_unit("km/h")       Unit({"length": 1, "time": -1}, Fraction(1000, 3600))
+    read_unit("apples")     Unit({"apple": 1}, Fraction(1))        a counted thing is a dimension of its own
+    read_unit("xy")         None
+
+Units of one dimension convert into each other (5 km is 5000 m), and others never match (5 km is not 5 s). A word of
+fewer than four letters must be a known name: "3 xy" is a product, not three "xy".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+MAX_WORDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A product of powers of dimensions, and its size in base units."""
+
+    dimensions: frozenset[tuple[str, int]] = frozenset()
+    """Pairs of a dimension and its exponent, without zeros."""
+    factor: Fraction = Fraction(1)
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.dimensions)
+
+
+NO_UNIT = Unit()
+
+_INCH = Fraction(254, 10_000)
+_POUND = Fraction(45_359_237, 10**8)
+_PREFIXES = (("k", "kilo", 3), ("c", "centi", -2), ("d", "deci", -1), ("m", "milli", -3), ("µ", "micro", -6),
+             ("n", "nano", -9), ("M", "mega", 6), ("G", "giga", 9))  # fmt: skip
+_METRIC = (
+    ("length", "m", "meter metre", Fraction(1)),
+    ("mass", "g", "gram gramme", Fraction(1, 1000)),
+    ("volume", "l", "liter litre", Fraction(1, 1000)),
+    ("volume", "L", "", Fraction(1, 1000)),
+    ("time", "s", "second sec", Fraction(1)),
+    ("energy", "J", "joule", Fraction(1)),
+    ("force", "N", "newton", Fraction(1)),
+    ("power", "W", "watt", Fraction(1)),
+    ("voltage", "V", "volt", Fraction(1)),
+    ("current", "A", "ampere amp", Fraction(1)),
+    ("pressure", "Pa", "pascal", Fraction(1)),
+    ("frequency", "Hz", "hertz", Fraction(1)),
+    ("amount", "mol", "mole", Fraction(1)),
+    ("energy", "cal", "calorie", Fraction(4184, 1000)),
+    ("data", "B", "byte", Fraction(1)),
+)
+_OTHERS: tuple[tuple[str, str, Fraction], ...] = (
+    ("length", "in inch inches", _INCH),
+    ("length", "ft foot feet", 12 * _INCH),
+    ("length", "yd yard", 36 * _INCH),
+    ("length", "mi mile", 63_360 * _INCH),
+    ("mass", "lb lbs pound", _POUND),
+    ("mass", "oz ounce", _POUND / 16),
+    ("mass", "ton tonne", Fraction(1000)),
+    ("time", "min minute mins", Fraction(60)),
+    ("time", "h hr hrs hour", Fraction(3600)),
+    ("time", "day", Fraction(86_400)),
+    ("time", "week wk wks", Fraction(604_800)),
+    ("month", "month", Fraction(1)),
+    ("month", "year yr yrs", Fraction(12)),
+    ("angle", "° degree deg", Fraction(1)),
+    ("radian", "rad radian", Fraction(1)),
+    ("temperature", "K kelvin", Fraction(1)),
+    ("celsius", "°C celsius °c", Fraction(1)),
+    ("fahrenheit", "°F fahrenheit °f", Fraction(1)),
+    ("dollar", "$ usd dollar", Fraction(1)),
+    ("dollar", "¢ cent", Fraction(1, 100)),
+    ("euro", "€ eur euro", Fraction(1)),
+    ("sterling", "£ gbp", Fraction(1)),
+    ("yen", "¥ jpy yen", Fraction(1)),
+    ("percent", "% percent pct", Fraction(1)),
+    ("data", "bit", Fraction(1, 8)),
+)
+_SPEEDS = (("mph", 63_360 * _INCH / 3600), ("kph", Fraction(1000, 3600)), ("kmh", Fraction(1000, 3600)))
+
+
+def _table() -> dict[str, Unit]:
+    table: dict[str, Unit] = {}
+
+    def add(dimension: str, names: Iterable[str], factor: Fraction) -> None:
+        unit = _volume_or(dimension, factor)
+        for name in names:
+            table[name] = unit
+            if len(name) > 2:
+                table[f"{name}s"] = unit
+
+    for dimension, names, factor in _OTHERS:
+        add(dimension, names.split(), factor)
+    for dimension, symbol, words, factor in _METRIC:
+        add(dimension, (symbol, *words.split()), factor)
+        for short, long, power in _PREFIXES:
+            scaled = factor * Fraction(10) ** power
+            add(dimension, (short + symbol, *(long + word for word in words.split())), scaled)
+    for name, factor in _SPEEDS:
+        table[name] = Unit(frozenset({("length", 1), ("time", -1)}), factor)
+    return table
+
+
+def _volume_or(dimension: str, factor: Fraction) -> Unit:
+    """Return the unit of a dimension; a volume is a length to the third power."""
+    if dimension == "volume":
+        return Unit(frozenset({("length", 3)}), factor)
+    return Unit(frozenset({(dimension, 1)}), factor)
+
+
+_UNITS: Mapping[str, Unit] = _table()
+_POUNDS = {_UNITS["pound"], _UNITS["£"]}
+"""The mass and the money have one name."""
+PERCENT = _UNITS["%"]
+_NOT_A_UNIT = re.compile(
+    r"\b(?:or|not|but|over|plus|minus|times|power|squared|cubed|factorial|roots?|half|halves|thirds?|quarters?"
+    r"|fifths?|tenths?|hundredths?|maybe|perhaps|less|more|because|since|alpha|beta|gamma|delta|theta|lambda"
+    r"|sigma|omega|sqrt|infinity|infty|base|mod)\b"
+)
+"""Words that change the value, hedge, or represent a number."""
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_PART = re.compile(r"(?P<name>[^\W\d_]+\.?|°[CFcf]?|[$€£¥%¢])(?:\^?(?P<power>-?[1-9]))?")
+
+
+def read_unit(text: str) -> Unit | None:
+    """Return the unit that `text` names as a whole; None when it is anything else, `NO_UNIT` for an empty text."""
+    text = text.strip().rstrip(".")
+    words = re.sub(r"\s*/\s*", " per ", text.replace("·", " ")).split()
+    if len(words) > MAX_WORDS or _NOT_A_UNIT.search(text.lower()):
+        return None
+    whole = _UNITS.get(" ".join(words).lower()) if len(words) > 1 else None
+    return whole or _product(words)
+
+
+def are_comparable(one: Unit, other: Unit) -> bool:
+    """Return whether quantities in both units can be equal. A unit that is not given may be any."""
+    if not one.is_given or not other.is_given or one.dimensions == other.dimensions:
+        return True
+    return {one, other} == _POUNDS
+
+
+def _product(words: Sequence[str]) -> Unit | None:
+    """Return the product of the units in `words`; words that are no unit name one counted thing ("red apples")."""
+    dimensions: Counter[str] = Counter()
+    things: list[str] = []
+    factor, side, power = Fraction(1), 1, 1
+    for word in words:
+        if word.lower() == "per":
+            side = -1
+        elif word.lower() in _POWERS:
+            power = _POWERS[word.lower()]
+        else:
+            part = _PART.fullmatch(word)
+            known = _known(part["name"]) if part else None
+            if part is None or (known is None and len(part["name"]) < 4 and not things):
+                return None
+            if known is None:
+                things.append(f"{'per ' * (side < 0)}{_singular(part['name'].lower())}")
+                continue
+            exponent = side * power * int(part["power"] or 1)
+            power = 1
+            factor *= known.factor**exponent
+            for dimension, own in known.dimensions:
+                dimensions[dimension] += own * exponent
+    if things:
+        dimensions[" ".join(things)] += 1
+    return Unit(frozenset((name, count) for name, count in dimensions.items() if count), factor)
+
+
+def _known(name: str) -> Unit | None:
+    """Return a unit by its symbol, whose case matters (mW is not MW), or by its name."""
+    name = name.rstrip(".")
+    return _UNITS.get(name) or (_UNITS.get(name.lower()) if len(name) > 1 else None)
+
+
+def _singular(word: str) -> str:
+    return word if word.endswith("ss") else word.removesuffix("s")
