@@ -18,6 +18,7 @@ import orjson
 from fastapi import Request
 
 from nemo_gym import clock
+from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import (
     Failure,
     GymError,
@@ -243,9 +244,9 @@ async def _score(
         return {"reward": agent.config.skip_verification_reward}
     is_truncated = act.end_reason.outcome is Outcome.TRUNCATED
     if is_truncated and on_truncation is OnTruncation.ZERO:
-        return {**(act.score or {}), "reward": 0.0}
+        return {**verifier_fields(act.score or {}), "reward": 0.0}
     resources = agent.resources_server_name
-    scored = act.score if act.score is not None else await _verify(agent, episode, act)
+    scored = verifier_fields(act.score if act.score is not None else await _verify(agent, episode, act))
     if scored.get(FAILURE_CLASS_KEY):
         return scored
     reward = scored.get("reward")

@@ -26,6 +26,7 @@ from nemo_gym.metrics.estimators import clustered_standard_error as clustered_st
 from nemo_gym.metrics.estimators import confidence_interval as confidence_interval
 from nemo_gym.metrics.estimators import expected_max_at_k as expected_max_at_k
 from nemo_gym.metrics.estimators import expected_max_curve as expected_max_curve
+from nemo_gym.metrics.estimators import mean as mean
 from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
 from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation
 from nemo_gym.metrics.records import RolloutRecord as RolloutRecord

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
 from typing import Any, TypedDict
 
 from nemo_gym.failures import InputError
@@ -26,7 +26,10 @@ from nemo_gym.metrics.estimators import (
     Clusters,
     clustered_standard_error,
     confidence_interval,
+    finite,
+    mean,
     sample_standard_deviation,
+    scaled,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
 from nemo_gym.names import REWARD_KEY, TASK_INDEX_KEY
@@ -139,13 +142,20 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
-    return {
-        f"mean/{name}": fmean(values),
-        f"max/{name}": max(values),
-        f"min/{name}": min(values),
-        f"median/{name}": median(values),
-        f"std/{name}": sample_standard_deviation(values) or 0.0,
-    }
+    return finite(
+        {
+            f"mean/{name}": mean(values),
+            f"max/{name}": max(values),
+            f"min/{name}": min(values),
+            f"median/{name}": _median(values),
+            f"std/{name}": sample_standard_deviation(values) or 0.0,
+        }
+    )
+
+
+def _median(values: Sequence[float]) -> float:
+    small, power = scaled(values)
+    return median(small) * power
 
 
 def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,5 +201,7 @@ def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
     error = clustered_standard_error(clusters)
     if error is None:
         return {}
-    interval = confidence_interval(fmean(clusters.samples), error, len(clusters))
-    return {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}
+    interval = confidence_interval(mean(clusters.samples), error, len(clusters))
+    return finite(
+        {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}
+    )

@@ -22,10 +22,9 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from nemo_gym.metrics._majority import majority_curve
-from nemo_gym.metrics.estimators import expected_max_curve, sample_standard_deviation
+from nemo_gym.metrics.estimators import expected_max_curve, finite, mean, sample_standard_deviation
 
 STD_ERR_ACROSS_TASKS = "std_err_across_tasks"
 STD_DEV_ACROSS_RUNS = "std_dev_across_runs"
@@ -73,7 +72,8 @@ def score_families(
     metrics: dict[str, float] = {}
     for family in families:
         metrics |= family.metrics(name)
-    return metrics | _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, max_k)
+    metrics |= _run_spread(name, runs.averages()) | _coverage(name, sizes, planned, max_k)
+    return finite(metrics)
 
 
 def run_averages(tasks: Iterable[TaskScores]) -> list[float]:
@@ -102,7 +102,7 @@ class _Family:
             if not of_k:
                 continue
             key = f"{self._pattern.format(k=k)}/{name}"
-            metrics[key] = in_percent(fmean(of_k))
+            metrics[key] = in_percent(mean(of_k))
             spread = sample_standard_deviation(of_k)
             if spread is not None:
                 metrics[f"{key}/{STD_ERR_ACROSS_TASKS}"] = in_percent(spread / math.sqrt(len(of_k)))
@@ -121,7 +121,8 @@ class _Runs:
 
     def averages(self) -> list[float]:
         """Return the mean of each run times 100, in order of the runs."""
-        return [in_percent(fmean(scores)) for _, scores in sorted(self._scores.items())]
+        means = (in_percent(mean(scores)) for _, scores in sorted(self._scores.items()))
+        return [value for value in means if math.isfinite(value)]
 
 
 def in_percent(value: float) -> float:
@@ -142,7 +143,7 @@ def _vote_curve(task: TaskScores, max_k: int) -> list[float]:
 def _average_curve(task: TaskScores, max_k: int) -> list[float]:
     if not task.scores:
         return []
-    averages = [fmean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
+    averages = [mean(task.scores[:k]) for k in range(1, len(task.scores) + 1)]
     return [averages[min(k, len(averages)) - 1] for k in range(1, max_k + 1)]
 
 

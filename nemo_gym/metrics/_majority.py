@@ -16,6 +16,8 @@ from functools import lru_cache
 from itertools import chain
 from statistics import fmean
 
+from nemo_gym.metrics.estimators import mean, scaled
+
 MAX_EXACT_VOTERS = 256
 """The maximum number of rollouts per task for the exact computation, which takes up to a few tenths of a second."""
 
@@ -39,17 +41,18 @@ def majority_score(answers: Sequence[str | None], scores: Sequence[float]) -> fl
     """Return the score of one vote among all given rollouts."""
     by_answer, silent = _ballots(answers, scores)
     if not by_answer:
-        return fmean(silent)
+        return mean(silent)
     most = max(map(len, by_answer))
-    return fmean([fmean(ballot) for ballot in by_answer if len(ballot) == most])
+    return mean([mean(ballot) for ballot in by_answer if len(ballot) == most])
 
 
 def _block_estimate(answers: Sequence[str | None], scores: Sequence[float], k: int) -> float:
     starts = range(0, len(scores) - k + 1, k)
-    return fmean([majority_score(answers[start : start + k], scores[start : start + k]) for start in starts])
+    return mean([majority_score(answers[start : start + k], scores[start : start + k]) for start in starts])
 
 
 def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_k: int) -> list[float]:
+    scores, power = scaled(scores)
     by_answer, silent = _ballots(answers, scores)
     counts = tuple(sorted(map(len, by_answer)))
     shares = _vote_shares(counts, len(silent))
@@ -63,7 +66,7 @@ def _expected_curve(answers: Sequence[str | None], scores: Sequence[float], max_
     for k in range(1, max_k + 1):
         no_votes = math.comb(len(silent), k) / math.comb(len(scores), k)
         voted = (shares[votes][k - 1] * score for votes, score in score_of_votes.items())
-        curve.append(math.fsum(chain(voted, (no_votes * silent_score,))))
+        curve.append(math.fsum(chain(voted, (no_votes * silent_score,))) * power)
     return curve
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import Any, SupportsFloat
 
 from nemo_gym.metrics._families import (
@@ -20,7 +19,7 @@ from nemo_gym.metrics._families import (
     run_averages,
     score_families,
 )
-from nemo_gym.metrics.estimators import sample_standard_deviation
+from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed
 from nemo_gym.names import REWARD_KEY
 
@@ -116,7 +115,7 @@ def add_avg_sample_std_dev(
                 if (spread := sample_standard_deviation(values[:k])) is not None
             ]
             if spreads:
-                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = fmean(spreads)
+                metrics[f"pass@1[avg-of-{k}]/{name}/{AVG_SAMPLE_STD_DEV}"] = mean(spreads)
 
 
 def highest_k_metrics(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import fmean
+from typing import TypeVar
+
+T = TypeVar("T")
 
 NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: half the width, in standard errors, of a 95 % interval."""
@@ -44,6 +47,32 @@ class Clusters:
         return (self.samples[start:end] for start, end in pairwise(self._ends))
 
 
+_LARGE = 2.0**500
+"""Sums and squares of larger numbers may leave the range of floats, so that they are scaled first."""
+
+
+def scaled(values: Sequence[float]) -> tuple[Sequence[float], float]:
+    """Return `values` divided by a power of two, and that power: 1 unless a value is very large."""
+    largest = max(map(abs, values), default=0.0)
+    if largest < _LARGE:
+        return values, 1.0
+    power = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    return [value / power for value in values], power
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, also of values whose sum is beyond the range of floats."""
+    small, power = scaled(values)
+    return fmean(small) * power
+
+
+def finite(metrics: Mapping[str, T]) -> dict[str, T]:
+    """Return the metrics without those beyond the range of floats, which JSON cannot represent."""
+    return {
+        name: value for name, value in metrics.items() if not isinstance(value, float) or math.isfinite(value)
+    }
+
+
 def sample_standard_deviation(values: Sequence[float]) -> float | None:
     """Return the square root of the unbiased sample variance, sum of (x - mean)^2 / (n - 1); None below 2 values.
 
@@ -51,8 +80,9 @@ def sample_standard_deviation(values: Sequence[float]) -> float | None:
     """
     if len(values) < 2:
         return None
-    center = fmean(values)
-    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
+    small, power = scaled(values)
+    center = fmean(small)
+    return math.sqrt(math.fsum((value - center) ** 2 for value in small) / (len(values) - 1)) * power
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:
@@ -111,9 +141,12 @@ def clustered_standard_error(clusters: Iterable[Sequence[float]]) -> float | Non
     groups = clusters if isinstance(clusters, Clusters) else Clusters(clusters)
     if len(groups) < 2:
         return None
-    center = fmean(groups.samples)
+    small, power = scaled(groups.samples)
+    if power != 1.0:
+        groups = Clusters([value / power for value in group] for group in groups)
+    center = fmean(small)
     squares = math.fsum(math.fsum(value - center for value in group) ** 2 for group in groups)
-    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples)
+    return math.sqrt(len(groups) / (len(groups) - 1) * squares) / len(groups.samples) * power
 
 
 def confidence_interval(center: float, standard_error: float, clusters: int) -> Interval:

@@ -95,7 +95,7 @@ _MATRIX = re.compile(r"\\begin\s*\{([pbv]?matrix|array)\}")
 
 def parse(text: str) -> Any:
     """Return the sympy expression of `text`. Raises Unstructured."""
-    from latex2sympy2_extended.latex2sympy2 import (  # type: ignore[import-untyped]
+    from latex2sympy2_extended.latex2sympy2 import (
         ConversionConfig,
         latex2sympy,
     )
@@ -255,12 +255,12 @@ def _size(node: Any) -> float:
     """Return an upper bound of the absolute value of a constant, infinity where it is beyond the floats."""
     if node.is_Number:
         try:
-            return abs(float(node))
+            return float(abs(node))
         except OverflowError:
             return math.inf
     if node.is_Pow:
         try:
-            return max(2.0, _size(node.args[0])) ** max(1.0, _size(node.args[1]))
+            return float(max(2.0, _size(node.args[0])) ** max(1.0, _size(node.args[1])))
         except OverflowError:
             return math.inf
     sizes = [_size(member) for member in node.args]

@@ -16,7 +16,7 @@ _NOT_WORD = re.compile(r"[^\w\s]")
 
 
 def normalize(text: str) -> str:
-    """Fold compatibility forms (full-width letters, ligatures), typographic marks and case, collapse spaces, trim the ends.
+    """Fold compatibility forms (full-width letters, ligatures), typographic marks and case, and trim both ends.
 
     The mark of a factorial stays: `5!` is not 5.
     """

@@ -1,3 +1,4 @@
+import math
 import random
 import tracemalloc
 from typing import Any
@@ -189,3 +190,20 @@ def test_accumulators_of_different_settings_do_not_merge() -> None:
 def test_the_headline_is_every_mean_and_coverage_that_is_not_full() -> None:
     agent_metrics = {"mean/reward": 1.0, "max/reward": 1.0, "coverage/a": 99.0, "coverage/b": 100.0}
     assert select_key_metrics(agent_metrics) == {"mean/reward": 1.0, "coverage/a": 99.0}
+
+
+@pytest.mark.parametrize(
+    "rewards", [[1e308, 1e308], [1e308, -1e308], [1.7e308] * 3, [1e200, -1e200, 1.0], [-1e308, 5e-324]]
+)
+def test_huge_rewards_give_metrics_that_json_can_hold(rewards: list[float]) -> None:
+    metrics = AgentMetrics(answer_key="answer")
+    for task in range(2):
+        for rollout, reward in enumerate(rewards):
+            metrics.add(
+                {"_ng_task_index": task, "_ng_rollout_index": rollout, "reward": reward, "answer": "x"}
+            )
+    result = metrics.result()
+    numbers = [result["agent_metrics"], *result["group_level_metrics"]]
+    assert all(math.isfinite(value) for entry in numbers for value in entry.values())
+    assert result["agent_metrics"]["max/reward"] == max(rewards)
+    assert "mean/reward" in result["agent_metrics"]

@@ -13,6 +13,8 @@ from nemo_gym.metrics.estimators import (
     confidence_interval,
     expected_max_at_k,
     expected_max_curve,
+    finite,
+    mean,
     pass_at_k,
     sample_standard_deviation,
     student_t_975,
@@ -164,3 +166,17 @@ def test_interval_covers_the_truth_about_19_times_in_20() -> None:
         )
         covered += interval.low <= 0.5 <= interval.high
     assert 0.92 <= covered / 400 <= 0.98
+
+
+LARGE = [1e308, -1e308, 1e308]
+
+
+def test_values_whose_sum_is_beyond_the_floats_have_a_mean_and_a_spread() -> None:
+    assert mean([1e308, 1e308]) == 1e308
+    assert mean([1.0, 2.0]) == 1.5
+    assert sample_standard_deviation(LARGE) == pytest.approx(1.1547e308, rel=1e-4)
+    assert clustered_standard_error([LARGE, LARGE]) is not None
+
+
+def test_metrics_beyond_the_floats_are_left_out() -> None:
+    assert finite({"a": math.inf, "b": math.nan, "c": 1.0, "d": 3}) == {"c": 1.0, "d": 3}

@@ -670,8 +670,8 @@ class Case(NamedTuple):
 def all_cases() -> list[Case]:
     """Return every case of the tables."""
     return [
-        Case(*line.split(" | "), verdict, reason)
+        Case(one, other, verdict, reason)
         for verdict, table in (("equal", EQUAL), ("different", DIFFERENT), ("undecided", UNDECIDED))
         for reason, lines in table.items()
-        for line in lines.strip().splitlines()
+        for one, other in (line.split(" | ") for line in lines.strip().splitlines())
     ]

@@ -10,6 +10,7 @@ import orjson
 
 from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason, failure_of
+from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
 from nemo_gym.names import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, TOKEN_HEADER
 from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -135,7 +136,7 @@ def verified_row(
     }
     return {
         **orjson.loads(task.row),
-        **verified,
+        **verifier_fields(verified),
         PARAMS_KEY: stored[PARAMS_KEY],
         "response": stored["response"],
         **marks,

@@ -19,12 +19,11 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import orjson
 
-from nemo_gym.metrics import read_record, sample_standard_deviation
+from nemo_gym.metrics import mean, read_record, sample_standard_deviation
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
@@ -54,7 +53,7 @@ class TaskProfile:
     def to_json(self, threshold: float) -> dict[str, Any]:
         rewards = self.rewards
         return {
-            "avg_reward": fmean(rewards) if rewards else None,
+            "avg_reward": mean(rewards) if rewards else None,
             "std_reward": (sample_standard_deviation(rewards) or 0.0) if rewards else None,
             "min_reward": min(rewards, default=None),
             "max_reward": max(rewards, default=None),
@@ -64,7 +63,7 @@ class TaskProfile:
             "pass_rate_passed": self.passed(threshold),
             "pass_rate_total": len(rewards),
             "pass_threshold": threshold,
-            "avg_output_tokens": fmean(self.output_tokens) if self.output_tokens else None,
+            "avg_output_tokens": mean(self.output_tokens) if self.output_tokens else None,
         }
 
 

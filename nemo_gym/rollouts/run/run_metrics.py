@@ -27,7 +27,7 @@ from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
 from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
 
-_PLAN_METRICS = ("count/", "coverage/")
+_PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 """Metrics that depend on the plan, which environments do not have."""
 _ENVIRONMENT_METRICS_S = 300.0
 _ENTRIES_PER_PIECE = 100

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PASS_KEY = re.compile(r"pass@(\d+)/reward")
+_SHORT_KEY = re.compile(r"short_tasks@(\d+)/reward")
 _SHOWN_K = 3
 _AGENTS_ABREAST = 3
 _COUNTS = (
@@ -48,11 +49,16 @@ class AgentSummary:
     """The 95 % interval of the mean, clustered by task."""
     pass_at: dict[int, float]
     """k → pass@k of the reward, in percent."""
+    short_tasks: dict[int, int]
+    """k → tasks with fewer than k rewards, which pass@k leaves out; only where there are any."""
     coverage: float | None
     """Percent of the planned rollouts that have a reward."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"pass_at": {str(k): value for k, value in self.pass_at.items()}}
+        by_k = {"pass_at": self.pass_at, "short_tasks": self.short_tasks}
+        return asdict(self) | {
+            name: {str(k): value for k, value in values.items()} for name, values in by_k.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,6 @@ def summarize_agents(
 
 def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) -> AgentSummary:
     low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
-    matches = ((_PASS_KEY.fullmatch(key), value) for key, value in metrics.items())
     return AgentSummary(
         agent=agent,
         tasks=planned.tasks if planned else metrics.get("count/tasks", 0),
@@ -150,9 +155,15 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         missing=metrics.get("count/outcome/missing", 0),
         mean_reward=metrics.get("mean/reward"),
         ci95=None if low is None or high is None else (low, high),
-        pass_at={int(match[1]): value for match, value in matches if match},
+        pass_at=_by_k(_PASS_KEY, metrics),
+        short_tasks=_by_k(_SHORT_KEY, metrics),
         coverage=metrics.get("coverage/reward"),
     )
+
+
+def _by_k(pattern: re.Pattern[str], metrics: Mapping[str, Any]) -> dict[int, Any]:
+    matches = ((pattern.fullmatch(key), value) for key, value in metrics.items())
+    return {int(match[1]): value for match, value in matches if match}
 
 
 def print_summary(summary: CollectSummary, stream: TextIO) -> None:
@@ -192,19 +203,29 @@ def _figures(agents: Sequence[AgentSummary]) -> list[tuple[str, Callable[[AgentS
         ("missing", lambda agent: f"{agent.missing:,}"),
         ("mean reward", lambda agent: "-" if agent.mean_reward is None else f"{agent.mean_reward:.4f}"),
         ("95 % interval", lambda agent: f"{agent.ci95[0]:.4f} to {agent.ci95[1]:.4f}" if agent.ci95 else "-"),
-        *((f"pass@{k}", partial(_pass_at, k)) for k in ks),
+        *(
+            (name.format(k), partial(cell, k))
+            for k in ks
+            for name, cell in (("pass@{}", _pass_at), ("  tasks left out", _left_out))
+            if cell is _pass_at or any(k in agent.short_tasks for agent in agents)
+        ),
         ("coverage", lambda agent: _percent(agent.coverage)),
     ]
 
 
 def _shown_k(agent: AgentSummary) -> list[int]:
     """Return at most three values of k: the first, the last and one between."""
-    ks = sorted(agent.pass_at)
+    ks = sorted(agent.pass_at.keys() | agent.short_tasks.keys())
     return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
 
 
 def _pass_at(k: int, agent: AgentSummary) -> str:
     return _percent(agent.pass_at.get(k))
+
+
+def _left_out(k: int, agent: AgentSummary) -> str:
+    """Return the number of tasks that pass@k leaves out, because they have fewer than k rewards."""
+    return f"{agent.short_tasks.get(k, 0):,} of {agent.tasks:,}"
 
 
 def _percent(value: float | None) -> str:

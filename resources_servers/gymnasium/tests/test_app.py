@@ -10,7 +10,8 @@ import pytest
 
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport.upstream_error import UpstreamError
-from resources_servers.gymnasium.app import FollowUpServer, says
+from nemo_gym.verify.matching import says
+from resources_servers.gymnasium.app import FollowUpServer
 from resources_servers.gymnasium.prepare import main as prepare
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent
 from tests.serving.environments import ScriptedModel, text
@@ -80,6 +81,11 @@ async def test_a_row_without_an_expected_answer_requires_an_answer_to_every_turn
 )
 def test_what_is_expected_stands_in_the_answer_as_whole_words(expected: str, is_said: bool) -> None:
     assert says("The Eiffel  Tower, of course!", expected) is is_said
+
+
+def test_an_answer_that_denies_it_does_not_say_it() -> None:
+    assert not says("It is not the Eiffel Tower.", "Eiffel Tower")
+    assert not says("The Eiffel Tower or Big Ben", "Eiffel Tower")
 
 
 async def test_a_row_that_cannot_be_played_is_named() -> None:

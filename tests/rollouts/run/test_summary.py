@@ -83,6 +83,8 @@ def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: 
     ]
     assert (figures["mean reward"], figures["coverage"]) == ("0.5000", "75.0 %")
     assert figures["pass@1"].endswith("%")
+    assert "pass@4" in figures
+    assert [line.split("  ")[-1].strip() for line in text.splitlines() if "tasks left out" in line] == ["0 of 2", "0 of 2", "1 of 2"]
     for part in (
         "6 rows in 0:03, 2.3/s",
         "1 rollouts failed: engine:engine_down 1",
@@ -112,6 +114,7 @@ def test_the_summary_for_machines_is_json(tmp_path: Path) -> None:
     (tmp_path / "out_run.json").write_text("{}\n")
     data = summary_of(tmp_path, counters_of(completed=6, failed=1)).to_json()
     assert orjson.loads(orjson.dumps(data))["agents"][0]["pass_at"]["1"] > 0
+    assert data["agents"][0]["short_tasks"] == {"3": 1, "4": 1}
     assert data["counts"] == {
         "planned": 8,
         "finished_before": 0,
