@@ -79,8 +79,13 @@ def final_text(response: object) -> str:
     return strip_reasoning(last_assistant_text(response))
 
 
+MAX_SEARCHED_CHARS = 50_000
+"""The end of a text that is searched for a final answer, so that no answer holds the event loop."""
+
+
 def final_answer(text: str, forms: Sequence[AnswerForm] = tuple(AnswerForm)) -> FinalAnswer | None:
-    """Return the final answer in the first of `forms` that occurs in `text`; None when there is none."""
+    """Return the final answer in the first of `forms` that occurs at the end of `text`; None when there is none."""
+    text = text[-MAX_SEARCHED_CHARS:]
     for form in forms:
         answer = _EXTRACTORS[form](text)
         if answer:
@@ -127,14 +132,15 @@ ANSWER_MARKS = (
     ANSWER_WORDS,
 )
 _EMPHASIS = re.compile(r"`|(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
-_FULL_STOP = re.compile(r"(?P<word>\S*)\.(?=\s|$)")
+_FULL_STOP = re.compile(r"\.(?=\s|$)")
 _ABBREVIATION = re.compile(
     r"(?:st|mr|mrs|ms|dr|prof|rev|hon|gen|col|sgt|capt|lt|sen|gov|rep|jr|sr|mt|ft|no|vs|inc|ltd|co|corp|approx|etc"
     r"|e\.g|i\.e|ca|cf|vol|fig|ave|blvd|rd|(?:[a-z]\.)+[a-z])",
     re.IGNORECASE,
 )
-_INITIAL = re.compile(r"[^\W\d_]")
-_NAME = re.compile(r"(?:\s*(?:[A-Z][\w'’-]*|[A-Z]\.|de|da|di|van|von|der|of|the|and))+\s*(?:\.|$)")
+_NAME_PARTICLES = frozenset({"de", "da", "di", "van", "von", "der", "of", "the", "and"})
+_LONGEST_ANSWER = 2_000
+"""A longer answer is not searched for the end of its first sentence."""
 
 
 def last_answer_line(text: str) -> str | None:
@@ -166,12 +172,23 @@ def tidy(answer: str) -> str:
 
 def _first_sentence(text: str) -> str:
     """Return the text before the first full stop that ends a sentence, and not an abbreviation or an initial."""
-    for stop in _FULL_STOP.finditer(text):
-        word, rest = stop["word"].lstrip("(\"'“"), text[stop.end() :]
-        is_initial = _INITIAL.fullmatch(word) and word.isupper() and _NAME.match(rest)
+    for stop in _FULL_STOP.finditer(text[:_LONGEST_ANSWER]):
+        words = text[: stop.start()].split()
+        word, rest = words[-1].lstrip("(\"'“") if words else "", text[stop.end() : _LONGEST_ANSWER]
+        is_initial = len(word) == 1 and word.isupper() and _goes_on_as_name(rest)
         if not rest.strip() or not (is_initial or _ABBREVIATION.fullmatch(word)):
-            return text[: stop.end() - 1]
+            return text[: stop.start()]
     return text
+
+
+def _goes_on_as_name(rest: str) -> bool:
+    """Return whether the words up to the next full stop are those of a name: "K. Rowling"."""
+    for word in rest.split():
+        if not (word[0].isupper() or word in _NAME_PARTICLES):
+            return False
+        if word.endswith(".") and len(word) > 2:
+            return True
+    return bool(rest.strip())
 
 
 _MATH_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))

@@ -110,10 +110,10 @@ def compare_plainly(expected: str, answer: str) -> Equality | None:
     expected, answer = strip_math_marks(expected), strip_math_marks(answer)
     if not expected or not answer:
         return Equality(False, Reason.NO_ANSWER)
-    if is_same_spelling(expected, answer):
-        return _EQUAL
     if len(answer) > max(MAX_ANSWER_CHARS, len(expected)):
         return Equality(False, Reason.TOO_LONG)
+    if is_same_spelling(expected, answer):
+        return _EQUAL
     wanted, given = read_quantity(expected), read_quantity(answer)
     if wanted is not None and given is not None:
         return _EQUAL if is_same_quantity(wanted, given) else _OF_DECISION[Decision.DIFFERENT]

@@ -10,7 +10,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult
 from nemo_gym.serving.rows import read_task
-from nemo_gym.verify.answers import final_text
+from nemo_gym.verify.answers import MAX_SEARCHED_CHARS, final_text
 from nemo_gym.verify.matching import says
 
 
@@ -43,7 +43,7 @@ class FollowUpServer(GymnasiumServer):
         if follow_up is not None:
             return follow_up, 0.0, False, False, {}
         expected = read_task(FollowUpTask, metadata).expected_answer
-        is_right = expected is None or says(answer, expected)
+        is_right = expected is None or says(answer[-MAX_SEARCHED_CHARS:], expected)
         return None, float(is_right), True, False, {"result": "right" if is_right else "wrong"}
 
 

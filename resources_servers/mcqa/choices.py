@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from string import ascii_uppercase
 
-from nemo_gym.verify.answers import ANSWER_WORDS, last_boxed, last_marked_line, last_tagged
+from nemo_gym.verify.answers import (
+    ANSWER_WORDS,
+    MAX_SEARCHED_CHARS,
+    last_boxed,
+    last_marked_line,
+    last_tagged,
+)
 from nemo_gym.verify.matching import DENIAL, normalize, says
 
 Options = Mapping[str, str]
@@ -19,6 +25,10 @@ Options = Mapping[str, str]
 
 ANY_LETTER: Options = dict.fromkeys(ascii_uppercase, "")
 """The options of a question without a list of options."""
+
+
+MAX_STATEMENT_CHARS = 5_000
+"""A longer statement of a choice picks nothing."""
 
 
 class ChoiceFormat(StrEnum):
@@ -55,7 +65,7 @@ def read_options(entries: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
 
 def read_choice(text: str, options: Options, form: ChoiceFormat) -> str | None:
     """Return the letter of the option that `text` chooses in the given form; None when it chooses none."""
-    return _READERS[form](text, options)
+    return _READERS[form](text[-MAX_SEARCHED_CHARS:], options)
 
 
 def boxed_letter(text: str, options: Options) -> str | None:
@@ -93,7 +103,7 @@ def answer_line_choice_before_words(text: str, options: Options) -> str | None:
 
 def _letter_before_words(line: str, options: Options) -> str | None:
     """Return the letter that a line starts with. An article ("a mystery") is no letter."""
-    start = _LETTER_BEFORE_WORDS.match(line)
+    start = _LETTER_BEFORE_WORDS.match(line) if len(line) <= MAX_STATEMENT_CHARS else None
     letter = _known(start["letter"], options) if start else None
     if start is None or letter is None:
         return None
@@ -140,6 +150,8 @@ def lenient_choice(text: str, options: Options) -> str | None:
 
 def stated_choice(statement: str, options: Options) -> str | None:
     """Return the option that a statement names, by its letter in either case or by its whole text."""
+    if len(statement) > MAX_STATEMENT_CHARS:
+        return None
     wanted = normalize(_unwrap(statement))
     named = [letter for letter, text in options.items() if text and normalize(text) == wanted]
     if len(named) == 1:
@@ -159,6 +171,8 @@ def bare_letter(text: str, options: Options) -> str | None:
 
 def option_in(text: str, options: Options) -> str | None:
     """Return the only option whose text equals `text`, or else occurs in it."""
+    if len(text) > MAX_STATEMENT_CHARS:
+        return None
     said = normalize(_unwrap(text))
     texts = {letter: normalize(option) for letter, option in options.items() if option}
     equal = [letter for letter, option in texts.items() if option == said]
@@ -179,7 +193,7 @@ def _letter(content: str, options: Options) -> str | None:
     bare = _BARE.fullmatch(content)
     if bare:
         return bare[1] if bare[1] in options else None
-    label = _LABEL.match(content)
+    label = _LABEL.match(content) if len(content) <= MAX_STATEMENT_CHARS else None
     if label is None or label[1] not in options:
         return None
     return label[1] if _is_only_choice(label[1], label["rest"], options) else None

@@ -17,10 +17,19 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics
-from nemo_gym.verify.answers import final_text, last_answer_line, last_boxed, strip_math_marks
+from nemo_gym.verify.answers import (
+    MAX_SEARCHED_CHARS,
+    final_text,
+    last_answer_line,
+    last_boxed,
+    strip_math_marks,
+)
 from nemo_gym.verify.matching import is_same_text
 from nemo_gym.verify.numbers import is_same_quantity, read_quantity
 from nemo_gym.verify.task_rows import invalid_row
+
+MAX_ANSWER_CHARS = 2_000
+"""An answer that is longer than the expected one by more than this equals none."""
 
 
 class StringMatchResourcesServerConfig(BaseResourcesServerConfig):
@@ -97,7 +106,8 @@ def extract_answer(text: str, mode: ExtractionMode) -> str | None:
         case ExtractionMode.BOXED:
             answer = last_boxed(text)
         case ExtractionMode.FINAL_ANSWER:
-            answer = last_answer_line(text) or last_boxed(text)
+            end = text[-MAX_SEARCHED_CHARS:]
+            answer = last_answer_line(end) or last_boxed(end)
         case ExtractionMode.LAST_LINE:
             answer = text.splitlines()[-1].strip() if text else None
         case ExtractionMode.FULL_RESPONSE:
@@ -107,6 +117,8 @@ def extract_answer(text: str, mode: ExtractionMode) -> str | None:
 
 def is_match(expected: str, answer: str, *, case_sensitive: bool) -> bool:
     """Return whether both are equal: as quantities when both are quantities, else as texts."""
+    if len(answer) > MAX_ANSWER_CHARS + 4 * len(expected):
+        return False
     if case_sensitive:
         return expected.strip() == answer.strip()
     wanted, given = read_quantity(expected), read_quantity(answer)

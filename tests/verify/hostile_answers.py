@@ -102,7 +102,9 @@ COUNT = 1000
 
 def hostile_answers(count: int = COUNT) -> list[str]:
     """Return `count` answers: each core in each frame first, in an order that depends on nothing, then mixtures."""
-    texts = [frame.replace("{{", "{").replace("}}", "}").replace("{}", core) for core in CORES for frame in _FRAMES]
+    texts = [
+        frame.replace("{{", "{").replace("}}", "}").replace("{}", core) for core in CORES for frame in _FRAMES
+    ]
     chosen = random.Random(0)
     chosen.shuffle(texts)
     while len(texts) < count:

@@ -124,3 +124,49 @@ def test_options_are_read_by_upper_case_letter_and_null_is_none() -> None:
 def test_wrong_options_are_named(entries: list[dict[str, str | None]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_options(entries)
+
+
+BARE = {"A": "Paris", "B": "Rome", "C": "Vitamin C"}
+
+
+@pytest.mark.parametrize("form", list(ChoiceFormat))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer: B or A",
+        "The answer is B or A.",
+        "Answer: B, A",
+        "Answer: B/A",
+        "Answer: B and C",
+        "Answer: (B) or (C)",
+        "Answer: B isn't right",
+        "Answer: B is not right",
+        "The answer isn't B",
+        "The answer is not B.",
+        "The answer is a mystery",
+        "The answer is: A mystery",
+        "Answer: not Rome",
+        "Answer: Rome or Paris",
+        "Answer: either Rome or Paris",
+        r"\boxed{B) or C)}",
+        r"\boxed{B or A}",
+        r"\boxed{B, C}",
+        r"\boxed{not B}",
+        r"\boxed{\text{not Rome}}",
+        r"\boxed{Rome or Paris}",
+        r"\boxed{B: Rome or Paris}",
+        r"\boxed{B isn't right}",
+        "<answer>B or A</answer>",
+        "<answer>not Rome</answer>",
+    ],
+)
+def test_several_options_a_denial_and_an_article_pick_nothing(text: str, form: ChoiceFormat) -> None:
+    assert read_choice(text, BARE, form) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Answer: C: Vitamin C", "Answer: C because A is wrong", "Answer: C) Vitamin C", r"\boxed{C: Vitamin C}"],
+)
+def test_a_letter_with_its_text_or_a_reason_is_a_choice(text: str) -> None:
+    assert read_choice(text, BARE, ChoiceFormat.LENIENT) == "C"
