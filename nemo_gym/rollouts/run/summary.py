@@ -55,9 +55,9 @@ class AgentSummary:
     """Percent of the planned rollouts that have a reward."""
 
     def to_json(self) -> dict[str, Any]:
-        by_k = {"pass_at": self.pass_at, "short_tasks": self.short_tasks}
         return asdict(self) | {
-            name: {str(k): value for k, value in values.items()} for name, values in by_k.items()
+            "pass_at": {str(k): value for k, value in self.pass_at.items()},
+            "short_tasks": {str(k): tasks for k, tasks in self.short_tasks.items()},
         }
 
 
