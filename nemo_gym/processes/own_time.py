@@ -25,6 +25,8 @@ class OwnSeconds(NamedTuple):
     """Seconds without those in which a thread was ready but had no core."""
     computing: float
     """CPU seconds of all threads."""
+    is_runnable: bool
+    """True if a thread is running or ready to run at this moment, so that it is neither blocked nor asleep."""
 
 
 class OwnTime:
@@ -44,11 +46,13 @@ class OwnTime:
     def read(self) -> OwnSeconds:
         """Return the seconds since the start. The threads of a process that has ended count no more."""
         delay = computing = 0
+        is_runnable = False
         for thread, (ran, waited) in _threads(self._pid):
+            is_runnable = is_runnable or _is_runnable(thread)
             ran_before, waited_before = self._before.get(thread, (0, 0))
             computing += ran - ran_before
             delay = max(delay, waited - waited_before)
-        return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS)
+        return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS, is_runnable)
 
 
 def _threads(pid: int) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
@@ -59,6 +63,15 @@ def _threads(pid: int) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
                 with contextlib.suppress(OSError):
                     ran, waited, _ = (thread / "schedstat").read_text(encoding="ascii").split()
                     yield (process, thread.name), (int(ran), int(waited))
+
+
+def _is_runnable(thread: tuple[int, str]) -> bool:
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{thread[0]}/task/{thread[1]}/stat").read_text(
+            encoding="utf-8", errors="replace"
+        )
+        return status.rpartition(")")[2].split()[0] == "R"
+    return False
 
 
 def _children_of(pid: int) -> list[int]:

@@ -27,7 +27,8 @@ def spinning() -> Iterator[list[subprocess.Popen[bytes]]]:
 async def test_waiting_for_a_core_does_not_count(spinning: list[subprocess.Popen[bytes]]) -> None:
     stopwatch = OwnTime(spinning[0].pid)
     await until(lambda: stopwatch.wall_s - stopwatch.read().own > 0.5)
-    own, computing = stopwatch.read()
+    own, computing, is_runnable = stopwatch.read()
+    assert is_runnable
     assert 0 < computing <= stopwatch.wall_s
     assert own < stopwatch.wall_s
 
@@ -37,6 +38,7 @@ def test_sleeping_counts_but_is_no_computing() -> None:
     stopwatch = OwnTime(sleeper.pid)
     wait_until(lambda: stopwatch.read().own > 0.3)
     assert stopwatch.read().computing < 0.3
+    assert not stopwatch.read().is_runnable
     sleeper.kill()
     sleeper.wait()
 
@@ -45,5 +47,4 @@ def test_a_process_that_has_ended_has_wall_clock_time() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     now = iter([10.0, 12.0])
-    own, computing = OwnTime(ended.pid, lambda: next(now)).read()
-    assert (own, computing) == (2.0, 0.0)
+    assert OwnTime(ended.pid, lambda: next(now)).read() == (2.0, 0.0, False)
