@@ -88,8 +88,18 @@ def _parent() -> Path | None:
         with contextlib.suppress(OSError):
             probe.rmdir()
         if has_limit and is_writable:
+            _remove_leftovers(folder)
             return folder
     return None
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """Remove the empty groups of gyms that were killed."""
+    for folder in parent.glob("nemo_gym_*_*"):
+        pid = folder.name.split("_")[2]
+        if not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _own_groups() -> Iterator[Path]:

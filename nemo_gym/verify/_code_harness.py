@@ -4,8 +4,7 @@ The gym passes this source to `python -c` and communicates over the inherited pi
 parts of the standard library only, because each import adds milliseconds to the start of every sandbox.
 
     gym → harness   marshalled objects, each after its length in 8 bytes; the first names the part to run
-    harness → gym   lines of a word and JSON; the first is `ready`, which separates a failed sandbox from a failed
-                    solution
+    harness → gym   lines of a word and JSON; a sandbox that failed to start does not send the first, `ready`
 
 Parts:
     calls       load the solution, call its functions and send back the return values
@@ -14,14 +13,12 @@ Parts:
                 runs `calls`. The solution never runs here
     together    run the solution and its tests in one interpreter, for tests that cannot be separated
 
-The gym trusts the output of `tests` only: in the other parts the solution shares the interpreter and can send
-anything. Expected outputs therefore never enter those sandboxes. The README of `code_gen` states the remaining risk
-of `together`.
+The gym trusts the output of `tests` only: in the other parts the solution can send anything. Expected outputs
+therefore never enter those sandboxes.
 
 Values travel as JSON, with tags for types that JSON lacks: `{"tuple": [...]}`, `{"set": [...]}`,
 `{"dict": [[key, value], ...]}`, `{"bytes": hex}`, `{"int": hex}`, `{"float": "nan"}`, `{"complex": [re, im]}`, and
-`{"opaque": "module.Class"}` for every other object. A solution that returns an opaque object fails: an object whose
-`==` is always true has no effect.
+`{"opaque": "module.Class"}` for every other object. A solution that returns an opaque object fails.
 """
 
 # ruff: noqa: BLE001 - every exception that a solution raises is part of its answer
@@ -39,9 +36,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 try:
-    from _json import encode_basestring_ascii as quote  # type: ignore[import-not-found, unused-ignore]
+    import _json as c_json
 except ImportError:  # an interpreter without the C part of json
-    from json.encoder import py_encode_basestring_ascii as quote
+    import json.decoder
+    import json.encoder
+
+    quote: Callable[[str], str] = json.encoder.py_encode_basestring_ascii
+    make_scanner: Callable[..., Any] = lambda _: json.decoder.JSONDecoder().raw_decode  # noqa: E731
+else:
+    quote, make_scanner = c_json.encode_basestring_ascii, c_json.make_scanner
 
 LARGEST_PLAIN_INT = 1 << 63
 COLLECTIONS = (tuple, set, frozenset)
@@ -95,25 +98,17 @@ def dump_uncommon(value: Any) -> str:
 def parse(text: str) -> Any:
     """Return the value that `dump` wrote. Raises NotPlainData for an opaque object, and for a malformed text."""
     try:
-        try:
-            from _json import make_scanner  # type: ignore[import-not-found, unused-ignore]
-        except ImportError:
-            import json
-
-            return read(json.loads(text))
-        scan: Any = make_scanner
-        return read(scan(ScannerSettings)(text, 0)[0])
+        return read(make_scanner(ScannerSettings)(text, 0)[0])
+    except NotPlainData:
+        raise
     except Exception as error:
-        if isinstance(error, NotPlainData):
-            raise
         raise NotPlainData("an unreadable value") from error
 
 
 class ScannerSettings:
     """The settings of the JSON scanner, which is imported without `json`: that takes milliseconds."""
 
-    strict = True
-    object_hook = object_pairs_hook = None
+    strict, object_hook, object_pairs_hook = True, None, None
     parse_float, parse_int, parse_constant = float, int, float
 
 
@@ -128,9 +123,8 @@ def read(tagged: Any) -> Any:
     if not isinstance(tagged, dict):
         return tagged
     ((tag, content),) = tagged.items()
-    for kind in COLLECTIONS:
-        if tag == kind.__name__:
-            return kind(map(read, content))
+    for kind in (kind for kind in COLLECTIONS if kind.__name__ == tag):
+        return kind(map(read, content))
     if tag == "dict":
         return {read(key): read(item) for key, item in content}
     if tag == "int":
@@ -176,8 +170,8 @@ class HarnessPipes:
 
     def close(self) -> None:
         """Close both pipes."""
-        os.close(self._requests)
-        os.close(self._replies)
+        for end in (self._requests, self._replies):
+            os.close(end)
 
 
 def describe(error: BaseException) -> list[str]:
@@ -272,8 +266,8 @@ def unnamed_file() -> int:
 
 def read_printed(stream: int, most: int) -> str | None:
     """Return the output; None when it exceeds `most` bytes."""
-    size = os.fstat(stream).st_size
-    return None if size > most else os.pread(stream, size, 0).decode(errors="replace")
+    data = os.pread(stream, most + 1, 0)
+    return None if len(data) > most else data.decode(errors="replace")
 
 
 class CandidateError(Exception):
@@ -367,9 +361,8 @@ def without_own_equality(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         value = function(*args, **kwargs)
-        members = (
-            value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-        )
+        items = value.values() if isinstance(value, dict) else value
+        members = items if isinstance(value, (dict, list, tuple)) else ()
         for returned in (value, *members):
             equality = getattr(type(returned).__eq__, "__code__", None)
             if equality is not None and equality.co_filename == "<solution>":
@@ -436,9 +429,8 @@ def main() -> CodeType | None:
     """Run one part. Returns code only in a fork, which then runs the solution's program."""
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
-    names = sys.modules["builtins"].__dict__
-    names.setdefault("exit", sys.exit)  # an interpreter without `site` lacks both
-    names.setdefault("quit", sys.exit)
+    for name in ("exit", "quit"):  # an interpreter without `site` lacks both
+        sys.modules["builtins"].__dict__.setdefault(name, sys.exit)
     channel = HarnessPipes()
     channel.send("ready")
     job = channel.receive()
