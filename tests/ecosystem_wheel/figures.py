@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ def figures_of(stage: str, findings: Sequence[Finding]) -> dict[str, Any]:
         "green": len(findings) - len(red),
         "causes": _by_cause(red),
     }
+    if stage == "configurations":
+        figures["are_options_checked"] = os.environ.get("OPTIONS") != "0"
     if stage == "tests":
         figures["tests_passed"] = sum(finding.tests_passed for finding in findings)
     return figures
@@ -98,6 +101,8 @@ def page_of(figures: Mapping[str, Any]) -> str:
     ]
     if "tests" in figures:
         rows.append(f"| tests passed | {figures['tests']['tests_passed']} | |")
+    if "configurations" in figures and not figures["configurations"]["are_options_checked"]:
+        rows += ["", "The configurations were loaded without the options of servers (`OPTIONS=0`)."]
     sections = [line for stage in TITLES if stage in figures for line in _section(stage, figures[stage])]
     return "\n".join([*head, *rows, *sections]) + "\n"
 

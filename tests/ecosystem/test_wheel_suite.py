@@ -1,0 +1,38 @@
+"""The measuring suite itself: causes of failures, and the comparison with kept figures. It needs no wheel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ecosystem_wheel.causes import cause_of
+from tests.ecosystem_wheel.figures import fallen, figures_of, page_of
+from tests.ecosystem_wheel.stages import Finding
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "ImportError: cannot import name 'Box' from 'nemo_gym.sandbox' (/x.py)",
+            "missing name: nemo_gym.sandbox.Box",
+        ),
+        ("ModuleNotFoundError: No module named 'nemo_gym.boxes'", "missing name: nemo_gym.boxes"),
+        ("ModuleNotFoundError: No module named 'swebench.harness'", "missing package: swebench.harness"),
+        ("ModuleNotFoundError: No module named 'torch.nn'", "package that the environment leaves out: torch"),
+        ("OSError: [Errno 101] Network is unreachable", "no network"),
+        ("a.yaml:3:5: x.simple_agent: simple_agent has no option 'steps'.", "refused option: steps"),
+        ("a.yaml:3:5: x.judge refers to `${judge}`, which does not exist.", "value that the user gives"),
+        ("assert 1 == 2", "other: assert 1 == 2"),
+    ],
+)
+def test_a_failure_has_one_cause(text: str, cause: str) -> None:
+    assert str(cause_of(text, {"torch": "too large"})) == cause
+
+
+def test_fewer_green_items_than_kept_are_reported() -> None:
+    red = Finding("a/app.py", [cause_of("No module named 'torch'", {})])
+    kept = {"imports": figures_of("imports", [Finding("a/app.py"), Finding("b/app.py")])}
+    now = {"imports": figures_of("imports", [red, Finding("b/app.py")])}
+    assert fallen(kept, now) == ["`app.py` that import: 1, and 2 are kept"]
+    assert fallen(now, kept) == []
+    assert "| 1 | missing package: torch | `a/app.py` |" in page_of(now)
