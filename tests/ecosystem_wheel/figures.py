@@ -87,7 +87,7 @@ def page_of(figures: Mapping[str, Any]) -> str:
         "# Compatibility with the ecosystem",
         "",
         f"Environments, agents and models of `nemo-gym=={wheel.VERSION}` from the package registry, beside this",
-        "repository's `nemo_gym`. `make test-ecosystem` measures it and writes this page; `STAGE=imports`,",
+        "repository's `nemo_gym`. `make test-ecosystem KEEP=1` measures it and writes this page; `STAGE=imports`,",
         "`STAGE=configurations` and `STAGE=tests` run one stage, `FOLDERS=word,word` a sample of the tests.",
         "There is no network, so a folder that loads a model or a dataset from a hub is red.",
         "",
