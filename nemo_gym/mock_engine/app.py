@@ -28,12 +28,12 @@ from nemo_gym.mock_engine.delivery import RawAnswer, TimedEvent, deliver, delive
 from nemo_gym.mock_engine.engine import Engine, Generation
 from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import (
-    AnswerFault,
     Delivery,
     DeliveryFault,
     ErrorFault,
     Fault,
     GenerationFault,
+    ResponseFault,
 )
 from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.mock_engine.refusals import ContextSizes, ErrorAnswer, Refusal
@@ -212,7 +212,7 @@ class EngineApp:
             wait_s += generation.completion_tokens / options.tokens_per_s
         await exchange.pause(wait_s)
         answer = surface.render(request, generation, self._render_options)
-        if isinstance(fault, AnswerFault):
+        if isinstance(fault, ResponseFault):
             fault.change(answer)
         await deliver(exchange, RawAnswer(orjson.dumps(answer)), delivery, over_s)
 
@@ -285,7 +285,7 @@ def _delivery_of(rule: FaultRule | None) -> tuple[Delivery | None, float]:
 
 def _timed(events: Iterator[Event], tokens_per_s: float | None, fault: Fault | None) -> Iterator[TimedEvent]:
     for event in events:
-        if isinstance(fault, AnswerFault) and event.payload is not None:
+        if isinstance(fault, ResponseFault) and event.payload is not None:
             fault.change(event.payload)
         yield TimedEvent(event.encode(), event.tokens / tokens_per_s if tokens_per_s else 0.0)
 

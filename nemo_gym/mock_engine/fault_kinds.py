@@ -46,8 +46,8 @@ class GenerationFault:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFault:
-    """A change to the JSON of the answer, or of every event of a stream."""
+class ResponseFault:
+    """A change to the JSON of the response, or of every event of a stream."""
 
     summary: str
     change: Callable[[dict[str, Any]], None]
@@ -71,7 +71,7 @@ class DeliveryFault:
     delivery: Delivery
 
 
-Fault: TypeAlias = ErrorFault | GenerationFault | AnswerFault | DeliveryFault
+Fault: TypeAlias = ErrorFault | GenerationFault | ResponseFault | DeliveryFault
 
 
 def _status(status: int, message: str, page: bytes | None = None) -> ErrorFault:
@@ -284,19 +284,19 @@ def _tokens_on_message(answer: dict[str, Any]) -> None:
             message["generation_log_probs"] = [token["logprob"] for token in logprobs]
 
 
-ANSWER_FAULTS: Mapping[str, AnswerFault] = {
-    "choices_empty": AnswerFault("an empty list of choices (or output items)", _replace_list([])),
-    "choices_null": AnswerFault("choices (or output) null", _replace_list(None)),
-    "message_missing": AnswerFault("choices without a message", _without_message),
-    "usage_null": AnswerFault("usage null", _usage(None)),
-    "usage_partial": AnswerFault("usage with the prompt's tokens only", _partial_usage),
-    "content_null": AnswerFault("content null", _set_field("content", None)),
-    "content_empty": AnswerFault("content an empty string", _set_field("content", "")),
-    "content_parts": AnswerFault("content as a list of parts", _each_message(_content_as_parts)),
-    "tool_calls_empty": AnswerFault("tool_calls an empty list", _set_field("tool_calls", [])),
-    "tool_calls_null": AnswerFault("tool_calls null", _set_field("tool_calls", None)),
-    "prompt_ids_on_choice": AnswerFault("prompt_token_ids on the choice", _prompt_ids_on_choice),
-    "tokens_on_message": AnswerFault(
+ANSWER_FAULTS: Mapping[str, ResponseFault] = {
+    "choices_empty": ResponseFault("an empty list of choices (or output items)", _replace_list([])),
+    "choices_null": ResponseFault("choices (or output) null", _replace_list(None)),
+    "message_missing": ResponseFault("choices without a message", _without_message),
+    "usage_null": ResponseFault("usage null", _usage(None)),
+    "usage_partial": ResponseFault("usage with the prompt's tokens only", _partial_usage),
+    "content_null": ResponseFault("content null", _set_field("content", None)),
+    "content_empty": ResponseFault("content an empty string", _set_field("content", "")),
+    "content_parts": ResponseFault("content as a list of parts", _each_message(_content_as_parts)),
+    "tool_calls_empty": ResponseFault("tool_calls an empty list", _set_field("tool_calls", [])),
+    "tool_calls_null": ResponseFault("tool_calls null", _set_field("tool_calls", None)),
+    "prompt_ids_on_choice": ResponseFault("prompt_token_ids on the choice", _prompt_ids_on_choice),
+    "tokens_on_message": ResponseFault(
         "ids and logprobs on the message, as NeMo RL has them", _tokens_on_message
     ),
 }

@@ -41,7 +41,7 @@ _REASON_OF_ENDING: Mapping[Ending, Reason] = {
 }
 
 
-class Reply(NamedTuple):
+class HarnessReply(NamedTuple):
     """An answer of a harness."""
 
     word: str
@@ -88,12 +88,12 @@ class Harness:
         body = marshal.dumps(message, _MARSHAL_VERSION)
         await self._process.send(len(body).to_bytes(8, "big") + body, limit)
 
-    async def receive(self, limit: TimeLimit) -> Reply:
+    async def receive(self, limit: TimeLimit) -> HarnessReply:
         """Return the next answer, unchecked. Raises SolutionFailed when there is none."""
         line = await self._process.read_line(limit)
         if line is not None:
             word, _, payload = line.partition(b" ")
-            return Reply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
+            return HarnessReply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
         if self._process.ending is Ending.STARVED:
             raise VerifierError(
                 "Other programs of this machine kept a solution from the CPU until its time was over.",

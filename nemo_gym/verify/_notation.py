@@ -1,7 +1,7 @@
 r"""One spelling of a mathematical text: LaTeX and plain notation, Unicode symbols and the ways to write a space.
 
-    spelled("2*pi"), spelled("2π"), spelled(r"2\cdot\pi")     2\cdot \pi
-    spelled("x²"), spelled("x**2")                            x^{2}
+    spelled("2*pi"), spelled(r"2\times\pi")      2\cdot \pi
+    spelled("x²"), spelled("x**2")               x^{2}
 
 White space separates: `is_same_spelling("3 1/2", "31/2")` is false. It means nothing beside a symbol: `x + 1` is `x+1`.
 """

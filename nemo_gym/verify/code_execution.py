@@ -36,7 +36,7 @@ from nemo_gym.sandbox.python_installation import PythonInstallation
 from nemo_gym.sandbox.time_limits import Ending, TimeLimit
 from nemo_gym.verify._code_comparison import check_program, check_return_value
 from nemo_gym.verify._code_harness import dump
-from nemo_gym.verify._code_protocol import Harness, Reply, open_harness
+from nemo_gym.verify._code_protocol import Harness, HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 
 TIMEOUT_S = 10.0
@@ -273,13 +273,13 @@ async def _load(harness: Harness, job: Mapping[str, Any], limit: TimeLimit) -> N
     _expect(reply, "loaded")
 
 
-async def _ask(harness: Harness, request: object, cpu_s: float) -> Reply:
+async def _ask(harness: Harness, request: object, cpu_s: float) -> HarnessReply:
     limit = harness.cpu_limit(cpu_s)
     await harness.send(request, limit)
     return await harness.receive(limit)
 
 
-async def _off_loop(check: Callable[..., None], reply: Reply, *expected: object) -> None:
+async def _off_loop(check: Callable[..., None], reply: HarnessReply, *expected: object) -> None:
     """Call `check` on a reply, in a worker if it is long. Raises what it raises."""
     if len(reply.payload) <= _LONGEST_READ_ON_LOOP:
         check(reply.payload, *expected)
@@ -299,12 +299,12 @@ def _failure_of(check: Callable[..., None], *arguments: object) -> tuple[Reason,
     return None
 
 
-def _expect(reply: Reply, *words: str) -> None:
+def _expect(reply: HarnessReply, *words: str) -> None:
     if reply.word not in words:
         raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
 
 
-def _refuse_failed(reply: Reply) -> None:
+def _refuse_failed(reply: HarnessReply) -> None:
     if reply.word == "failed":
         name, text = reply.two_texts()
         reason = (
@@ -315,12 +315,12 @@ def _refuse_failed(reply: Reply) -> None:
         raise SolutionFailed(reason, f"{name}: {text}")
 
 
-def _refuse_undefined(reply: Reply, name: str) -> None:
+def _refuse_undefined(reply: HarnessReply, name: str) -> None:
     if reply.word == "undefined":
         raise SolutionFailed(Reason.UNDEFINED_FUNCTION, f"there is no function {name}")
 
 
-def _refuse_broken(reply: Reply) -> None:
+def _refuse_broken(reply: HarnessReply) -> None:
     if reply.word == "broken":
         raise InputError(
             f"The tests of the task cannot be run: {': '.join(reply.two_texts())}.",
@@ -329,7 +329,7 @@ def _refuse_broken(reply: Reply) -> None:
         )
 
 
-def _refuse_unplain_call(reply: Reply, entry_point: str) -> None:
+def _refuse_unplain_call(reply: HarnessReply, entry_point: str) -> None:
     if reply.word == "unplain":
         raise InputError(
             f"The tests call {entry_point} with {reply.value()}, which is not plain data.",
@@ -338,7 +338,7 @@ def _refuse_unplain_call(reply: Reply, entry_point: str) -> None:
         )
 
 
-async def _hear_tests(tests: Harness, limit: TimeLimit, calls: int) -> Reply:
+async def _hear_tests(tests: Harness, limit: TimeLimit, calls: int) -> HarnessReply:
     """The next message of the tests. Once the solution has answered, their death is its doing."""
     try:
         message = await tests.receive(limit)
@@ -355,7 +355,7 @@ async def _hear_tests(tests: Harness, limit: TimeLimit, calls: int) -> Reply:
     return message
 
 
-def _settle(message: Reply, tests: str) -> None:
+def _settle(message: HarnessReply, tests: str) -> None:
     """Raise SolutionFailed unless the tests passed."""
     verdict = message.value()
     if not isinstance(verdict, dict):

@@ -5,8 +5,8 @@ r"""Equality of mathematical answers.
     same spelling, or both are quantities     `70,000` and `\$70000`               on the event loop, microseconds
     structure, then formulas                  `\frac{x^2-1}{x-1}` and `x+1`        in a worker, milliseconds
 
-Where equality is not decided (`Reason.UNDECIDED`), the answer is not accepted. The verdict is symmetric, and the same
-on every call and every machine. An answer that takes too much CPU time or memory has a verdict too: it is not accepted.
+Where equality is not decided (`Rejection.UNDECIDED`), the answer is not accepted. The verdict is symmetric, and the
+same on every call and every machine. An answer that takes too much CPU time or memory is not accepted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CONTROL = "x+1"
 """The harmless answer that decides whether the expected answer is at fault."""
 
 
-class Reason(StrEnum):
+class Rejection(StrEnum):
     """The reason why an answer is not accepted, other than a fault (`nemo_gym.verify.answer_faults`)."""
 
     NO_ANSWER = "no_answer"
@@ -68,14 +68,14 @@ class Equality(NamedTuple):
 
     is_equal: bool
     reason: str | None = None
-    """A `Reason`, or the kind of an `AnswerFault`; None if the answers are equal."""
+    """A `Rejection`, or the kind of an `AnswerFault`; None if the answers are equal."""
 
 
 _EQUAL = Equality(True)
 _OF_DECISION = {
     Decision.EQUAL: _EQUAL,
-    Decision.DIFFERENT: Equality(False, Reason.DIFFERENT),
-    Decision.UNDECIDED: Equality(False, Reason.UNDECIDED),
+    Decision.DIFFERENT: Equality(False, Rejection.DIFFERENT),
+    Decision.UNDECIDED: Equality(False, Rejection.UNDECIDED),
 }
 
 
@@ -109,16 +109,16 @@ def compare_plainly(expected: str, answer: str) -> Equality | None:
     """Return the verdict when neither text has to be parsed as a formula, else None."""
     expected, answer = strip_math_marks(expected), strip_math_marks(answer)
     if not expected or not answer:
-        return Equality(False, Reason.NO_ANSWER)
+        return Equality(False, Rejection.NO_ANSWER)
     if len(answer) > max(MAX_ANSWER_CHARS, len(expected)):
-        return Equality(False, Reason.TOO_LONG)
+        return Equality(False, Rejection.TOO_LONG)
     if is_same_spelling(expected, answer):
         return _EQUAL
     wanted, given = read_quantity(expected), read_quantity(answer)
     if wanted is not None and given is not None:
         return _EQUAL if is_same_quantity(wanted, given) else _OF_DECISION[Decision.DIFFERENT]
     is_too_deep = _depth(answer) > max(MAX_ANSWER_DEPTH, _depth(expected))
-    return Equality(False, Reason.TOO_LONG) if is_too_deep else None
+    return Equality(False, Rejection.TOO_LONG) if is_too_deep else None
 
 
 def compare_structures(expected: str, answer: str) -> Equality:

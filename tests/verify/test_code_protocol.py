@@ -9,7 +9,7 @@ import pytest
 from nemo_gym.failures import VerifierError
 from nemo_gym.sandbox.execution import ConfinedRunner, SandboxLimits
 from nemo_gym.sandbox.python_installation import PythonInstallation
-from nemo_gym.verify._code_protocol import Reply, open_harness
+from nemo_gym.verify._code_protocol import HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 
 PYTHON = PythonInstallation.of_the_gym()
@@ -29,7 +29,7 @@ async def test_a_harness_answers_with_a_word_and_json() -> None:
         await harness.send({"part": "calls", "sources": ["def f(x): return (x, 1)"]}, limit)
         assert (await harness.receive(limit)).word == "loaded"
         await harness.send(("f", b'[["a"],{"dict":[]}]'), limit)
-        assert await harness.receive(limit) == Reply("value", b'{"tuple":["a",1]}\n')
+        assert await harness.receive(limit) == HarnessReply("value", b'{"tuple":["a",1]}\n')
         await harness.send(("g", b'[[],{"dict":[]}]'), limit)
         assert (await harness.receive(limit)).word == "undefined"
 
@@ -37,12 +37,12 @@ async def test_a_harness_answers_with_a_word_and_json() -> None:
 @pytest.mark.parametrize("payload", [b"{", b"[" * 9_999, b'"' + b"x" * 99_999 + b'"', b"\xff"])
 def test_a_long_or_unreadable_payload_breaks_the_protocol(payload: bytes) -> None:
     with pytest.raises(SolutionFailed) as caught:
-        Reply("raised", payload).value()
+        HarnessReply("raised", payload).value()
     assert caught.value.reason is Reason.BROKEN_PROTOCOL
 
 
 @pytest.mark.parametrize("payload", [b"1", b'["a"]', b'["a",1]', b'["a","b","c"]'])
 def test_an_exception_is_two_texts(payload: bytes) -> None:
-    assert Reply("raised", b'["a","b"]').two_texts() == ("a", "b")
+    assert HarnessReply("raised", b'["a","b"]').two_texts() == ("a", "b")
     with pytest.raises(SolutionFailed):
-        Reply("raised", payload).two_texts()
+        HarnessReply("raised", payload).two_texts()

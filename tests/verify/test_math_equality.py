@@ -8,7 +8,7 @@ from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.verify.math_equality import (
     MAX_ANSWER_DEPTH,
     Equality,
-    Reason,
+    Rejection,
     compare,
     compare_plainly,
     compare_structures,
@@ -20,7 +20,7 @@ TIMEOUT_S = 60.0
 SURDS = r"\frac{(3-\sqrt{3})(2-\sqrt{3})^{2016}+(3+\sqrt{3})(2+\sqrt{3})^{2016}}{6}"
 SURDS_REORDERED = r"\frac{(3+\sqrt{3})(2+\sqrt{3})^{2016}+(3-\sqrt{3})(2-\sqrt{3})^{2016}}{6}"
 ENDLESS = r"\int_0^{1000} \sin(e^{x}) dx"
-WRONG = Equality(False, Reason.DIFFERENT)
+WRONG = Equality(False, Rejection.DIFFERENT)
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +55,10 @@ def test_there_are_400_cases_and_none_twice() -> None:
         ("18", "26", WRONG),
         ("x + 1", "x+1", Equality(True)),
         ("x+1", "1+x", None),
-        ("", "2", Equality(False, Reason.NO_ANSWER)),
-        ("2", "", Equality(False, Reason.NO_ANSWER)),
-        ("3", "(" * 1000 + "3" + ")" * 1000, Equality(False, Reason.TOO_LONG)),
-        ("3", "1+" * 2000 + "1", Equality(False, Reason.TOO_LONG)),
+        ("", "2", Equality(False, Rejection.NO_ANSWER)),
+        ("2", "", Equality(False, Rejection.NO_ANSWER)),
+        ("3", "(" * 1000 + "3" + ")" * 1000, Equality(False, Rejection.TOO_LONG)),
+        ("3", "1+" * 2000 + "1", Equality(False, Rejection.TOO_LONG)),
         ("3", "(" * MAX_ANSWER_DEPTH + "3" + ")" * MAX_ANSWER_DEPTH, None),
     ],
 )

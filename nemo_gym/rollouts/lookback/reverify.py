@@ -37,7 +37,7 @@ from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
-from nemo_gym.rollouts.run.collect import Execution, time_now
+from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.progress import Display
@@ -151,7 +151,7 @@ async def reverify(
     modes = await _allowed_modes(settings, survey, caller, gym.config)
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
     changes = Changes()
-    execution = Execution(
+    execution = RunExecution(
         journal,
         caller,
         gym.token,

@@ -63,7 +63,7 @@ async def collect(
     """
     inspection, servers = await _check(settings, caller, gym)
     journal, materialized = await asyncio.to_thread(_open_files, settings, inspection, servers)
-    execution = Execution(
+    execution = RunExecution(
         journal,
         caller,
         gym.token,
@@ -128,7 +128,7 @@ def _open_files(
 
 
 @dataclass(slots=True)
-class Execution:
+class RunExecution:
     """One start of a run, after all checks: its plan runs, then its metrics are computed and summarized.
 
     A collection and a reverification differ in the fields here, and in the plan and the `Attempter` of `run`.

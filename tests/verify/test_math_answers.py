@@ -1,0 +1,59 @@
+"""The structure of a mathematical answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemo_gym.verify._math_answers import (
+    MAX_MEMBERS,
+    Claims,
+    Collection,
+    Labelled,
+    Numeral,
+    Relation,
+    Unstructured,
+    Value,
+    Words,
+    is_name,
+    read_answer,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("5", Value),
+        ("5 km", Value),
+        (r"\frac{1}{2}", Value),
+        ("east", Words),
+        ("101_2", Numeral),
+        ("(1, 2)", Collection),
+        (r"\{1, 2\}", Collection),
+        ("x = 5", Labelled),
+        ("1 + 1 = 2", Claims),
+        (r"\neq 5", Relation),
+    ],
+)
+def test_the_structure_of_an_answer_is_read(text: str, kind: type) -> None:
+    assert isinstance(read_answer(text), kind)
+
+
+def test_a_numeral_has_the_value_of_its_base() -> None:
+    assert read_answer("101_2") == Numeral(5, 2)
+
+
+def test_a_pair_has_an_order_and_a_set_has_none() -> None:
+    pair, members = read_answer("(1, 2)"), read_answer(r"\{1, 2\}")
+    assert isinstance(pair, Collection)
+    assert isinstance(members, Collection)
+    assert (pair.has_order, members.has_order) == (True, False)
+
+
+def test_a_collection_with_too_many_members_has_no_structure() -> None:
+    with pytest.raises(Unstructured):
+        read_answer("(" + ", ".join(str(number) for number in range(MAX_MEMBERS + 1)) + ")")
+
+
+def test_a_name_is_one_symbol() -> None:
+    assert is_name("x")
+    assert not is_name("x+1")
