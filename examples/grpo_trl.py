@@ -37,7 +37,6 @@ from nemo_gym.cli import GlobalConfigDictParserConfig, RunHelper
 from nemo_gym.client import Gym
 from nemo_gym.client.trl import for_trl, gym_reward
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.global_config import get_global_config_dict
 from nemo_gym.testing.serving import LoopbackServers
 from nemo_gym.testing.tiny_model import make_model, make_tokenizer
 from nemo_gym.testing.transformers_engine import TransformersEngine
@@ -260,7 +259,7 @@ def main(sft_steps: int = 80, grpo_steps: int = 30, vllm: str | None = None) -> 
         with running_engine(vllm, model, tokenizer, folder) as engine:
             helper = start_gym(engine.url)
             try:
-                gym = Gym.connect(url=helper.head_url, token=get_global_config_dict()["run_token"])
+                gym = Gym.connect(url=helper.head_url)
                 rewards = learn_by_rewards(model, tokenizer, engine, gym, folder, grpo_steps)
             finally:
                 helper.shutdown()

@@ -21,7 +21,6 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.cli import GlobalConfigDictParserConfig, RunHelper
 from nemo_gym.client import Gym
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.global_config import get_global_config_dict
 from nemo_gym.testing.tiny_model import make_model, make_tokenizer
 
 QUESTIONS = "resources_servers/mcqa/data/example.jsonl"
@@ -72,7 +71,7 @@ def collect(output: Path) -> None:
     helper = RunHelper()
     helper.start(GlobalConfigDictParserConfig(initial_global_config_dict=CONFIG, skip_load_from_cli=True))
     try:
-        gym = Gym.connect(url=helper.head_url, token=get_global_config_dict()["run_token"])
+        gym = Gym.connect(url=helper.head_url)
         rows = rows_of(QUESTIONS, "mcqa_simple_agent")
         rows += rows_of(TOOL_TASKS, "example_single_tool_call_simple_agent")
         rollouts = gym.rollouts(rows, num_repeats=6, num_repeats_add_seed=True)

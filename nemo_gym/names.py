@@ -27,6 +27,9 @@ REPLICA_PORTS_KEY: Final = "_ng_replica_ports"
 """In a server's block of a running gym's configuration: the ports of all its processes."""
 
 ALLOW_UNSANDBOXED: Final = "allow_unsandboxed"
+ALLOWED_HOSTS: Final = "allowed_hosts"
+OPEN_NETWORK: Final = "open_network"
+RUN_TOKEN: Final = "run_token"
 """The global key that lets code of models run without isolation."""
 
 TOKEN_HEADER: Final = "x-ng-token"

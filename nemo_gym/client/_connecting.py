@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import HEAD_SERVER
 from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 
 
@@ -18,6 +21,28 @@ class GymAddress:
     """`http://host:port`."""
     token: str | None = field(default=None, repr=False)
     """The run's token; None for a gym without one."""
+
+
+def address_of(url: str) -> GymAddress:
+    """Return the address of the gym whose head server listens at `url`.
+
+    It has the token if this process started the gym (`RunHelper`) or if the gym was started in the working folder.
+    """
+    return GymAddress(url, _own_token(url.rstrip("/")))
+
+
+def _own_token(url: str) -> str | None:
+    if "nemo_gym.config.current" in sys.modules:  # a gym of this process has set its configuration there
+        from nemo_gym.config.current import token_of_run, value_of_run
+        from nemo_gym.transport.directory import base_url
+
+        head = value_of_run(HEAD_SERVER) or {}
+        if head.get("port") and base_url(str(head.get("host")), int(head["port"])) == url:
+            return token_of_run()
+    with contextlib.suppress(ConfigError):  # the gym was started elsewhere
+        found = find_address()
+        return found.token if found.url == url else None
+    return None
 
 
 def find_address(folder: Path | None = None) -> GymAddress:

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from nemo_gym.client._connecting import GymAddress, find_address
+from nemo_gym.client._connecting import GymAddress, address_of, find_address
 from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
@@ -51,9 +51,13 @@ class _Client:
     def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Self:
         """Return the gym whose head server listens at `url`, or else the one started in `folder`.
 
+        Without `token`, that of a gym that this process started, or that was started in the working folder, is used.
+
         Raises `ConfigError` if no gym was started.
         """
-        return cls(GymAddress(url, token) if url is not None else find_address(folder))
+        if url is None:
+            return cls(find_address(folder))
+        return cls(GymAddress(url, token) if token is not None else address_of(url))
 
 
 class Gym(_Client):

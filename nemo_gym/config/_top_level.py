@@ -14,7 +14,10 @@ from nemo_gym.config.nodes import DIRECTIVE_TEXT, DictNode, Node, Scalar, leaves
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.servers import is_server_block
-from nemo_gym.names import ALLOW_UNSANDBOXED
+from nemo_gym.names import ALLOW_UNSANDBOXED, ALLOWED_HOSTS, OPEN_NETWORK
+
+RISKS = {ALLOW_UNSANDBOXED: "true", OPEN_NETWORK: "true", ALLOWED_HOSTS: "[...]"}
+"""Keys with which a user accepts a risk, and a value for messages."""
 
 
 def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> GlobalKeys:
@@ -41,14 +44,15 @@ def fill_defaults(root: DictNode, data: dict[str, Any], problems: Problems) -> G
 
 def check_sources(root: DictNode, env: DictNode, problems: Problems) -> None:
     """Check that keys with which a user accepts a risk do not come from the files of an environment."""
-    node = root.entries.get(ALLOW_UNSANDBOXED)
     own_sources = {COMMAND_LINE, INITIAL.source, env.where.source}
-    if node is not None and node.where.source not in own_sources:
-        problems.add(
-            node.where,
-            f"A configuration file may not set {ALLOW_UNSANDBOXED!r}.",
-            f"Remove it. The command that starts the gym may have +{ALLOW_UNSANDBOXED}=true to the command line.",
-        )
+    for key, value in RISKS.items():
+        node = root.entries.get(key)
+        if node is not None and node.where.source not in own_sources:
+            problems.add(
+                node.where,
+                f"A configuration file may not set {key!r}.",
+                f"Remove it. `env.yaml` and the command line of the command that starts the gym (+{key}={value}) may.",
+            )
 
 
 def _is_right(key: str, value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.names import HEAD_SERVER
+from nemo_gym.names import HEAD_SERVER, OPEN_NETWORK, RUN_TOKEN
 
 IN_MEMORY_HOST = "inline"
 """The host of servers that are reachable from their own process only, without a socket."""
@@ -38,10 +38,11 @@ def is_loopback(host: str) -> bool:
 def check_addresses(
     servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
 ) -> None:
-    """Add a problem for every reachable address without a `run_token`, and for every duplicate port."""
+    """Add a problem for every duplicate port, and for every reachable address of a gym that is neither open nor has a
+    `run_token`."""
     servers = tuple(servers)
     _check_ports(servers, data, root, problems)
-    if data.get("run_token"):
+    if data.get(RUN_TOKEN) or data.get(OPEN_NETWORK):
         return
     for path, host in _hosts(servers, data):
         if not is_loopback(host):
@@ -54,7 +55,8 @@ def check_addresses(
             problems.add(
                 nearest_location(root, path),
                 f"{render_path(path)}: a server at {host} can be reached from other machines, but there is no token.",
-                "Set run_token to a long random text, or listen on 127.0.0.1.",
+                "Set run_token to a long random text, which every call then needs; or listen on 127.0.0.1; or accept "
+                f"calls of every machine with {OPEN_NETWORK}: true on the command line or in env.yaml.",
             )
 
 

@@ -161,9 +161,23 @@ def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
 
 def allows_unsandboxed() -> bool:
     """Return whether the user of this gym lets code of models run without isolation."""
+    return bool(value_of_run(names.ALLOW_UNSANDBOXED))
+
+
+def token_of_run() -> str | None:
+    """Return the token of this process's run, or of the run that this process started; None if there is none."""
+    from nemo_gym.config import bootstrap
+
+    given = bootstrap.current()
+    token = given.run_token if given is not None else value_of_run(names.RUN_TOKEN)
+    return str(token) if token else None
+
+
+def value_of_run(key: str) -> Any:
+    """Return a top-level value of this process's configuration if it was read, without making a `DictConfig` of it."""
     plain = _given if _given is not None else _of_server()
     config = plain if plain is not None else _current
-    return bool(config is not None and config.get(names.ALLOW_UNSANDBOXED))
+    return config.get(key) if config is not None else None
 
 
 def get_first_server_config_dict(global_config_dict: Any, top_level_path: str) -> Any:

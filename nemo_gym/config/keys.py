@@ -54,7 +54,19 @@ class GlobalKeys(BaseModel):
     run_token: str | None = Field(
         None,
         min_length=16,
-        description="The token that control routes require. Without one, servers listen on loopback only.",
+        description="The token that control routes require, and every route of a server that other machines can reach. "
+        "Without one, servers listen on loopback only.",
+    )
+    allowed_hosts: list[str] = Field(
+        default_factory=list,
+        description="Names under which servers are called, beside localhost, IP addresses and bound hosts. Requests "
+        "with another Host, or from web pages of another Origin, are refused. Only the command line and `env.yaml` may "
+        "set it.",
+    )
+    open_network: bool = Field(
+        False,
+        description="Let every machine that reaches a server call it without the token, except for its control routes. "
+        "Only the command line and `env.yaml` may set it.",
     )
     head_server: HeadServerKeys = Field(
         default_factory=HeadServerKeys,

@@ -8,15 +8,19 @@ import copy
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
+from nemo_gym.config.addresses import is_loopback
 from nemo_gym.launch._addresses import hold_addresses
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.gym import LaunchableConfig, LaunchOptions, RunningGym, launch
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.reporting import Reporter
+from nemo_gym.names import OPEN_NETWORK, TOKEN_HEADER
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 from nemo_gym.processes.fork_server import ForkServer
+from nemo_gym.transport.directory import bound_hosts
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WAITING_NOTE_S = 10.0
@@ -117,9 +121,26 @@ async def wait_ready_or(
             return False
         ready.result()
         reporter.gym_ready(gym, time.monotonic() - began)
+        note = _network_note(gym.config)
+        if note is not None:
+            reporter.announce(note)
         return True
     finally:
         await _cancelled(*either)
+
+
+def _network_note(config: Mapping[str, Any]) -> str | None:
+    """Return how other machines call the gym; None if they cannot reach it."""
+    hosts = sorted({host for host in bound_hosts(config) if not is_loopback(host)})
+    if not hosts:
+        return None
+    where = f"servers at {', '.join(hosts)} can be reached from other machines"
+    if config.get(OPEN_NETWORK):
+        return f"{where} and are open: only control routes require the token (open_network)"
+    return (
+        f"{where}; every call needs the run's token in the header {TOKEN_HEADER} or as API key. "
+        f"It is `{RUN_KEY}.token` in {DISCOVERY_FILE}; commands in another folder take +run_token=..."
+    )
 
 
 @contextlib.contextmanager

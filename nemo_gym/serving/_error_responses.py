@@ -1,17 +1,37 @@
-"""Error responses: every error of a server has the same JSON envelope (`Failure.to_wire`)."""
+"""Error responses: every error of a server has the same JSON envelope (`Failure.to_wire`).
+
+One form is the author's: an endpoint that raises FastAPI's `HTTPException` answers with `{"detail": ...}`, which models
+and tests of environments read.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 from dataclasses import replace
+from http import HTTPStatus
 
 import orjson
+from fastapi import FastAPI, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from nemo_gym.failures import Boundary, Failure, GymError
+from nemo_gym.failures import Boundary, Failure, GymError, InputError
 from nemo_gym.serving.json_response import JsonResponse
 
 log = logging.getLogger(__name__)
+
+_BODY_NOT_READ = "There was an error parsing the body"
+"""The detail of FastAPI's own error for a body that it cannot read."""
+
+
+def set_error_form(app: FastAPI) -> None:
+    """Give the errors of FastAPI and its router the gym's form, unless the author has handlers for them."""
+    if app.exception_handlers.get(HTTPException) is http_exception_handler:
+        app.exception_handlers[HTTPException] = _answer_http_exception
+    app.exception_handlers[RequestValidationError] = _answer_validation_error
 
 
 def error_response(error: Exception, server: str, boundary: Boundary) -> JsonResponse:
@@ -41,6 +61,46 @@ def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
         remedy=f"See the log of `{server}` for the traceback.",
         status=500,
     )
+
+
+async def _answer_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    failure = _framework_failure(request, error)
+    if failure is None:
+        return await http_exception_handler(request, error)
+    response = error_response(failure, request.app.title, Boundary.INPUT)
+    response.headers.update(error.headers or {})
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _framework_failure(request: Request, error: HTTPException) -> InputError | None:
+    """Return the failure for an error of the framework; None for one that an author raised."""
+    status, server = error.status_code, request.app.title
+    if status == HTTPStatus.BAD_REQUEST and error.detail == _BODY_NOT_READ:
+        return InputError("the body cannot be read", code="invalid_request", status=status)
+    is_routers = type(error) is HTTPException and error.detail == HTTPStatus(status).phrase
+    if is_routers and status == HTTPStatus.NOT_FOUND:
+        message = f"`{server}` has no route {request.method} {request.url.path}"
+        return InputError(
+            message, code="no_route", status=status, remedy="GET /openapi.json lists its routes."
+        )
+    if is_routers and status == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "")
+        return InputError(
+            f"the route {request.url.path} of `{server}` does not accept {request.method}",
+            code="method_not_allowed",
+            status=status,
+            remedy=f"It accepts {allowed}." if allowed else None,
+        )
+    return None
+
+
+async def _answer_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
+    failure = InputError("the request is not valid: " + "; ".join(problems), code="invalid_request")
+    return error_response(failure, request.app.title, Boundary.INPUT)
 
 
 def _retry_headers(failure: Failure) -> dict[str, str]:

@@ -58,6 +58,8 @@ class SessionAccess:
     """The id of this process, so that a caller notices a restart that lost its session."""
     control_routes: frozenset[str] = CONTROL_ROUTES
     """The routes that require the token."""
+    guards_every_route: bool = False
+    """If True, every other route requires it too, because other machines can reach this server."""
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
     servers use the session as a name only and ignore foreign cookies."""
@@ -67,10 +69,10 @@ class SessionAccess:
         session: str | None = None
         if _SESSION in headers:
             session = headers[_SESSION].decode("latin-1")
-        if path in self.control_routes:
-            self._check_token(headers, path)
+        if path in self.control_routes or self.guards_every_route:
+            self.check_token(headers, path)
         elif session is not None and self.authenticates_sessions:
-            self._check_token(headers, _NAMED_SESSION)
+            self.check_token(headers, _NAMED_SESSION)
         if session is None and b"cookie" in headers:
             session = self._session_of_cookie(headers[b"cookie"].decode("latin-1"))
             if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
@@ -107,13 +109,17 @@ class SessionAccess:
         until = context.deadline.at if context.deadline is not None else None
         return self.sessions.open(context.session, until=until)
 
-    def _check_token(self, headers: Headers, purpose: str) -> None:
-        if self.token is not None and not hmac.compare_digest(headers.get(_TOKEN, b""), self.token.encode()):
+    def check_token(self, headers: Headers, purpose: str) -> None:
+        """Raise `AccessRefusal` for a request without the run's token, in its own header or as an API key."""
+        given = headers.get(_TOKEN)
+        if given is None:
+            given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
             raise AccessRefusal(
                 f"{purpose} of `{self.server_name}` requires the run's token",
                 code="token_required",
                 status=401,
-                remedy="Call it with a ServerClient of this run, or send the header x-ng-token.",
+                remedy="Call it with a ServerClient of this run, or send the token as x-ng-token or as API key.",
             )
 
     def _cookie(self, session: str) -> RawHeader:

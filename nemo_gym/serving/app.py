@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.failures import InputError
+from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, run_in_rollout, without_prefix
 from nemo_gym.serving.routes import DirectRoute, DirectTable
@@ -27,7 +26,7 @@ class GymApp(FastAPI):
         super().__init__(**options)
         self._request_middleware = middleware
         self.router.route_class = DirectRoute
-        self.exception_handlers[RequestValidationError] = _answer_validation_error
+        set_error_form(self)
         self._direct_table = DirectTable([])
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -41,7 +40,9 @@ class GymApp(FastAPI):
         return outermost
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] == "websocket":
+            await self._request_middleware(super().__call__, scope, receive, send)
+        elif scope["type"] == "http":
             is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
             if is_prefixed:
                 scope = without_prefix(scope)
@@ -75,10 +76,3 @@ class GymApp(FastAPI):
             answered = await answered
         response: Response = answered
         return response
-
-
-async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    problems = [f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors()[:20]]
-    failure = InputError("the request is not valid: " + "; ".join(problems), code="invalid_request").failure
-    return JSONResponse(failure.to_wire(), status_code=422)

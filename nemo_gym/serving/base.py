@@ -21,17 +21,21 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 from starlette.types import ASGIApp
 
 from nemo_gym.config import bootstrap
+from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
+from nemo_gym.names import ALLOWED_HOSTS, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
+from nemo_gym.serving._browser_requests import BrowserCheck
+from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import web_config
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
-from nemo_gym.transport.directory import server_block
+from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import (
     HEAD_SERVER_KEY_NAME,
@@ -89,7 +93,11 @@ class SimpleServer(BaseServer):
     def middleware(self) -> RequestMiddleware:
         """The middleware of this server's app, created on first use."""
         return RequestMiddleware(
-            self._new_access(), self.boundary, self.cancel_on_disconnect, self.policy_paths
+            self._new_access(),
+            self.boundary,
+            self.cancel_on_disconnect,
+            self.policy_paths,
+            _new_browser_check(),
         )
 
     def _new_access(self) -> SessionAccess:
@@ -100,6 +108,7 @@ class SimpleServer(BaseServer):
             cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
             sessions=self.new_sessions(),
             token=given.run_token if given else None,
+            guards_every_route=given is not None and _is_guarded(self.config.host, given.global_config),
             authenticates_sessions=self.authenticates_sessions,
         )
 
@@ -136,6 +145,7 @@ class SimpleServer(BaseServer):
     def setup_session_middleware(self, app: FastAPI) -> None:
         """Add sessions to a FastAPI app of the author; the app of `super().setup_webserver()` has them."""
         if not isinstance(app, GymApp):
+            set_error_form(app)
             app.add_middleware(_with_middleware, middleware=self.middleware)
 
     @asynccontextmanager
@@ -194,6 +204,25 @@ class SimpleServer(BaseServer):
             head_server_config=BaseServerConfig(host="127.0.0.1", port=0), global_config_dict={}
         )
         return cls(config=config_type.model_validate(values), server_client=client)
+
+
+def _new_browser_check() -> BrowserCheck | None:
+    """Return the check for the hosts of this process's run: bound or listed in `allowed_hosts`.
+
+    None without bound servers: nothing listens, and a test client calls the app by a name of its own.
+    """
+    given = bootstrap.current()
+    bound = set(bound_hosts(given.global_config)) if given is not None else set()
+    if given is None or not bound:
+        return None
+    if not all(is_loopback(host) for host in bound):
+        bound.add(socket.gethostname())
+    return BrowserCheck([IN_MEMORY_HOST, *bound, *(given.global_config.get(ALLOWED_HOSTS) or ())])
+
+
+def _is_guarded(host: str, global_config: Mapping[str, Any]) -> bool:
+    """Return whether every route of a server at `host` requires the run's token."""
+    return not is_loopback(host) and not global_config.get(OPEN_NETWORK)
 
 
 def _with_middleware(app: ASGIApp, middleware: RequestMiddleware) -> ASGIApp:

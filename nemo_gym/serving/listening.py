@@ -6,8 +6,10 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
+import orjson
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import (
@@ -19,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
+from nemo_gym.failures import InputError
 from nemo_gym.transport.whole_response import RawHeaders, send_messages
 
 SERVER_KEEPALIVE_S = 75
@@ -94,12 +97,25 @@ def _is_ordinary(name: bytes, value: bytes) -> bool:
     return is_well_formed and name.lower() not in _UVICORN_ONLY
 
 
+class GymHttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with the gym's error form for bytes that are not HTTP."""
+
+    def send_400_response(self, msg: str) -> None:
+        failure = InputError(
+            f"the request is not valid HTTP: {msg}", code="invalid_http", status=HTTPStatus.BAD_REQUEST
+        ).failure
+        body = orjson.dumps(failure.to_wire())
+        head = _head_of(failure.http_status, ((b"content-type", b"application/json"),)) or b""
+        self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (head, len(body), body))
+        self.transport.close()
+
+
 def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
     """Return the uvicorn settings for `app`."""
     return uvicorn.Config(
         with_whole_responses(app),
         loop="none",
-        http=HttpToolsProtocol,
+        http=GymHttpProtocol,
         interface="asgi3",
         access_log=False,
         log_config=None,
@@ -136,7 +152,7 @@ class Listener:
     def _new_protocol(self) -> asyncio.Protocol:
         if self._on_connection is not None:
             self._on_connection()
-        return HttpToolsProtocol(self._config, self.state, {}, asyncio.get_running_loop())
+        return GymHttpProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
     async def stop(self, grace_s: float) -> None:
         """Close the socket and all connections. Handlers that still run after `grace_s` seconds are cancelled."""

@@ -3,8 +3,9 @@
 1. The complete body is read (`request_body`). Handlers of `cancel_on_disconnect` routes are cancelled when the client
    disconnects (`disconnects`).
 2. The request is counted; an exception becomes an error envelope (`_error_responses`).
-3. The run's token and the session are checked (`_session_access`), and the request's context is set: calls of the
-   handler carry its session and deadline (`context`).
+3. Requests of foreign web pages are refused (`_browser_requests`). The run's token and the session are checked
+   (`_session_access`), and the request's context is set: calls of the handler carry its session and deadline
+   (`context`).
 4. The session's lock is acquired (`_session_locks`), and `request.session` gets the session's data.
 
 It is pure ASGI, so it handles requests over sockets (uvicorn) and in memory (`InMemoryTransport`) in the same way.
@@ -21,7 +22,8 @@ from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nemo_gym.failures import Boundary, InputError
+from nemo_gym.failures import Boundary, GymError, InputError
+from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.disconnects import DisconnectWatch
@@ -34,6 +36,7 @@ from nemo_gym.transport.whole_response import RawHeaders, send_response
 log = logging.getLogger(__name__)
 
 _ABOUT_SERVER = "/_ng/"
+_POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
 
 
@@ -57,11 +60,16 @@ class RequestMiddleware:
     """Paths whose handlers are cancelled when the client disconnects."""
     policy_paths: frozenset[str] = frozenset()
     """Paths whose handlers run the policy."""
+    browsers: BrowserCheck | None = None
+    """Refuses requests of foreign web pages; None outside of a run."""
     stats: RequestStats = field(default_factory=RequestStats)
 
     async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request with `app`. Raises only `CancelledError`."""
         if scope["type"] != "http":
+            if scope["type"] == "websocket" and not self._admits_websocket(scope):
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+                return
             await app(scope, receive, send)
             return
         responder = _Responder(send)
@@ -76,6 +84,18 @@ class RequestMiddleware:
             return
         watch = DisconnectWatch(receive, lambda: responder.is_complete)
         await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), responder))
+
+    def _admits_websocket(self, scope: Scope) -> bool:
+        headers = dict(scope["headers"])
+        try:
+            if self.browsers is not None:
+                self.browsers.check(headers)
+            if self.access.guards_every_route:
+                self.access.check_token(headers, scope["path"])
+        except GymError as error:
+            log.warning("a websocket of `%s` was refused: %s", self.access.server_name, error)
+            return False
+        return True
 
     async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
         path = scope["path"]
@@ -99,6 +119,8 @@ class RequestMiddleware:
         self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder
     ) -> None:
         path, headers = scope["path"], dict(scope["headers"])
+        if self.browsers is not None and CLIENT_CANCELS not in scope:  # no page can send a call in memory
+            self.browsers.check(headers)
         session, response_headers = self.access.admit(path, headers)
         context = RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
         responder.headers = response_headers

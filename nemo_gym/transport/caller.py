@@ -23,6 +23,7 @@ import orjson
 
 from nemo_gym import clock
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
 from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Received, Reply, Transport
 from nemo_gym.transport.circuit_breaker import (
@@ -69,8 +70,12 @@ class Caller:
         clock: Callable[[], float] = clock.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
+        token: str | None = None,
     ) -> None:
-        """`breakers`: by default the ones that all callers of `transport` share."""
+        """`breakers`: by default the ones that all callers of `transport` share. `token`: the run's, sent with calls
+        that have no headers of their own."""
+        self.token = token
+        self._own_headers = {} if token is None else {TOKEN_HEADER: token}
         self.directory = directory
         self.transport = transport
         self._breakers = breakers_of(transport) if breakers is None else breakers
@@ -95,7 +100,16 @@ class Caller:
         fails_over: bool = False,
     ) -> Reply:
         """Send a call with these fields. `deadline` bounds it; `propagated` is sent to the peer."""
-        call = Call(method, path, body, headers or {}, session, repeatable, fails_over, propagated)
+        call = Call(
+            method,
+            path,
+            body,
+            headers or dict(self._own_headers),
+            session,
+            repeatable,
+            fails_over,
+            propagated,
+        )
         return await self.send(server, call, deadline)
 
     async def send(self, server: str, call: Call, deadline: Deadline | None = None) -> Reply:

@@ -28,6 +28,15 @@ def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
+def bound_hosts(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the host of every server of a running gym, the head server included."""
+    for instance in config.values():
+        if isinstance(instance, Mapping):
+            host = (server_block(instance) or instance).get("host")
+            if isinstance(host, str):
+                yield host
+
+
 def aliases_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield every second name of an agent, and the agent."""
     for name, instance in config.items():

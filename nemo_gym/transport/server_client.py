@@ -19,7 +19,6 @@ from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import clock
-from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
@@ -162,10 +161,14 @@ class ServerClient(BaseModel):
         """Create a client from the configuration of a head server. Raises `ConfigError` if it is unreachable."""
         from omegaconf import OmegaConf
 
+        from nemo_gym.config.current import token_of_run
+
         head = head_server_config or cls.load_head_server_config()
         url = base_url(head.host, head.port)
         try:
-            reply = call_once_blocking(url, Call("GET", "/global_config_dict_yaml"), timeout_s=10)
+            token = token_of_run()
+            call = Call("GET", "/global_config_dict_yaml", headers={TOKEN_HEADER: token} if token else {})
+            reply = call_once_blocking(url, call, timeout_s=10)
             if not reply.ok:
                 raise ValueError(f"HTTP {reply.status}")
             text = reply.json()
@@ -185,9 +188,10 @@ class ServerClient(BaseModel):
     @cached_property
     def connection(self) -> ClientConnection:
         """The client's caller and token, created on first use."""
-        given = bootstrap.current()
+        from nemo_gym.config.current import token_of_run
+
         caller = Caller(Directory.of_config(_plain(self.global_config_dict)), process_transport())
-        return ClientConnection(caller, given.run_token if given else None)
+        return ClientConnection(caller, token_of_run())
 
     def caller(self) -> Caller:
         """Return the caller behind this client."""

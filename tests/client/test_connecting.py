@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.client import GymAddress, find_address
+from nemo_gym.client import Gym, GymAddress, find_address
+from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import DISCOVERY_FILE
 
@@ -33,3 +34,25 @@ def test_a_torn_file_is_reported_without_its_content(tmp_path: Path, content: by
         find_address(tmp_path)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None  # a parser's error quotes the line
+
+
+def test_a_gym_that_this_process_started_gives_its_token_to_its_own_url_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    set_global_config_dict({"head_server": {"host": "0.0.0.0", "port": 11000}, "run_token": "secret"})
+    try:
+        assert Gym.connect(url="http://127.0.0.1:11000/").address.token == "secret"
+        assert Gym.connect(url="http://127.0.0.1:11000", token="mine").address.token == "mine"
+        assert Gym.connect(url="http://other:11000").address.token is None
+    finally:
+        set_global_config_dict(None)
+
+
+def test_a_gym_of_the_working_folder_gives_its_token_to_its_own_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / DISCOVERY_FILE).write_text("_ng_run: {head: 'http://127.0.0.1:11000', token: secret, pid: 1}")
+    assert Gym.connect(url="http://127.0.0.1:11000").address.token == "secret"
+    assert Gym.connect(url="http://127.0.0.1:11001").address.token is None

@@ -151,19 +151,23 @@ def test_verification_is_skipped_by_every_agent_that_does_not_say_otherwise(tmp_
     assert load_in(tmp_path, *line, f"+{path}=false").servers[1].config["skip_verification"] is False
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("allow_unsandboxed", "true"), ("open_network", "true"), ("allowed_hosts", "[gym.example]")],
+)
 @pytest.mark.parametrize("place", ["weather.yaml", "included.yaml"])
-def test_a_configuration_file_cannot_allow_code_without_isolation(tmp_path: Path, place: str) -> None:
+def test_a_configuration_file_cannot_accept_a_risk(tmp_path: Path, place: str, key: str, value: str) -> None:
     folder = write_gym(tmp_path)
     with (folder / "weather.yaml").open("a") as file:
         file.write("config_paths: [included.yaml]\n")
     (folder / "included.yaml").touch()
     with (folder / place).open("a") as file:
-        file.write("allow_unsandboxed: true\n")
+        file.write(f"{key}: {value}\n")
     arguments = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
-    with pytest.raises(ConfigErrors, match="A configuration file may not set 'allow_unsandboxed'") as caught:
+    with pytest.raises(ConfigErrors, match=f"A configuration file may not set '{key}'") as caught:
         load(arguments, working_directory=folder)
     assert place in str(caught.value)
-    assert load([*arguments, "++allow_unsandboxed=true"], working_directory=folder).data["allow_unsandboxed"]
+    assert load([*arguments, f"++{key}={value}"], working_directory=folder).data[key]
 
 
 def test_the_command_line_and_env_yaml_can_allow_code_without_isolation(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.client import Gym
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.global_config import (
     GlobalConfigDictParserConfig,
     get_global_config_dict,
@@ -18,6 +21,8 @@ from nemo_gym.global_config import (
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.records import Registry
 from nemo_gym.launch.run_helper import RunHelper
+from nemo_gym.transport import Call, call_once_blocking
+from nemo_gym.transport.server_client import ServerClient
 from tests.launch.small_servers import write_server
 from tests.waiting import wait_until_gone
 
@@ -134,3 +139,25 @@ def test_the_gym_ends_with_a_killed_trainer_whose_fork_survives(project: Path) -
     for pid in pids:
         wait_until_gone(pid)
     os.kill(fork, signal.SIGKILL)
+
+
+def test_a_trainer_calls_its_own_gym_on_an_open_address_without_passing_the_token(project: Path) -> None:
+    helper = RunHelper()
+    helper.start(embedded(default_host="0.0.0.0"))
+    try:
+        config = get_global_config_dict()
+        head = BaseServerConfig(host="127.0.0.1", port=config["head_server"]["port"])
+        call = Call("GET", "/server_instances")
+        assert helper.head_url is not None
+        assert call_once_blocking(helper.head_url, call, timeout_s=30).status == 401
+        client = ServerClient.load_from_global_config(head)
+
+        async def token_of_client() -> str | None:
+            return client.connection.token
+
+        assert "small_env" in client.global_config_dict
+        assert asyncio.run(token_of_client()) == config["run_token"]
+        assert Gym.connect(url=helper.head_url).address.token == config["run_token"]
+    finally:
+        helper.shutdown()
+        set_global_config_dict(None)

@@ -11,7 +11,7 @@ import pytest
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import RunningGym, launch
 from nemo_gym.launch.reporting import Reporter
-from nemo_gym.launch.serving import serve, stop_signals, wait_ready_or
+from nemo_gym.launch.serving import _network_note, serve, stop_signals, wait_ready_or
 from tests.launch.small_servers import Workbench, config_of
 
 SLOW = "import time; time.sleep(0.5)"
@@ -83,3 +83,19 @@ async def test_the_first_line_names_the_isolation_of_code(
     fork_server = bench.options().fork_server
     await serve(config, Reporter(lambda: stream), stop, began=time.monotonic(), fork_server=fork_server)
     assert stream.getvalue().startswith("env: code of models runs in isolation `")
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({"head_server": {"host": "127.0.0.1", "port": 1}}, []),
+        ({"head_server": {"host": "0.0.0.0", "port": 1}}, ["x-ng-token", "+run_token", "_ng_run.token"]),
+        ({"head_server": {"host": "0.0.0.0", "port": 1}, "open_network": True}, ["are open"]),
+    ],
+)
+def test_a_gym_that_other_machines_reach_says_how_to_call_it(
+    config: dict[str, object], wanted: list[str]
+) -> None:
+    note = _network_note(config)
+    assert (note is None) is (not wanted)
+    assert all(each in (note or "") for each in wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from nemo_gym.failures import Boundary, InputError
@@ -72,3 +72,49 @@ async def test_the_root_cause_and_every_hop_reach_the_caller() -> None:
         "context_overflow",
         "the context is full",
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("POST", "/nowhere", 404, "no_route"), ("DELETE", "/add", 405, "method_not_allowed")],
+)
+@pytest.mark.parametrize("is_authors_app", [False, True])
+def test_an_error_of_the_router_is_an_envelope(
+    environment: CounterEnvironment, method: str, path: str, status: int, code: str, is_authors_app: bool
+) -> None:
+    app = environment.setup_webserver()
+    if is_authors_app:
+        app = FastAPI(title="env")
+        app.post("/add")(environment.add)
+        environment.setup_session_middleware(app)
+    answer = TestClient(app).request(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert answer.json()["error"]["peer"] == "env"
+    assert path in answer.json()["error"]["message"]
+    assert (answer.headers.get("allow") == "POST") is (status == 405)
+
+
+def test_an_error_that_an_author_raises_keeps_the_form_that_models_read(
+    environment: CounterEnvironment,
+) -> None:
+    app = environment.setup_webserver()
+
+    async def fail() -> None:
+        raise HTTPException(404, "no such page")
+
+    app.post("/page")(fail)
+    answer = TestClient(app).post("/page")
+    assert (answer.status_code, answer.json()) == (404, {"detail": "no such page"})
+
+
+def test_a_body_that_is_not_text_is_an_envelope(environment: CounterEnvironment) -> None:
+    app = environment.setup_webserver()
+
+    async def of(name: str, body: dict[str, str]) -> None:
+        raise AssertionError
+
+    app.post("/of/{name}")(of)
+    answer = TestClient(app).post(
+        "/of/me", content=b'{"a": "\xff"}', headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")

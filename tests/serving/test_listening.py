@@ -410,3 +410,18 @@ async def test_nothing_is_sent_to_a_client_that_left_or_after_a_complete_respons
             await asyncio.gather(*protocol.tasks)
             assert len(transport.written) == (0 if has_left else 1)
     assert len(refused) == 1, "the second response of the second request"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"\x16\x03\x01 not HTTP\r\n\r\n"],
+        [b"POST /waits HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"zz\r\n"],
+    ],
+)
+async def test_bytes_that_are_not_http_get_the_form_of_every_error(pieces: list[bytes]) -> None:
+    async with odd() as (_, _, port):
+        answer = await said(port, *pieces)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n")
+    assert orjson.loads(body)["error"]["code"] == "invalid_http"

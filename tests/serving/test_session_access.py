@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from nemo_gym.config import bootstrap
+from nemo_gym.config.bootstrap import Bootstrap
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import VERIFY, CounterEnvironment, ScriptedModel, task_row, text
 
@@ -153,3 +155,31 @@ def test_a_replayed_cookie_reaches_no_session(environment: CounterEnvironment) -
     anew = client.post("/seed_session", json=task_row(), headers=old)
     assert anew.headers["set-cookie"].partition(";")[0] != cookie
     assert client.post("/add", json={"amount": 1}, headers=old).status_code == 410
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "needs_token"),
+    [
+        ("127.0.0.1", {}, False),
+        ("0.0.0.0", {}, True),
+        ("::", {}, True),
+        ("192.0.2.7", {}, True),
+        ("0.0.0.0", {"open_network": True}, False),
+    ],
+)
+def test_every_route_that_other_machines_reach_needs_the_token(
+    host: str, keys: dict[str, object], needs_token: bool
+) -> None:
+    config = {"head_server": {"host": host, "port": 1}, **keys}
+    bootstrap.set_current(Bootstrap("env", config, "the-run-token", "cookie-key", []))
+    try:
+        environment = CounterEnvironment.standalone(name="env", host=host)
+        client = TestClient(environment.setup_webserver(), base_url="http://127.0.0.1")
+        for path in ("/", "/_ng/stats", "/openapi.json", "/reverify_mode", "/nowhere"):
+            assert (client.get(path).status_code == 401) is needs_token, path
+            assert (client.get(path, headers={"x-ng-token": "wrong"}).status_code == 401) is needs_token
+            for proof in (TOKEN, {"authorization": "Bearer the-run-token"}):
+                assert client.get(path, headers=proof).status_code in (200, 404), path
+        assert client.post("/verify", json=VERIFY).status_code == 401
+    finally:
+        bootstrap.set_current(None)

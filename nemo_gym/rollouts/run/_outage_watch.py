@@ -36,7 +36,9 @@ async def log_outages(
 
     `on_refused` is called when an overloaded endpoint has rejected calls of a server.
     """
-    asking = Caller(caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0))
+    asking = Caller(
+        caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0), token=caller.token
+    )
     watches = [asyncio.create_task(_watch(asking, server, every_s, on_refused)) for server in sorted(servers)]
     try:
         yield

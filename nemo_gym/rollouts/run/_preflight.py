@@ -16,6 +16,7 @@ from nemo_gym.transport import Caller, Deadline, RetryBudget, failure_of_reply
 from nemo_gym.transport.directory import server_block
 
 PREFLIGHT_S = 5.0
+NO_SUCH_ROUTE = frozenset({404, 405})
 _ONE_TRY = RetryBudget(attempts=1)
 
 
@@ -27,7 +28,7 @@ async def check_servers(
     seconds: float = PREFLIGHT_S,
 ) -> None:
     """Raise `ConfigErrors` with all problems of the agents and of the engines behind model `servers`."""
-    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY)
+    asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
     models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
     failures = await asyncio.gather(
         *(_agent_problem(asking, agent, seconds) for agent in sorted(set(agents))),
@@ -69,7 +70,7 @@ async def _model_problem(
         return _does_not_answer(model, error)
     except GymError as error:
         return error.failure
-    return None if reply.ok else failure_of_reply(reply)
+    return None if reply.ok or reply.status in NO_SUCH_ROUTE else failure_of_reply(reply)
 
 
 def _engine_urls(server: Mapping[str, Any]) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import orjson
 import yaml
 
-from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER
 from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
@@ -32,7 +33,8 @@ class DiscoveredGym:
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
-        return Caller(Directory.of_config(self.config), transport or self.transport or HttpTransport())
+        transport = transport or self.transport or HttpTransport()
+        return Caller(Directory.of_config(self.config), transport, token=self.token)
 
 
 async def find_gym(
@@ -46,9 +48,9 @@ async def find_gym(
     if host is None and port is None and local is not None:
         return local
     url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
-    config = await ask_head(url)
-    same = local is not None and _head_url(local.config) == url
-    return DiscoveredGym(config, token or (local.token if local is not None and same else None))
+    if token is None and local is not None and _head_url(local.config) == url:
+        token = local.token
+    return DiscoveredGym(await ask_head(url, token=token), token)
 
 
 def _read_file(path: Path) -> DiscoveredGym | None:
@@ -64,10 +66,15 @@ def _read_file(path: Path) -> DiscoveredGym | None:
     return DiscoveredGym({key: value for key, value in config.items() if key != RUN_KEY}, token)
 
 
-async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str, Any]:
+async def ask_head(
+    url: str, transport: Transport | None = None, *, token: str | None = None
+) -> Mapping[str, Any]:
     """Return the configuration from the head server at `url`. Raises `ConfigError` if none answers."""
     caller = Caller(
-        Directory({HEAD_SERVER: [url]}), transport or HttpTransport(), budget=RetryBudget(attempts=1)
+        Directory({HEAD_SERVER: [url]}),
+        transport or HttpTransport(),
+        budget=RetryBudget(attempts=1),
+        token=token,
     )
     try:
         reply = await caller.call(
@@ -77,8 +84,15 @@ async def ask_head(url: str, transport: Transport | None = None) -> Mapping[str,
             deadline=Deadline.after(_HEAD_ANSWERS_S),
             repeatable=True,
         )
+        if reply.status == HTTPStatus.UNAUTHORIZED:
+            raise ConfigError(
+                f"the gym at {url} requires its token",
+                code="token_required",
+                remedy="Pass +run_token=..., the `token` in the discovery file of the folder where it was started.",
+                peer=url,
+            )
         text = reply.json() if reply.ok else None
-    except GymError as error:
+    except (TransportError, DeadlineError) as error:
         raise _no_gym(url, error.failure.message) from error
     except orjson.JSONDecodeError as error:
         raise _no_gym(url, f"the answer is not JSON: {error}") from error

@@ -68,3 +68,18 @@ async def test_a_damaged_discovery_file_is_named(tmp_path: Path) -> None:
     (tmp_path / DISCOVERY_FILE).write_text("a: [")
     with pytest.raises(ConfigError, match="nemo_gym_global_config"):
         await find_gym(tmp_path)
+
+
+async def test_a_head_server_that_needs_the_token_gets_it_and_says_so() -> None:
+    sent = []
+
+    async def head(scope: Any, receive: Any, send: Any) -> None:
+        sent.append(dict(scope["headers"]).get(b"x-ng-token"))
+        await answering(401 if sent[-1] is None else 200, orjson.dumps(yaml.safe_dump(CONFIG)))(
+            scope, receive, send
+        )
+
+    assert await ask_head("http://head:1", InMemoryTransport({"http://head:1": head}), token="t") == CONFIG
+    assert sent == [b"t"]
+    with pytest.raises(ConfigError, match=r"requires its token.*run_token"):
+        await ask_head("http://head:1", InMemoryTransport({"http://head:1": head}))

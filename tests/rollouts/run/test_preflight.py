@@ -13,6 +13,7 @@ from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import EngineError, GymError
 from nemo_gym.rollouts.run._preflight import check_servers
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
+from tests.serving.environments import CounterEnvironment
 
 SERVERS: dict[str, Any] = {
     "agent": {"responses_api_agents": {"simple": {"host": "h", "port": 1}}},
@@ -70,3 +71,7 @@ async def test_a_server_that_is_gone_is_named(agent: Any, model: Any) -> None:
         await check(app_of({}) if model is None else model, agent=agent)
     error: GymError = caught.value
     assert "ng_run" in str(error)
+
+
+async def test_a_model_server_of_the_gym_without_the_route_passes() -> None:
+    await check(CounterEnvironment.standalone(name="model").setup_webserver())
