@@ -136,6 +136,7 @@ class Supervisor:
                 raise self.failure.result()
         finally:
             answered.cancel()
+            await asyncio.gather(answered, return_exceptions=True)
 
     async def stop(self) -> None:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""

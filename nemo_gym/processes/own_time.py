@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 _NS = 1e9
 
 
@@ -75,6 +73,8 @@ def _is_runnable(thread: tuple[int, str]) -> bool:
 
 
 def _children_of(pid: int) -> list[int]:
+    import psutil  # not when servers are preloaded: most never need it
+
     try:
         return [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.Error:

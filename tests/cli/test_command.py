@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -179,9 +178,6 @@ def test_exit_codes_of_processes(folder: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)["installed_in"]) == (0, str(PARENT_DIR))
     done = ng("validate", "+config_paths=[weather.yaml,model.yaml]", *POLICY, folder=folder)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "valid: 3 servers, 0 datasets")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = ng("validate", "+config_paths=[weather.yaml,model.yaml]", folder=folder)
     assert done.returncode == 2
     assert done.stderr.startswith("ng_validate: 3 problems\n1. model.yaml:5:7\n")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    assert used < 3  # below one on a machine with nothing else to do

@@ -69,8 +69,10 @@ class Drawers(SimpleResourcesServer):
         return {"inside": request.session["notes"].get(body.drawer, "nothing")}
 
     async def verify(self, body: NoteVerifyRequest) -> BaseVerifyResponse:  # type: ignore[override]
-        if "crash" in body.response.output_text:
+        if not body.note:
             raise RuntimeError("a bug in the verifier")
+        if "crash" in body.response.output_text:
+            raise RuntimeError("an answer that breaks the verifier")
         reward = self.config.prize * float(body.note in body.response.output_text)
         return BaseVerifyResponse(**body.model_dump(), reward=reward)
 
@@ -131,7 +133,14 @@ def test_several_calls_in_a_turn_and_reasoning() -> None:
 @pytest.mark.parametrize("over_http", [False, True])
 def test_a_failed_attempt_raises_its_root_cause(over_http: bool) -> None:
     with pytest.raises(UpstreamError, match="RuntimeError: a bug in the verifier"):
-        run_environment(Drawers, [ROW], ["crash"], over_http=over_http)
+        run_environment(Drawers, [{**ROW, "note": ""}], ["tea"], over_http=over_http)
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+def test_an_answer_that_alone_breaks_the_verifier_scores_0_with_its_reason(over_http: bool) -> None:
+    (row,) = run_environment(Drawers, [ROW], ["crash"], over_http=over_http)
+    assert (row["reward"], row["answer_fault"]) == (0.0, "raised")
+    assert row["answer_fault_detail"] == "RuntimeError: an answer that breaks the verifier"
 
 
 class JudgedConfig(BaseResourcesServerConfig):
