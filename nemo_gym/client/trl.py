@@ -17,6 +17,7 @@ from typing import Any
 
 from nemo_gym.client._rollout import Rollout
 from nemo_gym.failures import ConfigError
+from nemo_gym.tokens.segments import Segment
 
 REWARD_COLUMN = "gym_rewards"
 
@@ -35,42 +36,24 @@ def for_trl(
     sampled under a grammar (a forced tool call, a JSON schema) are marked in `grammar_mask`; they are masked, like the
     input, unless `learns_grammar`.
 
-    Raises:
-        ConfigError: no scored rollout has token ids, so nothing would be learned; or an answer ran beside its
-            verifier and could have forged its reward, and `allow_tamperable` is false.
+    Raises `ConfigError` if no scored rollout has token ids, or if an answer ran beside its verifier, so that its reward
+    may be forged, and `allow_tamperable` is false.
     """
-    columns: dict[str, list[Any]] = {
-        "prompt_ids": [[tokenizer.eos_token_id]] * count,
-        "completion_ids": [[tokenizer.eos_token_id]] * count,
-        "logprobs": [[0.0]] * count,
-        "env_mask": [[0]] * count,
-        "grammar_mask": [[0]] * count,
-        REWARD_COLUMN: [None] * count,
-    }
+    columns = {name: [value] * count for name, value in _nothing(tokenizer).items()}
     scored = trained = 0
     for rollout in rollouts:
         if rollout.reward is None or rollout.is_masked:
             continue
         if rollout.is_tamperable and not allow_tamperable:
-            raise ConfigError(
-                f"the reward of task {rollout.task} is tamperable: its answer ran beside its tests",
-                code="tamperable_rewards",
-                remedy="Use tests that call the answer from outside, or pass allow_tamperable=True.",
-            )
+            raise _tamperable(rollout)
         scored += 1
         first = next(iter(rollout.segments), None)
         if first is not None and not learns_grammar:
             first = first.without_grammar()
-        if first is None or not first.sampled:
-            continue
-        trained += 1
-        start = first.loss_mask.index(1)
-        columns["prompt_ids"][rollout.task] = first.token_ids[:start]
-        columns["completion_ids"][rollout.task] = first.token_ids[start:]
-        columns["logprobs"][rollout.task] = [logprob or 0.0 for logprob in first.logprobs[start:]]
-        columns["env_mask"][rollout.task] = first.loss_mask[start:]
-        columns["grammar_mask"][rollout.task] = first.grammar_mask[start:]
-        columns[REWARD_COLUMN][rollout.task] = rollout.reward
+        if first is not None and first.sampled:
+            trained += 1
+            for name, value in (_columns_of(first) | {REWARD_COLUMN: rollout.reward}).items():
+                columns[name][rollout.task] = value
     if scored and not trained:
         raise ConfigError(
             f"none of {scored} scored rollouts has token ids to train on",
@@ -78,6 +61,38 @@ def for_trl(
             remedy="Set return_token_id_information: true on the model server; _ng_tokens explains each masked call.",
         )
     return columns
+
+
+def _nothing(tokenizer: Any) -> dict[str, Any]:
+    """Return the columns of a prompt without training data."""
+    end = [tokenizer.eos_token_id]
+    tokens = {
+        "prompt_ids": end,
+        "completion_ids": end,
+        "logprobs": [0.0],
+        "env_mask": [0],
+        "grammar_mask": [0],
+    }
+    return {**tokens, REWARD_COLUMN: None}
+
+
+def _columns_of(segment: Segment) -> dict[str, Any]:
+    start = segment.loss_mask.index(1)
+    return {
+        "prompt_ids": segment.token_ids[:start],
+        "completion_ids": segment.token_ids[start:],
+        "logprobs": [logprob or 0.0 for logprob in segment.logprobs[start:]],
+        "env_mask": segment.loss_mask[start:],
+        "grammar_mask": segment.grammar_mask[start:],
+    }
+
+
+def _tamperable(rollout: Rollout) -> ConfigError:
+    return ConfigError(
+        f"the reward of task {rollout.task} is tamperable: its answer ran beside its tests",
+        code="tamperable_rewards",
+        remedy="Use tests that call the answer from outside, or pass allow_tamperable=True.",
+    )
 
 
 def gym_reward(completions: Sequence[Any], **columns: Any) -> list[float | None]:

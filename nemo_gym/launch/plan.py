@@ -38,17 +38,16 @@ class RunKeys:
         return cls(token=str(token)) if token else cls()
 
 
-def plan_servers(
-    config: dict[str, Any],
-    instances: Sequence[ServerInstance],
-    addresses: Addresses,
-    keys: RunKeys,
-    log_folder: Path,
-    head_script: Path = HEAD_SCRIPT,
-) -> list[SupervisedServer]:
-    """One `SupervisedServer` per process, the head server first. `config` contains all addresses."""
+@dataclass(frozen=True)
+class _Run:
+    """The values that all servers of a run share."""
+
+    config: dict[str, Any]
+    keys: RunKeys
+    log_folder: Path
 
     def replicas(
+        self,
         name: str,
         kind: str,
         implementation: str,
@@ -69,19 +68,32 @@ def plan_servers(
                     script=script,
                     search_path=(*search_path, str(PARENT_DIR)),
                     sockets=[held],
-                    bootstrap=Bootstrap(name, config, keys.token, keys.cookie_key, [], replica),
-                    log_path=logs.log_path(log_folder, name, replica, len(sockets)),
+                    bootstrap=Bootstrap(
+                        name, self.config, self.keys.token, self.keys.cookie_key, [], replica
+                    ),
+                    log_path=logs.log_path(self.log_folder, name, replica, len(sockets)),
                 ),
             )
 
+
+def plan_servers(
+    config: dict[str, Any],
+    instances: Sequence[ServerInstance],
+    addresses: Addresses,
+    keys: RunKeys,
+    log_folder: Path,
+    head_script: Path = HEAD_SCRIPT,
+) -> list[SupervisedServer]:
+    """One `SupervisedServer` per process, the head server first. `config` contains all addresses."""
+    run = _Run(config, keys, log_folder)
     # The head server's folder stays off the search path, where its modules would shadow others.
-    servers = list(replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
+    servers = list(run.replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
     for each in instances:
         folder = each.directory.resolve()
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         path = (str(folder), str(folder.parents[1]))
         sockets = addresses.servers[each.name]
-        servers += replicas(
+        servers += run.replicas(
             each.name, each.kind, each.implementation, folder / each.entrypoint, sockets, *path
         )
     return servers

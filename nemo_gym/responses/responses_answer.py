@@ -88,9 +88,8 @@ def response_of_chat(
 ) -> ConvertedAnswer:
     """Return the Responses object of a chat completion.
 
-    `params` is the Responses request that `chat` answers. `ids` is called with the prefixes `resp`, `rs`, `msg`, `fc`
-    and `call`. `now` is in seconds since 1970. `max_tokens` is the limit sent to the engine, if it differs from the
-    request's. Raises `EngineError`: `engine_abort`, `engine_error`, `malformed_answer`.
+    `params` is the request that `chat` answers. `ids` is called with the prefixes `resp`, `rs`, `msg`, `fc` and `call`.
+    `max_tokens` is the engine's limit, if it differs from the request's. Raises `EngineError`.
     """
     choice, message = _only_choice(chat)
     usage = chat.get("usage")
@@ -116,8 +115,7 @@ def response_of_chat(
     }
     if isinstance(finish.stop_reason, str):
         response[STOP_SEQUENCE_KEY] = finish.stop_reason
-    if usage and response["usage"] is None:
-        warnings += ("partial_usage",)
+    warnings += ("partial_usage",) if usage and response["usage"] is None else ()
     return ConvertedAnswer(response, replace(finish, warnings=warnings) if warnings else finish)
 
 

@@ -142,12 +142,7 @@ async def reverify(
     stop: Stop | None = None,
     display: Display | None = None,
 ) -> CollectSummary:
-    """Verify the rollouts of `stored` with the servers of `gym`; `survey` is of `stored`.
-
-    Raises:
-        ConfigError: the environments or the output are invalid. Nothing has run.
-    """
-    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
+    """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _allowed_modes(settings, survey, caller, gym.config)
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
     changes = Changes()
@@ -162,10 +157,8 @@ async def reverify(
         stop=stop or Stop(),
         on_scored=changes.note,
     )
-    for identity, agent in survey.others.items():
-        row = stored.failures.row(identity)
-        failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
-        execution.metrics.note(PlannedAttempt(identity, agent, b""), failed)
+    for attempt, failed in _other_failures(stored, survey):
+        execution.metrics.note(attempt, failed)
     reverifier = Reverifier(
         stored,
         caller,
@@ -175,14 +168,25 @@ async def reverify(
         timeout_s=settings.limits.rollout_timeout_s,
         token=gym.token,
     )
-    plan = (
-        PlannedAttempt(identity, agent, task_row_of(stored, identity))
-        for identity, agent in sorted(survey.verifiable.items())
-        if identity not in journal.finished
-    )
+    plan = _attempts_left(stored, survey, journal)
     return await execution.run(
         plan, reverifier, display, lambda: [*changes.describe(), *_notes(survey, modes)]
     )
+
+
+def _other_failures(stored: StoredRun, survey: Survey) -> Iterator[tuple[PlannedAttempt, Failed]]:
+    """Yield the failed rollouts that cannot be verified again."""
+    for identity, agent in survey.others.items():
+        row = stored.failures.row(identity)
+        failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
+        yield PlannedAttempt(identity, agent, b""), failed
+
+
+def _attempts_left(stored: StoredRun, survey: Survey, journal: Journal) -> Iterator[PlannedAttempt]:
+    """Yield the rollouts to verify that the journal does not have, in order."""
+    for identity, agent in sorted(survey.verifiable.items()):
+        if identity not in journal.finished:
+            yield PlannedAttempt(identity, agent, task_row_of(stored, identity))
 
 
 async def _allowed_modes(
@@ -206,7 +210,8 @@ async def _allowed_modes(
 def _open(
     settings: ReverifySettings, stored: StoredRun, survey: Survey, config: Mapping[str, Any]
 ) -> Journal:
-    """Open the output, with the failures and the task rows of the stored run."""
+    """Open the output, with the failures and the task rows of the stored run, which it must not overwrite."""
+    RunFiles.of(settings.output).refuse_inputs(stored.files.present())
     servers = servers_for(survey.verifiable.values(), config)
     identity = {
         "datasets": [{"sha256": stored.digest(), "rows": len(survey.verifiable)}],

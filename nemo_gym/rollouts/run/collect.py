@@ -55,11 +55,8 @@ async def collect(
 
     `stop` lets the caller end the run early (`stop_on_signals`); `attempter` replaces the agents.
 
-    Raises:
-        ConfigError: rows, agents or output are invalid. Nothing has run.
-        GymError: a server or an engine is unreachable. Nothing has run.
-
-    An error during the run (a full disk) ends it and becomes the summary's `stop`.
+    Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
+    then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     inspection, servers = await _check(settings, caller, gym)
     journal, materialized = await asyncio.to_thread(_open_files, settings, inspection, servers)
@@ -68,15 +65,9 @@ async def collect(
         caller,
         gym.token,
         rollouts=inspection.rollouts,
-        planned={
-            agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
-        },
+        planned=_planned_in(inspection),
         limits=settings.limits,
-        rules=StopRules(
-            inspection.rollouts,
-            identical_failures=settings.stop_after_identical_failures,
-            max_failed_fraction=settings.max_failed_fraction,
-        ),
+        rules=_rules_of(settings, inspection.rollouts),
         stop=stop or Stop(),
         servers=servers.keys(),
         materialized=materialized,
@@ -88,6 +79,20 @@ async def collect(
     plan = Plan(settings.plan, first_tasks=inspection.first_tasks, finished=journal.finished)
     agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s, token=gym.token)
     return await execution.run(plan, attempter or agents, display, lambda: inspection.notes)
+
+
+def _planned_in(inspection: DatasetInspection) -> dict[str, Planned]:
+    return {
+        agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
+    }
+
+
+def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
+    return StopRules(
+        rollouts,
+        identical_failures=settings.stop_after_identical_failures,
+        max_failed_fraction=settings.max_failed_fraction,
+    )
 
 
 async def _check(
