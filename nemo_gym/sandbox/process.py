@@ -199,7 +199,8 @@ class SandboxedProcess:
 
     async def _exit(self) -> None:
         await _exit_of(self._popen)
-        if not self._is_killed and self._exceeds_memory():
+        # `close` may come between the end of the program and this line: the kernel's kill is the cause all the same.
+        if self.ending in (Ending.EXITED, Ending.STOPPED) and self._exceeds_memory():
             self.ending = Ending.MEMORY_EXCEEDED
 
     def _exceeds_memory(self) -> bool:
