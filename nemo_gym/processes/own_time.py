@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from nemo_gym.processes.process_tree import tree_of
 
 _NS = 1e9
 
@@ -34,7 +36,7 @@ class OwnTime:
         self._pid = pid
         self._wall_clock = wall_clock
         self._started = wall_clock()
-        self._before = dict(_threads(pid))
+        self._before = dict(self._threads())
 
     @property
     def wall_s(self) -> float:
@@ -45,20 +47,23 @@ class OwnTime:
         """Return the seconds since the start. The threads of a process that has ended count no more."""
         delay = computing = 0
         is_runnable = False
-        for thread, (ran, waited) in _threads(self._pid):
+        for thread, (ran, waited) in self._threads():
             is_runnable = is_runnable or _is_runnable(thread)
             ran_before, waited_before = self._before.get(thread, (0, 0))
             computing += ran - ran_before
             delay = max(delay, waited - waited_before)
         return OwnSeconds(max(0.0, self.wall_s - delay / _NS), computing / _NS, is_runnable)
 
+    def _threads(self) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
+        return times_of_threads([self._pid, *tree_of(self._pid)])
 
-def _threads(pid: int) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
-    """Yield each thread with the nanoseconds that it ran, and those that it waited for a core."""
-    for process in (pid, *_children_of(pid)):
+
+def times_of_threads(pids: Iterable[int]) -> Iterator[tuple[tuple[int, str], tuple[int, int]]]:
+    """Yield each thread of processes with the nanoseconds that it ran, and those that it waited for a core."""
+    for process in pids:
         with contextlib.suppress(OSError):  # the process has ended, or this is not Linux
             for thread in Path(f"/proc/{process}/task").iterdir():
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     ran, waited, _ = (thread / "schedstat").read_text(encoding="ascii").split()
                     yield (process, thread.name), (int(ran), int(waited))
 
@@ -70,12 +75,3 @@ def _is_runnable(thread: tuple[int, str]) -> bool:
         )
         return status.rpartition(")")[2].split()[0] == "R"
     return False
-
-
-def _children_of(pid: int) -> list[int]:
-    import psutil  # not when servers are preloaded: most never need it
-
-    try:
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
-        return []

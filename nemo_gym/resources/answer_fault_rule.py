@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import orjson
@@ -22,7 +22,7 @@ from nemo_gym.responses.schemas import Response
 from nemo_gym.responses.wire import read_field
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import dump_body
-from nemo_gym.verify.answer_faults import AnswerFault, scored
+from nemo_gym.verify.answer_faults import AnswerFault, scored, settle
 
 FAULT_KEY = "answer_fault"
 DETAIL_KEY = "answer_fault_detail"
@@ -41,31 +41,44 @@ def score_faulty_answers(
 
     @functools.wraps(verify)
     async def verify_under_rule(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | HttpResponse:
-        given = signature.bind(*args, **kwargs).arguments
-        name = next(
-            (
-                name
-                for name, value in given.items()
-                if isinstance(value, BaseModel) and hasattr(value, "response")
-            ),
-            None,
-        )
-        if name is None:
+        try:
             return await verify(*args, **kwargs)
-
-        async def verify_output(output: list[JsonObject]) -> JsonObject:
-            changed = _with_output(given[name], output)
-            bound = signature.bind(**{**given, name: changed})
-            return _row_of(await verify(*bound.args, **bound.kwargs))
-
-        controls = _Controls(verify_output, getattr(given[name].response, "output", ()))
-        result = await scored(lambda: verify(*args, **kwargs), controls.run)
-        if not isinstance(result, AnswerFault):
-            return result
-        response = given[name].response.model_dump(mode="json", by_alias=True)
-        return JsonResponse(orjson.dumps(faulty_row(controls.row, result) | {"response": response}))
+        except Exception as error:
+            bound = signature.bind(*args, **kwargs)
+            name = _request_name(bound.arguments)
+            if name is None:
+                raise
+            return await _settle(error, verify, bound, name)
 
     return verify_under_rule
+
+
+def _request_name(arguments: Mapping[str, object]) -> str | None:
+    for name, value in arguments.items():
+        if isinstance(value, BaseModel) and hasattr(value, "response"):
+            return name
+    return None
+
+
+async def _settle(
+    error: Exception, verify: Callable[..., Awaitable[ResultT]], bound: inspect.BoundArguments, name: str
+) -> ResultT | HttpResponse:
+    """Return the result of a call of `verify` that ended with `error`; `name` is the parameter of its request."""
+    original = bound.arguments[name]
+
+    async def verify_request(request: BaseModel) -> ResultT:
+        bound.arguments[name] = request
+        return await verify(*bound.args, **bound.kwargs)
+
+    async def verify_output(output: list[JsonObject]) -> JsonObject:
+        return _row_of(await verify_request(_with_output(original, output)))
+
+    controls = _Controls(verify_output, getattr(original.response, "output", ()))
+    result = await settle(error, lambda: verify_request(original), controls.run)
+    if not isinstance(result, AnswerFault):
+        return result
+    response = original.response.model_dump(mode="json", by_alias=True)
+    return JsonResponse(orjson.dumps(faulty_row(controls.row, result) | {"response": response}))
 
 
 async def score_faulty_body(verify: Callable[[bytes], Awaitable[bytes]], body: bytes) -> bytes:

@@ -99,6 +99,10 @@ class SandboxedProcess:
         """The bytes it has printed to standard error so far."""
         return bytes(self._stderr)
 
+    def has_lost_process_to_memory(self) -> bool:
+        """Return whether the kernel has killed one of its processes for the memory limit, as it does in a cgroup."""
+        return self._launch.memory is not None and self._launch.memory.is_exceeded()
+
     def cpu_limit(self, cpu_s: float) -> CpuLimit:
         """A limit on its CPU time from now on."""
         return CpuLimit(cpu_s, self._times)
@@ -205,7 +209,7 @@ class SandboxedProcess:
 
     def _exceeds_memory(self) -> bool:
         if self._launch.memory is not None:
-            return self._launch.memory.is_exceeded()
+            return self.has_lost_process_to_memory()
         return counted_bytes(self._pids()) > self._limits.memory_bytes
 
     async def _collect(self, stream: asyncio.StreamReader, into: bytearray) -> None:

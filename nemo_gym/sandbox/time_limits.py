@@ -10,12 +10,14 @@ the CPU (run-queue delay, from /proc/PID/schedstat), or it is blocked or asleep.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from nemo_gym.processes.own_time import times_of_threads
 from nemo_gym.processes.workers import available_cores
 
 
@@ -108,16 +110,13 @@ class CpuLimit:
 
 def times_of(pids: list[int]) -> ProcessTimes:
     """The times of processes that exist, and of the children that they have reaped."""
-    cpu_s = starved_s = 0.0
+    cpu_s = 0.0
     for pid in pids:
-        try:
+        with contextlib.suppress(OSError):  # ended meanwhile
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
             cpu_s += sum(map(int, fields[11:15])) / _TICKS_PER_S
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                starved_s += int((thread / "schedstat").read_bytes().split()[1]) / 1e9
-        except (OSError, IndexError, ValueError):  # ended meanwhile, or a kernel without schedstat
-            continue
-    return ProcessTimes(cpu_s, starved_s)
+    starved_ns = sum(waited for _, (_, waited) in times_of_threads(pids))
+    return ProcessTimes(cpu_s, starved_ns / 1e9)
 
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -92,6 +92,9 @@ class Harness:
         """Return the next answer, unchecked. Raises SolutionFailed when there is none."""
         line = await self._process.read_line(limit)
         if line is not None:
+            # The harness outlives a program that the kernel killed, and reports its signal.
+            if self._process.has_lost_process_to_memory():
+                raise SolutionFailed(Reason.MEMORY_EXCEEDED)
             word, _, payload = line.partition(b" ")
             return HarnessReply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
         if self._process.ending is Ending.STARVED:

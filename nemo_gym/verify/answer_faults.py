@@ -67,17 +67,27 @@ async def scored(
     """
     try:
         return await verification()
-    except Exception as error:
-        fault = possible_fault(error)
-        if fault is None:
-            raise
-        if fault.kind not in _CERTAIN:
-            again = await _again(verification, error)
-            if not isinstance(again, Exception):
-                return again
-        await _require_control(control, error)
-        log.info("an answer broke its verification and scores 0: %s: %s", fault.kind, fault.detail)
-        return fault
+    except Exception as error:  # noqa: BLE001 - `settle` raises every failure again
+        return await settle(error, verification, control)
+
+
+async def settle(
+    error: Exception, verification: Callable[[], Awaitable[R]], control: Callable[[], Awaitable[object]]
+) -> R | AnswerFault:
+    """Return the answer's fault behind the `error` of a verification, or the result of another verification.
+
+    The rest is as with `scored`.
+    """
+    fault = possible_fault(error)
+    if fault is None:
+        raise error
+    if fault.kind not in _CERTAIN:
+        again = await _again(verification, error)
+        if not isinstance(again, Exception):
+            return again
+    await _require_control(control, error)
+    log.info("an answer broke its verification and scores 0: %s: %s", fault.kind, fault.detail)
+    return fault
 
 
 async def _again(verification: Callable[[], Awaitable[R]], first: Exception) -> R | Exception:

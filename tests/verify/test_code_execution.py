@@ -10,6 +10,7 @@ import pytest
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.processes.workers import default_pool
+from nemo_gym.sandbox import memory, process
 from nemo_gym.sandbox.execution import SandboxLimits
 from nemo_gym.verify._code_verdicts import Reason
 from nemo_gym.verify.code_execution import (
@@ -371,3 +372,16 @@ async def test_sleep_is_not_mistaken_for_computation(runner: CodeRunner) -> None
 async def test_a_verdict_beside_the_tests_is_tamperable(runner: CodeRunner) -> None:
     assert (await together(runner, ADD)).tamperable
     assert not (await check(runner, "def add(a, b): return a + b")).tamperable
+
+
+async def test_a_kill_by_the_kernel_is_the_memory_limit_before_the_gym_looks(
+    runner: CodeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = memory.make_memory_group(1 << 30)
+    if group is None:
+        pytest.skip("this machine lets no group of processes be limited")
+    group.remove()
+    monkeypatch.setattr(process, "_WATCH_INTERVAL_S", 60.0)
+    many = "import os\nfor _ in range(4): os.fork()\nhold = bytearray(200 << 20)\nimport time\ntime.sleep(1)"
+    verdict = await runner.run_programs(many, SQUARE)
+    assert verdict.reason is Reason.MEMORY_EXCEEDED

@@ -19,7 +19,7 @@ from tests.verify.math_cases import Case, all_cases
 TIMEOUT_S = 60.0
 SURDS = r"\frac{(3-\sqrt{3})(2-\sqrt{3})^{2016}+(3+\sqrt{3})(2+\sqrt{3})^{2016}}{6}"
 SURDS_REORDERED = r"\frac{(3+\sqrt{3})(2+\sqrt{3})^{2016}+(3-\sqrt{3})(2-\sqrt{3})^{2016}}{6}"
-ENDLESS = r"\int_0^{1000} \sin(e^{x}) dx"
+ENDLESS = r"\int_0^{1000} \sin(e^{x^2}) \cos(x^3) e^{\sin x} dx"
 WRONG = Equality(False, Rejection.DIFFERENT)
 
 
