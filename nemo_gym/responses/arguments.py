@@ -1,4 +1,4 @@
-"""Repairs the `arguments` of tool calls in a history, which engines parse again on every later turn.
+"""Repairs and compares the `arguments` of tool calls in a history, which engines parse again on every later turn.
 
 vLLM rejects a whole conversation with HTTP 400 if one earlier call has malformed arguments. Such arguments are
 replaced in requests only; the model's answer is stored unchanged.
@@ -14,6 +14,8 @@ from nemo_gym.responses.dialects import BadArguments
 from nemo_gym.responses.problems import ConversionProblems, Note
 
 NO_ARGUMENTS = "{}"
+_LARGEST_EXACT = 2**53
+"""Smaller integers have a float of their own."""
 
 
 def is_json_object(text: str) -> bool:
@@ -45,3 +47,20 @@ def checked_arguments(
     if policy is BadArguments.EMPTY or not arguments.strip():
         return NO_ARGUMENTS
     return orjson.dumps({"_raw": arguments}).decode()
+
+
+def canonical_arguments(arguments: str) -> str:
+    """Return the same text for all JSON texts of one value; `arguments` itself if they are not JSON.
+
+    White space, escapes and the order of keys differ between JSON libraries, and JavaScript writes `1.0` as `1`.
+    """
+    try:
+        value = json.loads(arguments, parse_float=_plain_number)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _plain_number(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < _LARGEST_EXACT else number

@@ -5,6 +5,7 @@
     ids                  sequences of ids and their fingerprints
     linkage, ledgers     how each call's prompt extends earlier calls, per session; memory limits over all sessions
     histories, splicing  digests of messages; the exact prompt of the next turn
+    spelling             the sampled text of tool calls that an agent wrote again
     records, rows        the record of one call; the calls of a rollout's row, in three forms
     segments, masking    training sequences with loss masks; the share of masked calls of a run
     reasons              the reasons for masks and for new segments

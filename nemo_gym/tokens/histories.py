@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from nemo_gym.responses.arguments import canonical_arguments
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.reasoning import split_thinking
 
@@ -51,8 +52,14 @@ def digest_of(message: Mapping[str, Any], dialect: Dialect = VLLM) -> MessageDig
         thinking = split_thinking(content, dialect)
         thinks, content = thinks or bool(thinking.blocks), thinking.answer
     text = content if isinstance(content, str) else orjson.dumps(content).decode() if content else ""
-    called = orjson.dumps([call.get("function") for call in calls]).decode() if calls else ""
+    called = orjson.dumps([_called(call) for call in calls]).decode() if calls else ""
     return MessageDigest(role, hash((text, called)), thinks, len(text) + len(called))
+
+
+def _called(call: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the name and the canonical arguments of a tool call."""
+    function = call.get("function") or {}
+    return function.get("name"), canonical_arguments(str(function.get("arguments")))
 
 
 def reasoning_in(message: Mapping[str, Any]) -> str:

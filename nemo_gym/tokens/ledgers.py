@@ -14,6 +14,7 @@ from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
 from nemo_gym.tokens.linkage import CallLink, Ledger
+from nemo_gym.tokens.spelling import SampledArguments
 
 MOST_SESSIONS = 65_536
 IDLE_S = 3600.0
@@ -65,6 +66,10 @@ class Ledgers:
     def continued(self, session: str | None, history: History) -> IdSequence | None:
         """Return the ids of the conversation that a request continues verbatim, or None."""
         return None if session is None else self._of(session).continued(history)
+
+    def arguments_of(self, session: str | None) -> SampledArguments:
+        """Return the sampled tool calls of a session; none without a session."""
+        return SampledArguments() if session is None else self._of(session).arguments
 
     def drop(self, session: str) -> None:
         """Remove a session."""

@@ -296,7 +296,7 @@ class VLLMModel(EngineModel):
     async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
         body = self._merged(chat, self._dialect.max_tokens_field)
         if self._calls is not None:
-            body = training_request(body)
+            body = self._calls.with_sampled_arguments(training_request(body))
         began_with = self._policy.version
         try:
             answer = await self._policy.work(self._ask(body, needs_ids))

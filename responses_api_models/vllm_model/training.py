@@ -126,6 +126,7 @@ class CallRecorder:
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
         session, experts, capture = _session(), _routed_experts(call.chat), self._capture(call)
+        self.ledgers.arguments_of(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
         if capture.masked is not None:
@@ -142,6 +143,11 @@ class CallRecorder:
         if experts is not None:
             last["routed_experts"] = experts
         return record
+
+    def with_sampled_arguments(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Put the sampled text of earlier tool calls back into a chat request."""
+        restored = self.ledgers.arguments_of(_session()).restored(body["messages"])
+        return body if restored == body["messages"] else {**body, "messages": restored}
 
     def seen_before(self, body: Mapping[str, Any]) -> IdSequence | None:
         """Return the token ids of the conversation that a request continues verbatim."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses.arguments import checked_arguments, is_json_object
+from nemo_gym.responses.arguments import canonical_arguments, checked_arguments, is_json_object
 from nemo_gym.responses.dialects import BadArguments
 from nemo_gym.responses.problems import ConversionProblems, Note
 
@@ -50,3 +50,32 @@ def test_the_policy_can_refuse_the_request() -> None:
         problems.raise_if_any("chat")
     assert caught.value.failure.param == FIELD
     assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}'),
+        ('{"a": "\\u00e9"}', '{"a": "é"}'),
+        ('{"a": 1.0, "b": 1e3}', '{"a": 1, "b": 1000}'),
+        ('{"a": 1, "a": 2}', '{"a": 2}'),
+    ],
+)
+def test_texts_of_one_value_have_one_canonical_text(one: str, other: str) -> None:
+    assert canonical_arguments(one) == canonical_arguments(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a": 1}', '{"a": true}'),
+        ('{"a": "1"}', '{"a": 1}'),
+        ('{"a": 12345678901234567890123}', '{"a": 12345678901234567890124}'),
+        ('{"a": [1, 2]}', '{"a": [2, 1]}'),
+        ("{", "{ "),
+        ("[" * 99_999, "[" * 99_998),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_texts_of_other_values_have_another_canonical_text(one: str, other: str) -> None:
+    assert canonical_arguments(one) != canonical_arguments(other)

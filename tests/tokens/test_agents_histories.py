@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -74,6 +76,37 @@ async def test_a_changed_tool_output_is_an_edit(talk: Conversation) -> None:
     talk.history[place] = {**talk.history[place], "output": talk.history[place]["output"] + " and more of it"}
     await turns(talk, 1)
     assert reasons(talk) == [(None, (0, 1)), (SegmentReason.EDITED, (2,))]
+
+
+@pytest.mark.parametrize("spelling", [{"indent": 1}, {"sort_keys": True}, {"separators": (",", ":")}])
+@pytest.mark.parametrize("options", [{"exact_prompts": True}, {"exact_prompts": False}], ids=str)
+async def test_arguments_that_an_agent_writes_again_start_no_segment(
+    spelling: dict[str, Any], options: dict[str, Any]
+) -> None:
+    called = (ToolCall("search", '{"q": "Z\\u00fcrich", "n":2, "at": 1.0}'),)
+    ground = Ground(policy=Plain(ModelReply("One.", "", called)), **options)
+    talk = Conversation(ground, "session")
+    for _ in range(4):
+        talk.answer_tools(await talk.ask(), Random(0))
+        talk.history = [respelled(item, spelling) for item in talk.history]
+    assert reasons(talk) == [(None, (0, 1, 2, 3))]
+
+
+@dataclass
+class Plain:
+    """A policy with one answer."""
+
+    answer: ModelReply
+
+    def reply(self, conversation: Any, tools: Any, rng: Random) -> ModelReply:
+        return self.answer
+
+
+def respelled(item: dict[str, Any], spelling: dict[str, Any]) -> dict[str, Any]:
+    """A function call as an agent sends it back that has parsed and dumped its arguments."""
+    if item.get("type") != "function_call":
+        return item
+    return {**item, "arguments": json.dumps(json.loads(item["arguments"]), ensure_ascii=False, **spelling)}
 
 
 async def test_reasoning_that_the_agent_leaves_out_is_reasoning_dropped(talk: Conversation) -> None:
