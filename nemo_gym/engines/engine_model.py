@@ -11,7 +11,7 @@ import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from fastapi import Body, FastAPI, Request
@@ -24,6 +24,8 @@ from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesA
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
+from nemo_gym.responses.harness_requests import tolerated_message_request, tolerated_response_request
+from nemo_gym.responses.harness_tools import HarnessTools
 from nemo_gym.responses.messages_api import message_of_response, sse_of_message
 from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
@@ -45,6 +47,8 @@ class EngineModel(SimpleResponsesAPIModel):
     """A model server on plain JSON."""
 
     config: EngineModelConfig
+    is_provider: ClassVar[bool] = False
+    """True if the engine itself reads what a provider's agents send; then their requests are left as they are."""
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
@@ -60,6 +64,8 @@ class EngineModel(SimpleResponsesAPIModel):
         app.post("/v1/responses", name="responses")(self._responses_route)
         app.post("/v1/chat/completions", name="chat_completions")(self._chat_route)
         app.post("/v1/messages", name="messages")(self._messages_route)
+        app.post("/v1/messages/count_tokens")(self._count_message_route)
+        app.post("/v1/responses/input_tokens")(self._count_response_route)
         app.get("/v1/models")(self.list_models)
         app.get("/preflight")(self.preflight)
         app.get("/_ng/notes")(self._answer_notes)
@@ -77,6 +83,10 @@ class EngineModel(SimpleResponsesAPIModel):
     @abstractmethod
     async def list_models(self) -> dict[str, Any]:
         """Return OpenAI's list object with the available models."""
+
+    async def count_tokens(self, params: dict[str, Any]) -> int:
+        """Return the number of prompt tokens of a Responses request. Raises `InputError` without a tokenizer."""
+        raise InputError("this model server has no tokenizer", code="not_supported", status=501)
 
     async def preflight(self) -> dict[str, Any]:
         """Raise for problems that make every call fail: an unreachable engine, a refused key, an unknown model."""
@@ -109,8 +119,10 @@ class EngineModel(SimpleResponsesAPIModel):
     # --- Routes -------------------------------------------------------------------------------------------------
 
     async def _responses_route(self, request: Request) -> HttpResponse:
-        params, streams, _ = _parse_request(await request.body())
+        params, streams, tools = self._response_request(request, await request.body())
         answer = await self._recorded_response(params)
+        if tools is not None:
+            answer = {**answer, "output": tools.restored(answer["output"])}
         return _events(sse_of_response(answer)) if streams else _json(answer)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
@@ -122,15 +134,46 @@ class EngineModel(SimpleResponsesAPIModel):
         return _events(sse_of_chat(answer, include_usage=bool(options.get("include_usage"))))
 
     async def _messages_route(self, request: Request) -> HttpResponse:
-        asked, streams, _ = _parse_request(await request.body())
-        answer = await self._recorded_response(responses_params_of_message(asked))
-        message = message_of_response(answer)
+        params, streams = self._message_request(request, await request.body())
+        message = message_of_response(await self._recorded_response(params))
         return _events(sse_of_message(message)) if streams else _json(message)
+
+    async def _count_response_route(self, request: Request) -> HttpResponse:
+        params, _, _ = self._response_request(request, await request.body())
+        count = await self.count_tokens(params)
+        return _json({"object": "response.input_tokens", "input_tokens": count})
+
+    async def _count_message_route(self, request: Request) -> HttpResponse:
+        params, _ = self._message_request(request, await request.body())
+        return _json({"input_tokens": await self.count_tokens(params)})
+
+    def _response_request(
+        self, request: Request, body: bytes
+    ) -> tuple[dict[str, Any], bool, HarnessTools | None]:
+        """Return the Responses request, whether it asks for a stream, and the tools of an agent's own kind."""
+        params, streams, _ = _parse_request(body)
+        if not self._is_of_harness(request):
+            return params, streams, None
+        params, notes, tools = tolerated_response_request(params)
+        self.take_notes(notes)
+        return params, streams, tools
+
+    def _message_request(self, request: Request, body: bytes) -> tuple[dict[str, Any], bool]:
+        """Return the Responses request for a Messages request, and whether it asks for a stream."""
+        asked, streams, _ = _parse_request(body)
+        if self._is_of_harness(request):
+            asked, notes = tolerated_message_request(asked)
+            self.take_notes(notes)
+        return responses_params_of_message(asked), streams
 
     async def _recorded_response(self, params: dict[str, Any]) -> dict[str, Any]:
         answer = await self.respond(params)
         self._record("responses", params, answer)
         return answer
+
+    def _is_of_harness(self, request: Request) -> bool:
+        """Return whether a request came below `/ng-rollout/<id>`, as those of agents that nobody adapted."""
+        return not self.is_provider and "rollout_id" in request.path_params
 
     def _record(self, api: str, request: dict[str, Any], answer: dict[str, Any]) -> None:
         if self._recorder is not None:

@@ -213,3 +213,11 @@ _ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {
     "reasoning": Transcript._add_reasoning,
 }
 """The method for each type of item."""
+
+ITEM_FIELDS: Mapping[str, frozenset[str]] = {
+    "message": _MESSAGE_FIELDS,
+    "function_call": _CALL_FIELDS,
+    "function_call_output": _OUTPUT_FIELDS,
+    "reasoning": _REASONING_FIELDS,
+}
+"""The fields that each type of item may have."""

@@ -182,6 +182,9 @@ _SECTIONED = frozenset(
 )
 """Fields that one of the sections converts."""
 
+RESPONSES_FIELDS = _SECTIONED | CARRIED_FIELDS | STREAM_FIELDS | _REFUSED.keys()
+"""All fields of a Responses request that the conversion knows, to convert or to refuse them."""
+
 
 def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: ConversionProblems) -> None:
     limit = limit_of(params, RESPONSES_LIMITS, problems)

@@ -133,9 +133,16 @@ def _call_events(item: Mapping[str, Any], at: _Json) -> _Events:
     yield {"type": "response.function_call_arguments.done", **at, **done}
 
 
+def _custom_call_events(item: Mapping[str, Any], at: _Json) -> _Events:
+    if item["input"]:
+        yield {"type": "response.custom_tool_call_input.delta", **at, "delta": item["input"]}
+    yield {"type": "response.custom_tool_call_input.done", **at, "input": item["input"]}
+
+
 _STREAMED: Mapping[str, tuple[_Json, _ItemStreamer]] = {
     "message": ({"content": []}, _message_events),
     "reasoning": ({"summary": []}, _reasoning_events),
     "function_call": ({"arguments": ""}, _call_events),
+    "custom_tool_call": ({"input": ""}, _custom_call_events),
 }
 """Items with delta events: their fields that are empty at the start, and their events."""

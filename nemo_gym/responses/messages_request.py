@@ -34,7 +34,7 @@ _CARRIED: Mapping[str, str] = {
     "max_tokens": "max_output_tokens",
     "stop_sequences": "stop",
 }
-_TOOL_FIELDS = frozenset(
+TOOL_FIELDS = frozenset(
     {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"}
 )
 _CHOICES: Mapping[object, str] = {"auto": "auto", "any": "required", "none": "none"}
@@ -86,7 +86,7 @@ def _put_tools(tools: object, params: _Json, problems: ConversionProblems) -> No
         if not isinstance(tool, Mapping) or tool.get("type", "custom") != "custom":
             problems.add(f"{field}.type", "tools of the provider can't be put to another model")
             continue
-        problems.add_unknown(tool, _TOOL_FIELDS, f"{field}.")
+        problems.add_unknown(tool, TOOL_FIELDS, f"{field}.")
         converted = {"type": "function", "name": required_text(tool, "name", field, problems)}
         if tool.get("description") is not None:
             converted["description"] = tool["description"]
@@ -154,6 +154,10 @@ _SECTIONS: Mapping[str, Callable[[object, _Json, ConversionProblems], None]] = {
     "output_format": _put_output_format,
     "context_management": _check_context_management,
 }
+
+
+MESSAGES_FIELDS = _HINTS | _CARRIED.keys() | _SECTIONS.keys() | {"messages"}
+"""All fields of a Messages request that the conversion knows."""
 
 
 # --- Messages of a request --------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ class OpenAIModelConfig(EngineModelConfig):
 
 class OpenAIModel(EngineModel):
     config: OpenAIModelConfig
+    is_provider = True
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)

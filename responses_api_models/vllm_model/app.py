@@ -408,6 +408,13 @@ class VLLMModel(EngineModel):
         listed = {entry.get("id"): entry for entry in await self._engine.models()}
         return models_list(model_entry(self.config.model, listed.get(self.config.model)))
 
+    async def count_tokens(self, params: dict[str, Any]) -> int:
+        body, _ = chat_request_of(params, self._dialect)
+        merged = self._merged(body, self._dialect.max_tokens_field)
+        request = {name: merged[name] for name in ("model", "messages", "tools", _TEMPLATE) if name in merged}
+        counted: int = (await self._engine.post("/tokenize", request, at_root=True)).body["count"]
+        return counted
+
     async def preflight(self) -> dict[str, Any]:
         listed = await self._engine.preflight(self.config.model)
         lengths = [entry.get("max_model_len") for entry in listed if entry.get("id") == self.config.model]

@@ -21,6 +21,7 @@ from nemo_gym.testing.serving import serving
 from nemo_gym.transport.server_client import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.engines.upstreams import Canned, vllm_over
+from tests.tokens.conversations import model_server
 from tests.waiting import until
 
 HELLO = {"input": "hello"}
@@ -150,3 +151,52 @@ def test_a_key_is_in_no_error_about_the_configuration() -> None:
     assert "sk-very-secret" not in str(raised.value)
     server = vllm_over(Canned(), api_key="sk-very-secret", default_headers={"X-Key": "also-secret"})
     assert "secret" not in repr(server.config)
+
+
+PATCH = {"type": "custom", "name": "apply_patch", "description": "Edits files."}
+AS_CODING_AGENTS_ASK = {
+    "input": "hello",
+    "tools": [PATCH],
+    "client_metadata": {"a": "b"},
+    "truncation": "auto",
+}
+
+
+def test_a_request_of_a_coding_agent_is_read_below_a_rollout_only() -> None:
+    client = TestClient(vllm_over(engine_app()).setup_webserver())
+    refused = client.post("/v1/responses", json=AS_CODING_AGENTS_ASK)
+    assert refused.status_code == 422
+    assert "client_metadata" in refused.text
+    answered = client.post("/ng-rollout/r1/v1/responses", json=AS_CODING_AGENTS_ASK).json()
+    (called,) = (item for item in answered["output"] if item["type"] == "custom_tool_call")
+    assert (called["name"], "arguments" in called) == ("apply_patch", False)
+    noted = client.get("/_ng/notes").json()
+    assert noted == {"dropped_field": 2, "mapped_custom_tool": 1}
+
+
+def test_a_custom_tool_s_call_is_streamed_as_the_package_reads_it() -> None:
+    client = TestClient(vllm_over(engine_app()).setup_webserver())
+    streamed = client.post("/ng-rollout/r1/v1/responses", json={**AS_CODING_AGENTS_ASK, "stream": True})
+    events = [orjson.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: ")]
+    (done,) = (event for event in events if event["type"] == "response.custom_tool_call_input.done")
+    (item,) = (event["item"] for event in events if event["type"] == "response.output_item.done")
+    assert item["input"] == done["input"] != ""
+    assert events[-1]["response"]["output"] == [item]
+
+
+def test_a_provider_s_server_leaves_requests_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VLLMModel, "is_provider", True)
+    client = TestClient(vllm_over(engine_app()).setup_webserver())
+    assert client.post("/ng-rollout/r1/v1/responses", json=AS_CODING_AGENTS_ASK).status_code == 422
+
+
+def test_prompt_tokens_are_those_of_the_answer_s_usage() -> None:
+    client = TestClient(model_server(engine_app()).setup_webserver())
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}]
+    asked = {"input": "hello", "tools": tools}
+    counted = client.post("/v1/responses/input_tokens", json=asked).json()
+    usage = client.post("/v1/responses", json=asked).json()["usage"]
+    assert counted == {"object": "response.input_tokens", "input_tokens": usage["input_tokens"]}
+    message = {"max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}
+    used = client.post("/v1/messages", json=message).json()["usage"]["input_tokens"]
+    assert client.post("/v1/messages/count_tokens", json=message).json() == {"input_tokens": used}

@@ -1,0 +1,132 @@
+"""Requests of agents that nobody adapted, made acceptable to the strict conversions.
+
+The conversions refuse what they cannot express, which helps the author of an environment. A coding CLI or a product
+sends whatever its provider understands, and cannot be changed. Here each field without an equivalent is mapped, or
+dropped with a note, by the tables below. What stays refused changes the meaning of a request: `previous_response_id`,
+an answer that the caller has begun, a content block that the model cannot read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, TypeAlias
+
+from nemo_gym.responses._chat_messages import ITEM_FIELDS
+from nemo_gym.responses._chat_request import RESPONSES_FIELDS
+from nemo_gym.responses.harness_tools import HarnessTools
+from nemo_gym.responses.messages_request import MESSAGES_FIELDS, TOOL_FIELDS
+from nemo_gym.responses.problems import Converted, Note
+
+_Json: TypeAlias = dict[str, Any]
+
+UNKNOWN = "the gym does not know it"
+
+DROPPED_FROM_RESPONSES: Mapping[str, str] = {
+    "background_options": "answers are given in the foreground",
+    "client_metadata": "it describes the client",
+    "context_management": "conversations are never shortened by the gym",
+    "max_tool_calls": "it bounds hosted tools, which are left out",
+    "truncation": "an overlong conversation is an error, and is never shortened",
+}
+"""Fields of Responses requests without effect on an answer, and the reasons."""
+
+DROPPED_FROM_MESSAGES: Mapping[str, str] = {
+    "container": "it belongs to hosted tools, which are left out",
+    "context_management": "conversations are never shortened by the gym",
+    "inference_geo": "the engine has one place",
+    "mcp_servers": "the provider would call them; agents call tools themselves",
+    "speed": "the engine has one speed",
+}
+"""Fields of Messages requests without effect on an answer, and the reasons."""
+
+NONCE_PREFIX = "x-anthropic-billing-header"
+"""A system block that begins so holds a number that changes with every request, which would break every prefix."""
+
+_DROPPED_INCLUDES = "the engine has no such part of an answer"
+_KNOWN_INCLUDES = frozenset({"message.output_text.logprobs", "reasoning.encrypted_content"})
+
+
+class ToleratedResponse(NamedTuple):
+    """A Responses request that the strict conversion accepts."""
+
+    body: _Json
+    notes: tuple[Note, ...]
+    tools: HarnessTools
+    """Gives the calls of the answer the form of the declared tools."""
+
+
+def tolerated_response_request(params: Mapping[str, Any]) -> ToleratedResponse:
+    """Return the body of a Responses request without what only its provider understands."""
+    tools = HarnessTools()
+    body = _without(params, DROPPED_FROM_RESPONSES, RESPONSES_FIELDS, tools.notes)
+    if isinstance(body.get("tools"), list):
+        body["tools"] = [_known_fields(tool) for tool in tools.functions_of(body["tools"])]
+    if "tool_choice" in body:
+        body["tool_choice"] = tools.choice_of(body["tool_choice"]) if body.get("tools") else "auto"
+    if isinstance(body.get("input"), list):
+        body["input"] = [_known_fields(item) for item in tools.items_of(body["input"])]
+    if isinstance(body.get("include"), list):
+        body["include"] = _known_includes(body["include"], tools.notes)
+    return ToleratedResponse(body, tuple(tools.notes), tools)
+
+
+def tolerated_message_request(message: Mapping[str, Any]) -> Converted:
+    """Return the body of a Messages request without what only its provider understands."""
+    notes: list[Note] = []
+    body = _without(message, DROPPED_FROM_MESSAGES, MESSAGES_FIELDS, notes)
+    if isinstance(body.get("system"), list):
+        body["system"] = _without_nonce(body["system"], notes)
+    if isinstance(body.get("tools"), list):
+        body["tools"] = list(_own_tools(body["tools"], notes))
+    return Converted(body, tuple(notes))
+
+
+def _without(
+    body: Mapping[str, Any], dropped: Mapping[str, str], known: AbstractSet[str], notes: list[Note]
+) -> _Json:
+    kept = {}
+    for name, value in body.items():
+        if name in dropped or name not in known:
+            if value is not None:
+                notes.append(Note("dropped_field", name, dropped.get(name, UNKNOWN)))
+        else:
+            kept[name] = value
+    return kept
+
+
+def _known_fields(item: Any) -> Any:
+    """Return a tool or an item without fields that describe it to its provider, such as `phase`."""
+    known = ITEM_FIELDS.get(item.get("type") or "message") if isinstance(item, Mapping) else None
+    return {key: value for key, value in item.items() if key in known} if known is not None else item
+
+
+def _known_includes(include: list[Any], notes: list[Note]) -> list[Any]:
+    for value in include:
+        if value not in _KNOWN_INCLUDES:
+            notes.append(Note("dropped_field", f"include.{value}", _DROPPED_INCLUDES))
+    return [value for value in include if value in _KNOWN_INCLUDES]
+
+
+def _without_nonce(system: list[Any], notes: list[Note]) -> list[Any]:
+    kept = [block for block in system if not _is_nonce(block)]
+    if len(kept) < len(system):
+        notes.append(Note("dropped_nonce", "system", "a block that changes with every request"))
+    return kept
+
+
+def _is_nonce(block: Any) -> bool:
+    return isinstance(block, Mapping) and str(block.get("text")).startswith(NONCE_PREFIX)
+
+
+def _own_tools(tools: Iterable[Any], notes: list[Note]) -> Iterable[Any]:
+    for index, tool in enumerate(tools):
+        kind = tool.get("type") or "custom" if isinstance(tool, Mapping) else None
+        if kind not in ("custom", None):
+            notes.append(
+                Note("dropped_hosted_tool", f"tools[{index}]", f"`{kind}` belongs to another provider")
+            )
+        elif isinstance(tool, Mapping):
+            yield {key: value for key, value in tool.items() if key in TOOL_FIELDS}
+        else:
+            yield tool
