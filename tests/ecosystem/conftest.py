@@ -33,7 +33,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def run(
-    project: Path, environment: dict[str, str], command: str, *arguments: str, limit_s: float = 120
+    project: Path, environment: dict[str, str], command: str, *arguments: str, limit_s: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """A command of ours, run in the project as a person would."""
     return subprocess.run(
