@@ -6,12 +6,35 @@ starts a new segment, which holds the shared tokens as context.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
 
 from nemo_gym.tokens._rebuilding import Rebuilding, Rebuilt
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CallRecord
+
+
+class Part(StrEnum):
+    """The part of a call that a token belongs to."""
+
+    KEPT = "kept"
+    """The beginning of the prompt, with ids of an earlier call of another segment."""
+    PROMPT = "prompt"
+    """The rest of the prompt: messages, outputs of tools, the template's own tokens."""
+    SAMPLED = "sampled"
+    """The answer of the policy."""
+
+
+class Span(NamedTuple):
+    """Tokens from `start` to before `end` that are one part of a call."""
+
+    start: int
+    end: int
+    call: int
+    """The index of the call in the list of records."""
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +55,8 @@ class Segment:
     """The reason why it starts; None for the first segment."""
     calls: tuple[int, ...]
     """The indices, in the list of records, of the calls that sampled in it."""
+    spans: tuple[Span, ...]
+    """The call and the part of every position, in order and without gaps."""
 
     @property
     def sampled(self) -> int:
@@ -50,9 +75,8 @@ class _Open:
 
     end: Rebuilt
     reason: SegmentReason | None
-    calls: list[int] = field(default_factory=list)
-    spans: list[tuple[int, CallRecord]] = field(default_factory=list)
-    """For each call, the start of its generated ids and its record."""
+    calls: list[tuple[int, int, CallRecord]] = field(default_factory=list)
+    """For each call, its index, the start of its generated ids, and its record."""
 
 
 def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
@@ -76,8 +100,7 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
             segment = _Open(call, _reason(record, is_first=not segments))
             segments.append(segment)
         segment.end = call
-        segment.calls.append(place)
-        segment.spans.append((call.prompt_end, record))
+        segment.calls.append((place, call.prompt_end, record))
         ends[record.sequence] = segment
     return [_closed(segment) for segment in segments]
 
@@ -103,7 +126,7 @@ def _closed(segment: _Open) -> Segment:
     loss_mask = [0] * len(token_ids)
     logprobs: list[float | None] = [None] * len(token_ids)
     grammar_mask = [0] * len(token_ids)
-    for start, record in segment.spans:
+    for _, start, record in segment.calls:
         assert record.tokens is not None
         sampled = record.tokens.logprobs
         end = start + len(sampled)
@@ -111,4 +134,22 @@ def _closed(segment: _Open) -> Segment:
         logprobs[start:end] = sampled
         if record.is_under_grammar:
             grammar_mask[start:end] = [1] * len(sampled)
-    return Segment(token_ids, loss_mask, logprobs, grammar_mask, segment.reason, tuple(segment.calls))
+    calls = tuple(place for place, _, _ in segment.calls)
+    return Segment(
+        token_ids, loss_mask, logprobs, grammar_mask, segment.reason, calls, tuple(_spans(segment))
+    )
+
+
+def _spans(segment: _Open) -> Iterator[Span]:
+    at = 0
+    for place, start, record in segment.calls:
+        assert record.tokens is not None
+        ends = (
+            (record.kept, Part.KEPT),
+            (start, Part.PROMPT),
+            (start + len(record.tokens.generated), Part.SAMPLED),
+        )
+        for end, part in ends:
+            if end > at:
+                yield Span(at, end, place, part)
+                at = end

@@ -8,7 +8,7 @@ from typing import Any
 from nemo_gym.mock_engine.drifting import Sampled
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.rows import calls_of
-from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.segments import Part, Segment, segments_of
 
 
 def check_exact(row: dict[str, Any], truths: list[Sampled]) -> list[Segment]:
@@ -49,6 +49,11 @@ def _check_segment(segment: Segment, truths: list[Sampled]) -> None:
     ]
     others = {logprob for logprob, bit in zip(segment.logprobs, segment.loss_mask, strict=True) if not bit}
     assert others <= {None}
+    assert [span.start for span in segment.spans] == [0, *(span.end for span in segment.spans[:-1])]
+    assert segment.spans[-1].end == len(segment.token_ids)
+    assert sampled == [
+        at for span in segment.spans if span.part is Part.SAMPLED for at in range(span.start, span.end)
+    ]
 
 
 def read_as_nemo_rl(row: dict[str, Any]) -> list[int]:

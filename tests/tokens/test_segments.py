@@ -8,7 +8,7 @@ from nemo_gym.tokens._packing import CallTokens
 from nemo_gym.tokens.ids import IdSequence, encode_ids
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CallRecord
-from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.segments import Part, segments_of
 
 
 def fingerprint(*ids: int) -> str:
@@ -56,6 +56,17 @@ def test_the_same_sample_twice_is_two_segments() -> None:
     first, second = segments_of([FIRST, FIRST])
     assert first.token_ids == second.token_ids
     assert (first.calls, second.calls, second.reason) == ((0,), (1,), SegmentReason.UNLINKED)
+
+
+def test_every_position_has_its_call_and_part() -> None:
+    first, second = segments_of([FIRST, call((1, 2, 3), [4], [5, 6]), call((1, 2, 3), [9], [8], kept=2)])
+    assert first.spans == (
+        (0, 2, 0, Part.PROMPT),
+        (2, 3, 0, Part.SAMPLED),
+        (3, 4, 1, Part.PROMPT),
+        (4, 6, 1, Part.SAMPLED),
+    )
+    assert second.spans == ((0, 2, 2, Part.KEPT), (2, 3, 2, Part.PROMPT), (3, 4, 2, Part.SAMPLED))
 
 
 def test_a_masked_call_samples_nothing() -> None:
