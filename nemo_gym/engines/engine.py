@@ -15,8 +15,8 @@ import asyncio
 import hashlib
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -88,24 +88,42 @@ class UpstreamEngine:
         query: Mapping[str, str] | None = None,
         transport: Transport | None = None,
         budget: RetryBudget = ENGINE_RETRY,
+        locate: Callable[[], str | None] | None = None,
+        max_concurrent: int | None = None,
     ) -> None:
-        """`query` and `headers` are sent with every request. Raises `ConfigError` for an invalid URL."""
-        self.urls = [checked_url(url) for url in ([urls] if isinstance(urls, str) else urls)]
-        if not self.urls:
-            raise ConfigError("an engine needs a base URL", code="no_base_url", param="base_url")
+        """`query` and `headers` are sent with every request; at most `max_concurrent` requests run at a time.
+
+        `locate` is called before every request and returns the current base URL of an engine that moves, or None while
+        `urls` are valid. Raises `ConfigError` for an invalid URL.
+        """
+        self._set_urls([urls] if isinstance(urls, str) else urls)
+        self._locate = locate
+        self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent is not None else nullcontext()
         self._headers = {"Content-Type": "application/json", **(headers or {})}
         if api_key and "authorization" not in map(str.lower, self._headers):
             self._headers["Authorization"] = f"Bearer {api_key}"
         secrets = secret_values({"headers": self._headers, "query": query or {}})
         self._secrets = {text for secret in secrets for text in (secret, secret.removeprefix("Bearer "))}
         self._query = f"?{urlencode(query)}" if query else ""
-        self._directory = Directory({url: [url] for url in (*self.urls, *map(root_of, self.urls))})
         self._transport = transport
         self._budget = budget
         self._rng = clock.rng()
         self._round_robin = itertools.count()
+
+    def _set_urls(self, urls: Iterable[str]) -> None:
+        self.urls = [checked_url(url) for url in urls]
+        if not self.urls:
+            raise ConfigError("an engine needs a base URL", code="no_base_url", param="base_url")
+        self._directory = Directory({url: [url] for url in (*self.urls, *map(root_of, self.urls))})
         self._caller: Caller | None = None
         """The caller of the most recently used transport."""
+
+    def follow(self) -> None:
+        """Use the current URL of an engine that moves."""
+        url = self._locate() if self._locate is not None else None
+        if url is not None and [url.rstrip("/")] != self.urls:
+            log.info("the engine is at %s now", url)
+            self._set_urls([url])
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:
         """Post `body` and return the answer. Raises `EngineRefused`, `EngineError`, `DeadlineError`."""
@@ -116,6 +134,7 @@ class UpstreamEngine:
 
     async def post_everywhere(self, path: str, body: Mapping[str, Any]) -> None:
         """Post `body` to the root of every replica. Raises the errors of `post` if one replica fails."""
+        self.follow()
         sent = orjson.dumps(body)
         sending = (self._send(root_of(url), self._new_call("POST", path, sent)) for url in self.urls)
         for answer in await asyncio.gather(*sending):
@@ -129,6 +148,11 @@ class UpstreamEngine:
 
         `path` is below the base URL; with `at_root` it is beside `/v1`, where vLLM has routes of its own.
         """
+        async with self._slots:
+            self.follow()
+            return await self._call(method, path, body, at_root=at_root)
+
+    async def _call(self, method: str, path: str, body: bytes | None, *, at_root: bool) -> EngineReply:
         context = current_context.get()
         deadline = context.deadline if context else None
         ranked = self._ranked(context.session if context else None)
@@ -152,6 +176,7 @@ class UpstreamEngine:
 
     async def preflight(self, model: str | None) -> list[dict[str, Any]]:
         """Return the models of all replicas. Raises for an unreachable replica, a refused key or an unknown model."""
+        self.follow()
         listings = await asyncio.gather(*map(self._models_now, self.urls), return_exceptions=True)
         listed: list[dict[str, Any]] = []
         for url, listing in zip(self.urls, listings, strict=True):

@@ -34,7 +34,10 @@ from nemo_gym.responses import (
     tidy_chat_request,
 )
 from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
-from nemo_gym.transport import Transport
+from nemo_gym.transport import RetryBudget, Transport
+
+_ATTEMPT_S = 0.5
+"""The ecosystem waits this long between attempts."""
 
 
 class OpenAIModelConfig(EngineModelConfig):
@@ -55,6 +58,17 @@ class OpenAIModelConfig(EngineModelConfig):
     """The APIs that the upstream supports; requests of the other API are converted."""
     retry_s: float = Field(default=60.0, ge=0)
     """Seconds after which a request to a busy or unreachable upstream is not retried."""
+    max_http_attempts: int | None = Field(default=None, ge=1)
+    """Attempts of a request, 8 by default. Half a second is allowed for each, if that is more than `retry_s`."""
+    max_concurrent_requests: int | None = Field(default=None, ge=1)
+    """Requests to the upstream at a time; further ones wait in the order of their arrival."""
+
+    def retry_budget(self) -> RetryBudget:
+        budget = replace(ENGINE_RETRY, seconds=self.retry_s)
+        attempts = self.max_http_attempts
+        if attempts is None:
+            return budget
+        return replace(budget, attempts=attempts, seconds=max(self.retry_s, attempts * _ATTEMPT_S))
 
 
 class OpenAIModel(EngineModel):
@@ -72,7 +86,8 @@ class OpenAIModel(EngineModel):
             headers={**self.credentials(), **self.config.openai_default_headers},
             query=self.query(),
             transport=self.new_transport(),
-            budget=replace(ENGINE_RETRY, seconds=self.config.retry_s),
+            budget=self.config.retry_budget(),
+            max_concurrent=self.config.max_concurrent_requests,
         )
 
     def credentials(self) -> dict[str, str]:

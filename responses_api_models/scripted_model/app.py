@@ -14,7 +14,8 @@ from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.paths import find_file
 from nemo_gym.transport import InMemoryTransport, Transport
-from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig
+from responses_api_models.vllm_model.app import VLLMModel
+from responses_api_models.vllm_model.config import VLLMModelConfig
 
 _ROOT = "http://scripted"
 _URL = f"{_ROOT}/v1"

@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI
-from pydantic import Field, field_validator, model_validator
 
-from nemo_gym.engines.engine import ENGINE_RETRY, EngineAnswer, EngineRefused, UpstreamEngine, attributed_to
+from nemo_gym import WORKING_DIR
+from nemo_gym.engines.engine import EngineAnswer, EngineRefused, UpstreamEngine, attributed_to
 from nemo_gym.engines.engine_model import (
     EngineModel,
-    EngineModelConfig,
     model_entry,
     models_list,
     new_id,
@@ -45,6 +44,7 @@ from nemo_gym.responses import (
     FinishKind,
     InlineThinking,
     OverflowKind,
+    ReasoningHistory,
     chat_request_of,
     response_of_chat,
     tidy_chat_request,
@@ -52,12 +52,21 @@ from nemo_gym.responses import (
 from nemo_gym.responses.dialects import REASONING_FIELDS
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
+from nemo_gym.transport.context import current_context
+from responses_api_models.vllm_model.config import VLLMModelConfig
+from responses_api_models.vllm_model.endpoint_file import EndpointFile
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
 from responses_api_models.vllm_model.policy import (
     PolicyUpdate,
     ServedPolicy,
     change_everywhere,
     reload_weights,
+)
+from responses_api_models.vllm_model.request import (
+    empty_answer,
+    ends_in_empty_answer,
+    prepared,
+    rejoin_continued_text,
 )
 from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
 from responses_api_models.vllm_model.training import (
@@ -71,80 +80,13 @@ from responses_api_models.vllm_model.training import (
 log = logging.getLogger(__name__)
 
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_NOT_OURS_TO_SET = frozenset({"input", "messages", "model", "n", "stream", "stream_options", "tools"})
 _TEMPLATE = "chat_template_kwargs"
 _DETOKENIZE_S = 5.0
-
-
-class VLLMModelConfig(EngineModelConfig):
-    base_url: str | list[str]
-    """One URL, or one per replica; usually ends in `/v1`. A session always uses the same replica."""
-    api_key: str = Field(repr=False)
-    model: str
-    return_token_id_information: bool = False
-    """Request token ids and log-probabilities from the engine, and attach a record of them to the last output item of
-    every call, or to the message of a chat completion (docs/tokens.md)."""
-    token_fields: Literal["contract", "packed", "lists"] = "contract"
-    """The format of the record: `contract` for trainers that read `prompt_token_ids`, `generation_token_ids` and
-    `generation_log_probs`; `packed` for long rollouts, because the size of `contract` grows with the square of the
-    turns; `lists` is human-readable."""
-    exact_prompts: bool | Literal["required_prefix", "history_ids"] = True
-    """If the engine accepts token ids, send the recorded ids of a conversation instead of rendering them again. True
-    asks the engine for the method. `required_prefix` sends `required_prefix_token_ids`, and `history_ids` sends
-    `prompt_token_ids` and `generation_token_ids` with the last answer in the messages, without asking: for the servers
-    of verl and NeMo RL, whose OpenAPI document may not mention them."""
-    linkage_room_mb: float = Field(default=1024, gt=0)
-    """Memory for the token ids of open conversations, in MB; beyond it the oldest ones start new segments."""
-    uses_reasoning_parser: bool = True
-    """Parse `<think>` blocks at the start of an answer as reasoning, if the engine has not parsed them."""
-    reasoning_opened_by_template: bool = False
-    """The chat template writes the opening `<think>`, so an answer starts inside the block."""
-    uses_interleaved_reasoning: bool = True
-    """Send the reasoning of earlier turns with the history."""
-    replace_developer_role_with_system: bool = False
-    is_responses_native: bool = False
-    """Pass Responses requests to the engine's own `/v1/responses`, which returns no token ids."""
-    chat_template_kwargs: dict[str, Any] | None = None
-    """Default arguments of the chat template; a request can override them."""
-    sampling_overrides: dict[str, Any] = Field(default_factory=dict)
-    """Sampling fields that override the request, such as `temperature` or `top_k`."""
-    extra_body: dict[str, Any] = Field(default_factory=dict)
-    """Fields of every engine request; they override the request."""
-    default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    min_new_tokens: int = Field(default=16, ge=1)
-    """The token limit of a request is lowered to the rest of the context if that rest is at least this many tokens."""
-    retry_s: float = Field(default=60.0, ge=0)
-    """Seconds after which a request to a busy or unreachable engine is not retried."""
-    use_completions_api: bool = False
-    render_chat_template: bool = False
-    tokenizer: str | None = None
-
-    @field_validator("use_completions_api", "render_chat_template", "tokenizer")
-    @classmethod
-    def _refuse_local_rendering(cls, value: Any) -> Any:
-        if value:
-            raise ValueError("the engine renders prompts; remove this key")
-        return value
-
-    @field_validator("extra_body", "sampling_overrides")
-    @classmethod
-    def _refuse_what_requests_say(cls, value: dict[str, Any]) -> dict[str, Any]:
-        given = sorted(_NOT_OURS_TO_SET & value.keys())
-        if given:
-            raise ValueError(f"{', '.join(given)} cannot be set for every request")
-        return value
-
-    @model_validator(mode="after")
-    def _check_native_responses(self) -> Self:
-        if self.is_responses_native and self.return_token_id_information:
-            raise ValueError(
-                "vLLM's own /v1/responses returns no token ids: set is_responses_native to false"
-            )
-        if self.is_responses_native and (self.chat_template_kwargs or _TEMPLATE in self.extra_body):
-            raise ValueError(
-                "vLLM's own /v1/responses does not support chat_template_kwargs: set is_responses_native to false"
-            )
-        return self
+_REASONING_FIELDS: Mapping[str | None, tuple[str, ...]] = {
+    None: REASONING_FIELDS,
+    "both": REASONING_FIELDS,
+    **{name: (name,) for name in REASONING_FIELDS},
+}
 
 
 class Completion(NamedTuple):
@@ -172,7 +114,8 @@ class VLLMModel(EngineModel):
             api_key=config.api_key,
             headers=config.default_headers,
             transport=self.new_transport(),
-            budget=replace(ENGINE_RETRY, seconds=config.retry_s),
+            budget=config.retry_budget(),
+            locate=self.new_locator(),
         )
         self._dialect = self.new_dialect()
         self._context_length: int | None = None
@@ -200,6 +143,17 @@ class VLLMModel(EngineModel):
         self._probe.stop()
         await super().on_stop()
 
+    def new_locator(self) -> Callable[[], str | None] | None:
+        """Return a function that returns the engine's current base URL; None if it does not move."""
+        config = self.config
+        if config.endpoint_file is None:
+            return None
+        return EndpointFile(
+            WORKING_DIR / config.endpoint_file,
+            check_interval_s=config.endpoint_check_interval_s,
+            stale_grace_s=config.endpoint_stale_grace_s,
+        ).url
+
     def new_transport(self) -> Transport | None:
         """Return the transport to the engine; None for HTTP."""
         return None
@@ -207,8 +161,11 @@ class VLLMModel(EngineModel):
     def new_dialect(self) -> Dialect:
         config = self.config
         thinking = InlineThinking.LEADING if config.uses_reasoning_parser else InlineThinking.LITERAL
+        keeps_text = config.preserve_reasoning_in_assistant_content
         return replace(
             VLLM,
+            reasoning_history=ReasoningHistory.INLINE if keeps_text else ReasoningHistory.FIELDS,
+            reasoning_fields=_REASONING_FIELDS[config.reasoning_field],
             replace_developer_role_with_system=config.replace_developer_role_with_system,
             drop_input_reasoning_items=not config.uses_interleaved_reasoning,
             inline_thinking=InlineThinking.OPENED if config.reasoning_opened_by_template else thinking,
@@ -240,6 +197,9 @@ class VLLMModel(EngineModel):
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
         if isinstance(chat.get("messages"), list):
             chat = {**chat, "messages": without_our_fields(chat["messages"])}
+        if not self.config.forward_request_chat_template_kwargs and chat.get(_TEMPLATE):
+            chat = {name: value for name, value in chat.items() if name != _TEMPLATE}
+            self.take_notes(["dropped_template_arguments"])
         body, notes = tidy_chat_request(chat, self._dialect)
         self.take_notes(notes)
         completion = await self._complete(body, needs_ids=True)
@@ -294,21 +254,39 @@ class VLLMModel(EngineModel):
     # --- The engine's request -----------------------------------------------------------------------------------
 
     async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
+        context = current_context.get()
+        chat = await prepared(chat, self.config, context.session if context is not None else None)
         body = self._merged(chat, self._dialect.max_tokens_field)
         if self._calls is not None:
             body = self._calls.with_sampled_arguments(training_request(body))
         began_with = self._policy.version
-        try:
-            answer = await self._policy.work(self._ask(body, needs_ids))
-        except EngineRefused as refused:
-            body = self._shortened(body, refused)
-            answer = await self._policy.work(self._ask(body, needs_ids))
+        if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
+            answer = EngineAnswer(empty_answer("content_filter", self.config.model), self._engine.urls[0])
+        else:
+            answer, body = await self._ask_within_context(body, needs_ids)
+        rejoin_continued_text(body, answer.body)
         self._note_reasoning_field(answer.body)
         return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
 
+    async def _ask_within_context(
+        self, body: dict[str, Any], needs_ids: bool
+    ) -> tuple[EngineAnswer, dict[str, Any]]:
+        """Return the engine's answer and the request, whose limit is lowered if it exceeds the context."""
+        try:
+            try:
+                return await self._policy.work(self._ask(body, needs_ids)), body
+            except EngineRefused as refused:
+                body = self._shortened(body, refused)
+            return await self._policy.work(self._ask(body, needs_ids)), body
+        except EngineRefused as refused:
+            if refused.overflow is None or self.config.propagate_context_overflow_errors:
+                raise
+            self.take_notes(["hidden_overflow"])
+            return EngineAnswer(empty_answer("length", self.config.model), self._engine.urls[0]), body
+
     def _note_reasoning_field(self, chat: Mapping[str, Any]) -> None:
         """Learn the engine's field for reasoning from an answer, and use only this field from then on."""
-        if self._dialect.reasoning_fields is not REASONING_FIELDS:
+        if self.config.reasoning_field is not None or self._dialect.reasoning_fields is not REASONING_FIELDS:
             return
         choices = chat.get("choices") or [{}]
         message = choices[0].get("message") if isinstance(choices[0], Mapping) else None

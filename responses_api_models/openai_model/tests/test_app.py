@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -175,3 +176,31 @@ async def test_preflight_checks_the_model_s_name() -> None:
     assert await openai_over(openai_of()).preflight() == {"ok": True}
     with pytest.raises(EngineError, match="no model named `gpt`"):
         await openai_over(openai_of(), openai_model="gpt").preflight()
+
+
+async def test_requests_beyond_the_limit_wait_for_a_slot() -> None:
+    running = most = 0
+    inner: Any = MockEngine(EngineOptions()).app
+
+    async def counting(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        await inner(scope, receive, send)
+        running -= 1
+
+    server = openai_over(counting, max_concurrent_requests=2)
+    await asyncio.gather(*(server.complete(dict(MESSAGES)) for _ in range(6)))
+    assert most == 2
+
+
+async def test_attempts_can_be_limited() -> None:
+    upstream = Canned().add(503, {"error": {"message": "busy"}})
+    with pytest.raises(EngineError):
+        await openai_over(upstream, max_http_attempts=2).complete(dict(MESSAGES))
+    assert upstream.count == 2
+
+
+def test_many_attempts_have_the_time_for_them() -> None:
+    assert openai_over(openai_of(), max_http_attempts=1800).config.retry_budget().seconds == 900
