@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -47,7 +48,7 @@ class OpenAIModelConfig(EngineModelConfig):
     openai_model: str
     """The model's name in upstream requests; it replaces the name in a request."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """Fields of every upstream request; they override the request."""
+    """Fields of every upstream request; they override the request, and null removes a field of it."""
     openai_default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     drop_input_reasoning_items: bool = False
     """Remove the reasoning of earlier turns from requests. Required if another model produced it."""
@@ -143,7 +144,11 @@ class OpenAIModel(EngineModel):
         self.take_notes(notes)
         answer, url = await self._engine.post("/responses", self._upstream(body))
         with attributed_to(url):
-            return finished_response(answer)
+            return finished_response(self.read_native_answer(answer, params))
+
+    def read_native_answer(self, answer: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the Responses object in the upstream's answer to `params`."""
+        return answer
 
     def _with_metadata(self, chat: dict[str, Any]) -> dict[str, Any]:
         """Convert the metadata of `chat` for OpenAI: strings only, and only if the answer is stored."""
@@ -157,7 +162,8 @@ class OpenAIModel(EngineModel):
         return chat
 
     def _upstream(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {**body, **self.config.extra_body, "model": self.config.openai_model}
+        merged = {**body, **self.config.extra_body, "model": self.config.openai_model}
+        return {name: value for name, value in merged.items() if value is not None}
 
     async def list_models(self) -> dict[str, Any]:
         return models_list(model_entry(self.config.openai_model))

@@ -116,6 +116,7 @@ class VLLMModel(EngineModel):
             transport=self.new_transport(),
             budget=config.retry_budget(),
             locate=self.new_locator(),
+            max_concurrent=config.max_concurrent_requests,
         )
         self._dialect = self.new_dialect()
         self._context_length: int | None = None
@@ -254,9 +255,7 @@ class VLLMModel(EngineModel):
     # --- The engine's request -----------------------------------------------------------------------------------
 
     async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
-        context = current_context.get()
-        chat = await prepared(chat, self.config, context.session if context is not None else None)
-        body = self._merged(chat, self._dialect.max_tokens_field)
+        body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
             body = self._calls.with_sampled_arguments(training_request(body))
         began_with = self._policy.version
@@ -267,6 +266,11 @@ class VLLMModel(EngineModel):
         rejoin_continued_text(body, answer.body)
         self._note_reasoning_field(answer.body)
         return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
+
+    async def prepare_chat(self, chat: dict[str, Any]) -> dict[str, Any]:
+        """Return the chat request with the changes that keys of the configuration ask for."""
+        context = current_context.get()
+        return await prepared(chat, self.config, context.session if context is not None else None)
 
     async def _ask_within_context(
         self, body: dict[str, Any], needs_ids: bool

@@ -75,6 +75,8 @@ class VLLMModelConfig(EngineModelConfig):
     """The token limit of a request is lowered to the rest of the context if that rest is at least this many tokens."""
     retry_s: float = Field(default=60.0, ge=0)
     """Seconds after which a request to a busy or unreachable engine is not retried."""
+    max_concurrent_requests: int | None = Field(default=None, ge=1)
+    """Requests to the engine at a time; further ones wait in the order of their arrival."""
     endpoint_file: str | None = None
     """A file that contains the current base URL of an engine that moves between hosts; it replaces `base_url`."""
     endpoint_check_interval_s: float = Field(default=10.0, ge=0)

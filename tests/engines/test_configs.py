@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.loading import load
 from nemo_gym.engines.engine_model import EngineModel
 
 FOLDER = PARENT_DIR / "responses_api_models"
-FILES = sorted(FOLDER.glob("*/configs/*.yaml"))
+FILES = sorted(FOLDER.glob("*/configs/**/*.yaml"))
+FRAGMENTS = {"vllm_model_supply_prefix": "vllm_model/configs/vllm_model.yaml"}
+"""Configurations that are added after another one."""
 POLICY = ("+policy_base_url=http://127.0.0.1:9/v1", "+policy_api_key=key", "+policy_model_name=mock")
 
 
@@ -37,13 +40,22 @@ def server_class_of(implementation: str) -> Any:
     return next(found for found in classes if found.__module__ == module.__name__)
 
 
+def is_model_server(value: object) -> bool:
+    return isinstance(value, dict) and "responses_api_models" in value
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_server_starts_from_its_configuration(file: Path, tmp_path: Path) -> None:
-    implementation = file.parent.parent.name
-    words = [f"+config_paths=[{file}]", *POLICY, *overrides_of(implementation, tmp_path)]
+    implementation = file.relative_to(FOLDER).parts[0]
+    before = f"{FOLDER / FRAGMENTS[file.stem]}," if file.stem in FRAGMENTS else ""
+    words = [f"+config_paths=[{before}{file}]", *POLICY, *overrides_of(implementation, tmp_path)]
+    if file.parent.name == "OpenAI":
+        [name] = yaml.safe_load(file.read_text())
+        words.append(f"++{name}.responses_api_models.openai_model.openai_api_key=key")
     config = load(words).data
-    block = config["policy_model"]["responses_api_models"][implementation]
-    server = server_class_of(implementation).standalone(**{**block, "name": "policy_model"})
+    [(name, server)] = [(name, value) for name, value in config.items() if is_model_server(value)]
+    block = server["responses_api_models"][implementation]
+    server = server_class_of(implementation).standalone(**{**block, "name": name})
     assert "/v1/responses" in {route.path for route in server.setup_webserver().routes}
 
 
