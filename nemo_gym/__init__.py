@@ -8,10 +8,10 @@ from pathlib import Path
 
 __version__ = "0.1.0"
 
-PARENT_DIR = Path(__file__).resolve().parent.parent
+PARENT_DIR: Path = Path(__file__).resolve().parent.parent
 """The folder that holds `nemo_gym/`, `resources_servers/`, `responses_api_agents/` and `responses_api_models/`."""
 
-WORKING_DIR = Path(os.environ.get("NEMO_GYM_WORKING_DIR") or Path.cwd())
+WORKING_DIR: Path = Path(os.environ.get("NEMO_GYM_WORKING_DIR") or Path.cwd())
 """The folder in which the command was started; relative paths in configurations are resolved here first. A server
 process runs in its implementation's folder and gets this one from the environment variable."""
 
@@ -19,3 +19,6 @@ RESULTS_DIR = WORKING_DIR / "results"
 CACHE_DIR = WORKING_DIR / ".nemo_gym" / "cache"
 
 __all__ = ["CACHE_DIR", "PARENT_DIR", "RESULTS_DIR", "WORKING_DIR", "__version__"]
+
+# The ecosystem's name. It is imported last, because `paths` needs the folders above.
+from nemo_gym.paths import resolve_for_reading as _resolve_under_cwd_or_install  # noqa: E402, F401

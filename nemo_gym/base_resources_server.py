@@ -1,5 +1,6 @@
 """The ecosystem's import path for resources servers."""
 
+from nemo_gym import names
 from nemo_gym.metrics.hooks import AggregateMetrics as AggregateMetrics
 from nemo_gym.metrics.hooks import AggregateMetricsRequest as AggregateMetricsRequest
 from nemo_gym.openai_utils import NeMoGymResponse as NeMoGymResponse
@@ -24,3 +25,6 @@ from nemo_gym.serving.rows import BaseSeedSessionResponse as BaseSeedSessionResp
 from nemo_gym.serving.rows import BaseVerifyRequest as BaseVerifyRequest
 from nemo_gym.serving.rows import BaseVerifyResponse as BaseVerifyResponse
 from nemo_gym.serving.rows import ReverifyMode as ReverifyMode
+
+NEMO_GYM_MCP_METADATA_KEY = names.MCP_METADATA_KEY
+NEMO_GYM_MCP_SESSION_TOKEN_HEADER = names.MCP_TOKEN_HEADER

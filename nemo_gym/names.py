@@ -32,6 +32,13 @@ OPEN_NETWORK: Final = "open_network"
 RUN_TOKEN: Final = "run_token"
 """The global key that lets code of models run without isolation."""
 
+HEALTH_ROUTES: Final = frozenset({"/health", "/healthz", "/livez", "/readyz"})
+"""Routes by which load balancers and container platforms probe a server. They need no token and answer no data."""
+MCP_METADATA_KEY: Final = "mcp"
+"""In the answer of an agent's `/seed_session`: the MCP endpoint of the session."""
+MCP_TOKEN_HEADER: Final = "X-NeMo-Gym-Session-Token"
+"""The header that names the session of a request to an MCP endpoint."""
+
 TOKEN_HEADER: Final = "x-ng-token"
 """The header with the run's token, which control routes require if the run has one."""
 

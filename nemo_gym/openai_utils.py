@@ -15,6 +15,7 @@ NeMoGymMessage = items.InputMessage
 NeMoGymResponseOutputMessage = items.OutputMessage
 NeMoGymResponseFunctionToolCall = items.FunctionToolCall
 NeMoGymFunctionCallOutput = items.FunctionCallOutput
+NeMoGymResponseFunctionCallOutput = items.FunctionCallOutput
 NeMoGymResponseReasoningItem = items.ReasoningItem
 NeMoGymSummary = items.Summary
 
@@ -44,6 +45,8 @@ NeMoGymResponseOutputMessageForTraining = items.OutputMessageForTraining
 NeMoGymResponseFunctionToolCallForTraining = items.FunctionToolCallForTraining
 NeMoGymResponseReasoningItemForTraining = items.ReasoningItemForTraining
 RESPONSES_TO_TRAIN = items.RESPONSES_TO_TRAIN
+REQUIRED_TOKEN_METADATA_FIELDS = items.TOKEN_FIELDS
+TOKEN_METADATA_FIELDS = items.TOKEN_FIELDS_WITH_EXPERTS
 training_variant_of = items.training_variant_of
 
 # --- Responses API: request and answer
@@ -94,5 +97,6 @@ NeMoGymChatCompletion = chat_schemas.ChatCompletion
 
 # --- Client
 NeMoGymAsyncOpenAI = engine_client.EngineClient
+MAX_NUM_TRIES = engine_client.MAX_NUM_TRIES
 RETRY_ERROR_CODES = engine_client.RETRY_ERROR_CODES
 RATE_LIMIT_ERROR_CODES = engine_client.RATE_LIMIT_ERROR_CODES

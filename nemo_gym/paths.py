@@ -5,6 +5,7 @@ Also the name of the discovery file, which holds the addresses of a running gym.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
@@ -26,6 +27,12 @@ def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> tuple
 def find_file(name: str | Path, working_directory: Path = WORKING_DIR) -> Path | None:
     """Return the first candidate that is a file, or None."""
     return next((place for place in candidates(name, working_directory) if place.is_file()), None)
+
+
+def resolve_for_reading(rel_path: str | Path, *, validator: Callable[[Path], bool] | None = None) -> Path:
+    """Return the first candidate that exists, or that `validator` accepts; else the first candidate."""
+    places = candidates(rel_path, Path.cwd())
+    return next(filter(validator or Path.exists, places), places[0])
 
 
 def display_path(path: Path, working_directory: Path) -> str:

@@ -1,5 +1,8 @@
 """The ecosystem's import path for servers, the client between them, and sessions."""
 
+from nemo_gym.config.current import (
+    is_global_aiohttp_client_request_debug_enabled as is_global_aiohttp_client_request_debug_enabled,
+)
 from nemo_gym.config_types import BaseRunServerConfig as BaseRunServerConfig
 from nemo_gym.config_types import BaseRunServerInstanceConfig as BaseRunServerInstanceConfig
 from nemo_gym.config_types import BaseServerConfig as BaseServerConfig

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nemo_gym import PARENT_DIR
-from nemo_gym.paths import candidates, find_file
+from nemo_gym.paths import candidates, find_file, resolve_for_reading
 
 
 def test_a_file_is_looked_up_in_the_working_directory_and_then_beside_the_package(tmp_path: Path) -> None:
@@ -16,3 +18,14 @@ def test_a_file_is_looked_up_in_the_working_directory_and_then_beside_the_packag
 
 def test_an_absolute_path_means_one_place(tmp_path: Path) -> None:
     assert candidates(tmp_path / "a.yaml") == (tmp_path / "a.yaml",)
+
+
+def test_a_path_is_read_where_it_exists_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert resolve_for_reading("pyproject.toml") == PARENT_DIR / "pyproject.toml"
+    (tmp_path / "pyproject.toml").touch()
+    assert resolve_for_reading("pyproject.toml") == tmp_path / "pyproject.toml"
+    assert resolve_for_reading("pyproject.toml", validator=lambda path: path.stat().st_size > 0) == (
+        PARENT_DIR / "pyproject.toml"
+    )
+    assert resolve_for_reading("absent.txt") == tmp_path / "absent.txt"

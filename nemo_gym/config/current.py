@@ -41,6 +41,7 @@ POLICY_MODEL_KEY_NAME = "policy_model"
 POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
 PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
 PORT_RANGE_LOW_KEY_NAME = "port_range_low"
+REQUEST_DEBUG_KEY_NAME = "global_aiohttp_client_request_debug"
 RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
 RESPONSE_KEY_NAME = "response"
 REWARD_KEY_NAME = names.REWARD_KEY
@@ -162,6 +163,11 @@ def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
 def allows_unsandboxed() -> bool:
     """Return whether the user of this gym lets code of models run without isolation."""
     return bool(value_of_run(names.ALLOW_UNSANDBOXED))
+
+
+def is_global_aiohttp_client_request_debug_enabled() -> bool:
+    """Return whether agents should log the whole answers of services that refuse their requests."""
+    return bool(value_of_run(REQUEST_DEBUG_KEY_NAME))
 
 
 def token_of_run() -> str | None:

@@ -110,6 +110,9 @@ class GlobalKeys(BaseModel):
         "`env.yaml` may set it.",
     )
     hf_token: str | None = Field(None, description="The token for the Hugging Face hub.")
+    global_aiohttp_client_request_debug: bool = Field(
+        False, description="Let agents log the whole answers of services that refuse their requests."
+    )
     nemo_gym_log_dir: str | None = Field(None, description="The folder for one log file per server.")
     observability_enabled: Any = _pointless("the row of every rollout always has its timing and usage.")
     uvicorn_logging_show_200_ok: Any = _pointless("successful requests are not logged.")

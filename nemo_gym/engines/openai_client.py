@@ -24,6 +24,10 @@ RETRY_ERROR_CODES: list[int] = [*RATE_LIMIT_ERROR_CODES, 500]
 """Statuses after which the same request may succeed."""
 
 
+MAX_NUM_TRIES = 3
+"""Attempts at a call that environments make themselves."""
+
+
 class EngineClient(BaseModel):
     """Calls the endpoints under `base_url`, which usually ends in `/v1`.
 

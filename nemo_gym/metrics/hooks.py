@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from nemo_gym.metrics._aggregate import AgentMetrics, select_key_metrics
+from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
 from nemo_gym.metrics.records import is_scored
 from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 
@@ -39,19 +40,24 @@ class AggregateMetrics(BaseModel):
     """Metrics over all tasks."""
     key_metrics: dict[str, Any] = Field(default_factory=dict)
     """The most important entries of `agent_metrics`."""
+    repeat_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
+    """One entry per repeat of the dataset; none if it was run once."""
 
 
 def compute_aggregate_metrics(
     verify_responses: Sequence[Row],
     compute_metrics_fn: ComputeMetrics | None = None,
     get_key_metrics_fn: GetKeyMetrics | None = None,
+    compute_repeat_metrics_fn: ComputeMetrics | None = None,
 ) -> AggregateMetrics:
     """Return the aggregate metrics of one run's scored and failed rows.
 
     `compute_metrics_fn` gets the scored rows, grouped by `_ng_task_index` and ordered by `_ng_rollout_index`. Tasks
     without a scored row are left out of its input and counted in `count/unscored_tasks`. Its result is added to
     `agent_metrics`; if the result is empty, pass@k of the reward is added. `get_key_metrics_fn` selects `key_metrics`.
-    Rows without a task index belong to task 0; rows without a rollout index are numbered in order.
+    `compute_repeat_metrics_fn` gets the scored rows of one repeat in the same form; its metrics are added to
+    `repeat_level_metrics`, and their statistics over the repeats to `agent_metrics`. Rows without a task index belong
+    to task 0; rows without a rollout index are numbered in order.
     """
     rows = list(_numbered(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
@@ -62,11 +68,14 @@ def compute_aggregate_metrics(
     result = metrics.result()
     groups = list(result["group_level_metrics"])
     _merge_per_task(groups, per_task)
-    agent_metrics = result["agent_metrics"] | custom
+    of_repeat = compute_repeat_metrics_fn
+    repeats = repeat_level_metrics(rows, of_repeat and (lambda repeat: of_repeat(group_by_task(repeat))))
+    agent_metrics = result["agent_metrics"] | across_repeats(repeats) | custom
     return AggregateMetrics(
         group_level_metrics=groups,
         agent_metrics=agent_metrics,
         key_metrics=(get_key_metrics_fn or select_key_metrics)(agent_metrics),
+        repeat_level_metrics=repeats,
     )
 
 
@@ -86,6 +95,10 @@ class AggregateMetricsMixin:
         """Return additional metrics. `tasks[i]` holds the scored rows of one task. The default returns none."""
         return {}
 
+    def compute_repeat_metrics(self, tasks: list[list[Row]]) -> dict[str, Any]:
+        """Return additional metrics of one repeat of the dataset, like `compute_metrics`. The default returns none."""
+        return {}
+
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
         """Return the most important entries of `agent_metrics`: by default all means, and coverage below 100 %."""
         return select_key_metrics(agent_metrics)
@@ -93,7 +106,11 @@ class AggregateMetricsMixin:
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Answer the route. Runs in a thread, so a large run does not block the server's other requests."""
         return await asyncio.to_thread(
-            compute_aggregate_metrics, body.verify_responses, self.compute_metrics, self.get_key_metrics
+            compute_aggregate_metrics,
+            body.verify_responses,
+            self.compute_metrics,
+            self.get_key_metrics,
+            self.compute_repeat_metrics,
         )
 
 

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
-import orjson
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from nemo_gym.failures import JUDGE_FAILED, JudgeError
@@ -21,7 +20,7 @@ ResultT = TypeVar("ResultT")
 
 def judge_failsafe(
     verify: Callable[Params, Awaitable[ResultT]],
-) -> Callable[Params, Awaitable[ResultT | Response]]:
+) -> Callable[Params, Awaitable[ResultT | JSONResponse]]:
     """Wrap `verify` so that it answers a `JudgeError` with a row that is marked as failed.
 
     The row is the request with `reward: 0.0`, `_ng_failure_class: "judge_failed"` and the judge's error. It keeps its
@@ -31,7 +30,7 @@ def judge_failsafe(
     signature = inspect.signature(verify)
 
     @functools.wraps(verify)
-    async def verify_or_report(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | Response:
+    async def verify_or_report(*args: Params.args, **kwargs: Params.kwargs) -> ResultT | JSONResponse:
         try:
             return await verify(*args, **kwargs)
         except JudgeError as error:
@@ -39,7 +38,7 @@ def judge_failsafe(
             row = _request_row(given.values())
             if row is None:
                 raise
-            return Response(orjson.dumps(row | _marks_of(error)), media_type="application/json")
+            return JSONResponse(row | _marks_of(error))
 
     return verify_or_report
 

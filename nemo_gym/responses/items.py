@@ -58,6 +58,7 @@ class TokenIDLogProbTypedDictMixin(TypedDict):
 
 
 TOKEN_FIELDS = frozenset({"prompt_token_ids", "generation_token_ids", "generation_log_probs"})
+TOKEN_FIELDS_WITH_EXPERTS = TOKEN_FIELDS | {"routed_experts"}
 """The token fields that go together; `routed_experts` comes only with them."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nemo_gym import clock
 from nemo_gym.failures import Boundary, GymError
-from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.names import HEALTH_ROUTES, TOKEN_HEADER
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, RequestContext
 from nemo_gym.transport.control import CONTROL_ROUTES
@@ -60,6 +60,8 @@ class SessionAccess:
     """The routes that require the token."""
     guards_every_route: bool = False
     """If True, every other route requires it too, because other machines can reach this server."""
+    open_routes: frozenset[str] = HEALTH_ROUTES
+    """The routes that do not: they answer no data, or check a proof of their own."""
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
     servers use the session as a name only and ignore foreign cookies."""
@@ -69,7 +71,7 @@ class SessionAccess:
         session: str | None = None
         if _SESSION in headers:
             session = headers[_SESSION].decode("latin-1")
-        if path in self.control_routes or self.guards_every_route:
+        if path in self.control_routes or (self.guards_every_route and path not in self.open_routes):
             self.check_token(headers, path)
         elif session is not None and self.authenticates_sessions:
             self.check_token(headers, _NAMED_SESSION)

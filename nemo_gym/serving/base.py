@@ -25,7 +25,7 @@ from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.names import ALLOWED_HOSTS, OPEN_NETWORK
+from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import set_error_form
@@ -123,6 +123,8 @@ class SimpleServer(BaseServer):
 
     def add_common_routes(self, app: GymApp) -> None:
         app.get("/")(_answer_ok)
+        for path in sorted(HEALTH_ROUTES):
+            app.get(path, include_in_schema=False)(_answer_ok)
         app.get("/_ng/stats")(self._answer_stats)
 
     async def _answer_stats(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nemo_gym.failures import Boundary, GymError, InputError
+from nemo_gym.names import HEALTH_ROUTES
 from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
@@ -100,7 +101,8 @@ class RequestMiddleware:
     async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
         path = scope["path"]
         # Health and stats requests are excluded from the counters.
-        stats = RequestStats() if path == "/" or path.startswith(_ABOUT_SERVER) else self.stats
+        is_probe = path == "/" or path in HEALTH_ROUTES or path.startswith(_ABOUT_SERVER)
+        stats = RequestStats() if is_probe else self.stats
         stats.requests += 1
         stats.in_flight += 1
         try:

@@ -8,6 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nemo_gym import cli
 from nemo_gym.config import bootstrap
+from nemo_gym.config.current import is_global_aiohttp_client_request_debug_enabled
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.global_config import (
@@ -140,3 +141,12 @@ def test_classes_for_embedding_are_importable_from_the_package_of_commands() -> 
     assert cli.RunHelper.__name__ == "RunHelper"
     with pytest.raises(AttributeError):
         _ = cli.nothing_of_the_kind
+
+
+def test_agents_can_ask_whether_to_log_whole_answers() -> None:
+    assert not is_global_aiohttp_client_request_debug_enabled()
+    set_global_config_dict({"global_aiohttp_client_request_debug": True})
+    try:
+        assert is_global_aiohttp_client_request_debug_enabled()
+    finally:
+        set_global_config_dict(None)

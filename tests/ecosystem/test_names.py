@@ -67,13 +67,15 @@ NAMES_OF_0_7 = {
         """,
     "nemo_gym.base_resources_server": """
         ResourcesSeedSessionRequest ResourcesSeedSessionResponse ResourcesCloseSessionRequest
-        ResourcesCloseSessionResponse ResourcesVerifyRequest
+        ResourcesCloseSessionResponse ResourcesVerifyRequest NEMO_GYM_MCP_METADATA_KEY
+        NEMO_GYM_MCP_SESSION_TOKEN_HEADER
         """,
     "nemo_gym.base_responses_api_agent": """
         AgentSeedSessionRequest AgentSeedSessionResponse AgentCloseSessionRequest AgentCloseSessionResponse
         AgentSessionState AgentSessionSetupError
         """,
     "nemo_gym.config_types": "TOKEN_CAPTURE_PATH_SEGMENT ROLLOUT_PATH_PREFIX",
+    "nemo_gym.deliverables": "IGNORE_FILES is_deliverable",
     "nemo_gym.episode_types": """
         EpisodeId TaskId BaseEpisodeRequest BaseEpisodeResponse EpisodeFailure MaterializedTask
         """,
@@ -84,6 +86,10 @@ NAMES_OF_0_7 = {
         TOKEN_ID_CAPTURE_BLOCK OBSERVABILITY_ENABLED_KEY_NAME CACHE_DIR_KEY_NAME TASK_SOURCE_KEY_NAME
         RESULTS_DIR_KEY_NAME ROLLOUT_ID_KEY_NAME
         """,
+    "nemo_gym.openai_utils": """
+        NeMoGymResponseFunctionCallOutput TOKEN_METADATA_FIELDS REQUIRED_TOKEN_METADATA_FIELDS MAX_NUM_TRIES
+        """,
+    "nemo_gym.path_utils": "failures_path_for materialized_path_for aggregate_metrics_path_for",
     "nemo_gym.rollout_correlation": """
         RolloutContextMiddleware current_rollout_id maybe_rollout_id_from_run_body rollout_context
         """,
@@ -92,12 +98,18 @@ NAMES_OF_0_7 = {
         SandboxObservation ToolCallObservation TrajectoryRecord TrajectoryToolCall TrajectoryTurn
         """,
     "nemo_gym.sandbox.access": "DirectSandboxConnection SandboxAccess",
+    "nemo_gym.server_utils": "is_global_aiohttp_client_request_debug_enabled",
     "nemo_gym.single_agent_turn_types": """
         SingleAgentTurnRequest SingleAgentTurnResponse SingleAgentTurnResult SingleAgentTurnFailure
         SingleAgentTurnTaskInput
         """,
+    "nemo_gym.skills": "stage_skills load_skill_directory SkillsRef",
     "nemo_gym.task_materialization": "materialize_task",
+    "nemo_gym.testing.session_conformance": "check_resources_session_contract",
     "nemo_gym.tool_access": "ToolAccess DirectHTTPToolAccess MCPToolAccess MCPStreamableHTTPConnection",
+    "nemo_gym.verifier_fixture": "VerifierFixture exercise_verifier_fixture",
+    "nemo_gym.vision_input": "build_image_input",
+    "nemo_gym": "_resolve_under_cwd_or_install",
 }
 """Names that version 0.7.0 added and that environments and agents import."""
 

@@ -26,7 +26,10 @@ OFFLINE = {
     "HF_DATASETS_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "WANDB_MODE": "offline",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
 }
+PLUGINS = ("pytest_asyncio.plugin", "anyio.pytest_plugin")
+"""The plugins that folders use. Those of all installed packages would take ten seconds a folder to import."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ _BROKEN = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)
 
 def _run_suite(workplace: Workplace, folder: Path) -> Finding:
     options = ["-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", "--asyncio-mode=auto"]
-    command = ["-m", "pytest", *options, "--maxfail=50", str(folder / "tests")]
+    plugins = [word for plugin in PLUGINS for word in ("-p", plugin)]
+    command = ["-m", "pytest", *options, *plugins, "--maxfail=50", str(folder / "tests")]
     output = workplace.run(*command, limit_s=SUITE_LIMIT_S)
     print(f"{folder}: {output.strip().splitlines()[-1:]}", file=sys.stderr, flush=True)
     counts = {kind.rstrip("s"): int(count) for count, kind in _COUNT.findall(output[-400:])}

@@ -85,7 +85,7 @@ def test_stats_count_requests_errors_and_sessions(environment: CounterEnvironmen
     client = TestClient(environment.setup_webserver())
     client.post("/seed_session", json=task_row())
     client.post("/crash")
-    for path in ("/", "/_ng/stats"):  # to look is no request
+    for path in ("/", "/health", "/_ng/stats"):  # to look is no request
         assert client.get(path).status_code == 200
     stats = client.get("/_ng/stats").json()
     del stats["workers"]  # the process's, whatever other tests had them do

@@ -181,5 +181,12 @@ def test_every_route_that_other_machines_reach_needs_the_token(
             for proof in (TOKEN, {"authorization": "Bearer the-run-token"}):
                 assert client.get(path, headers=proof).status_code in (200, 404), path
         assert client.post("/verify", json=VERIFY).status_code == 401
+        for path in (
+            "/health",
+            "/healthz",
+            "/livez",
+            "/readyz",
+        ):  # a platform probes a server without the token
+            assert client.get(path).json() == {"status": "ok"}
     finally:
         bootstrap.set_current(None)

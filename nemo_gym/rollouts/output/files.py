@@ -168,6 +168,21 @@ class RunFiles:
                 disk().rename(path, target)
 
 
+def failures_path_for(output: Path) -> Path:
+    """Return the file of failed attempts of the run with the rows `output`."""
+    return RunFiles.of(Path(output)).failures
+
+
+def materialized_path_for(output: Path) -> Path:
+    """Return the file of task rows of the run with the rows `output`."""
+    return RunFiles.of(Path(output)).materialized_inputs
+
+
+def aggregate_metrics_path_for(output: Path) -> Path:
+    """Return the file of metrics of the run with the rows `output`."""
+    return RunFiles.of(Path(output)).aggregate_metrics
+
+
 def ending_of(path: Path) -> str | None:
     """Return the one of `ENDINGS` that `path` has, or None."""
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)

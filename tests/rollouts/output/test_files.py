@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.files import (
+    RunFiles,
+    aggregate_metrics_path_for,
+    failures_path_for,
+    materialized_path_for,
+)
 
 
 def test_all_files_of_a_run_are_named_after_its_rows(tmp_path: Path) -> None:
@@ -60,3 +65,10 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be used"):
         RunFiles.of(tmp_path / "file" / "out.jsonl").make_folder()
+
+
+def test_the_files_of_a_run_are_found_by_its_rows(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    assert failures_path_for(rows) == tmp_path / "out_failures.jsonl"
+    assert materialized_path_for(rows) == tmp_path / "out_materialized_inputs.jsonl"
+    assert aggregate_metrics_path_for(rows) == tmp_path / "out_aggregate_metrics.json"
