@@ -1,11 +1,13 @@
-"""Resolution of relative paths in configurations: the working directory first, then the gym's folders.
+"""Resolution of relative paths in configurations: the working directory, the user's other roots, the gym's folders.
 
 Also the name of the discovery file, which holds the addresses of a running gym.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
@@ -16,12 +18,47 @@ DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
 """The discovery file in the working directory of a running gym: its configuration with all addresses."""
 RUN_KEY = "_ng_run"
 """In the discovery file: the run's token, process id and head server URL."""
+EXTRA_ROOTS_VARIABLE = "NEMO_GYM_EXTRA_ROOTS"
+"""The environment variable with further roots, separated as in `PATH`. The option `--search-dir` adds to it."""
+ROOTS_ENTRY_POINT = "nemo_gym.roots"
+"""The group of entry points by which an installed package declares a module whose folder is a root."""
 
 
-def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> tuple[Path, ...]:
-    """Return the candidate paths of `name` in order of precedence; an absolute path is the only candidate."""
-    folders = (working_directory, *GYM_FOLDERS)
-    return tuple(dict.fromkeys(folder / Path(name).expanduser() for folder in folders))
+def extra_roots() -> tuple[Path, ...]:
+    """Return the roots that the user names. A root holds `resources_servers/`, `environments/` and the like."""
+    named = os.environ.get(EXTRA_ROOTS_VARIABLE, "").split(os.pathsep)
+    return tuple(Path(root).expanduser().absolute() for root in named if root)
+
+
+@cache
+def installed_roots() -> tuple[Path, ...]:
+    """Return the roots of installed packages, by the names of their entry points."""
+    from importlib.metadata import entry_points  # imported here, because every server imports this module
+    from importlib.util import find_spec
+
+    declared = sorted(entry_points(group=ROOTS_ENTRY_POINT), key=lambda each: each.name)
+    specs = [find_spec(each.module) for each in declared]
+    return tuple(Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ())
+
+
+def search_roots(working_directory: Path = WORKING_DIR) -> Iterator[Path]:
+    """Yield every root once, in order of precedence. Installed packages are looked up only if they are reached."""
+    seen = set()
+    for root in (working_directory, *extra_roots(), *GYM_FOLDERS):
+        if root not in seen:
+            seen.add(root)
+            yield root
+    yield from (root for root in installed_roots() if root not in seen)
+
+
+def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> Iterator[Path]:
+    """Yield the candidate paths of `name` in order of precedence; an absolute path is the only candidate."""
+    path = Path(name).expanduser()
+    if path.is_absolute():
+        yield path
+        return
+    for root in search_roots(working_directory):
+        yield root / path
 
 
 def find_file(name: str | Path, working_directory: Path = WORKING_DIR) -> Path | None:
@@ -31,8 +68,8 @@ def find_file(name: str | Path, working_directory: Path = WORKING_DIR) -> Path |
 
 def resolve_for_reading(rel_path: str | Path, *, validator: Callable[[Path], bool] | None = None) -> Path:
     """Return the first candidate that exists, or that `validator` accepts; else the first candidate."""
-    places = candidates(rel_path, Path.cwd())
-    return next(filter(validator or Path.exists, places), places[0])
+    found = next(filter(validator or Path.exists, candidates(rel_path, Path.cwd())), None)
+    return found or next(candidates(rel_path, Path.cwd()))
 
 
 def display_path(path: Path, working_directory: Path) -> str:

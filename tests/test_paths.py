@@ -17,7 +17,7 @@ def test_a_file_is_looked_up_in_the_working_directory_and_then_beside_the_packag
 
 
 def test_an_absolute_path_means_one_place(tmp_path: Path) -> None:
-    assert candidates(tmp_path / "a.yaml") == (tmp_path / "a.yaml",)
+    assert list(candidates(tmp_path / "a.yaml")) == [tmp_path / "a.yaml"]
 
 
 def test_a_path_is_read_where_it_exists_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

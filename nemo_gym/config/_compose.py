@@ -29,7 +29,7 @@ from nemo_gym.config.nodes import (
     to_plain,
 )
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.paths import GYM_FOLDERS, display_path, find_file
+from nemo_gym.paths import display_path, find_file, search_roots
 
 CONFIG_PATHS = "config_paths"
 INITIAL = Location("initial configuration")
@@ -142,11 +142,11 @@ class _Files:
         return resolve_texts(texts, {**own_keys, **self.scope}, self.problems)
 
     def _remedy_for_missing(self, name: str) -> str:
-        places = dict.fromkeys(str(folder) for folder in (self.working_directory, *GYM_FOLDERS))
+        places = map(str, search_roots(self.working_directory))
         looked = f"Looked in {' and '.join(places)}." if not Path(name).is_absolute() else ""
         neighbours = {
             str(Path(name).with_name(path.name))
-            for folder in (self.working_directory, *GYM_FOLDERS)
+            for folder in search_roots(self.working_directory)
             for path in (folder / name).parent.glob("*.y*ml")
         }
         return " ".join(part for part in (did_you_mean(name, neighbours), looked) if part)

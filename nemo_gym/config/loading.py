@@ -26,11 +26,11 @@ from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.addresses import check_addresses
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.keys import GlobalKeys
-from nemo_gym.config.nodes import DictNode, node_at, split_path
+from nemo_gym.config.nodes import DictNode, node_at, split_path, to_plain
 from nemo_gym.config.options import Inspect, check_aliases, check_options
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import keys_of, validate
-from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers, search_roots
+from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers
 from nemo_gym.paths import display_path
 
 ENV_FILE = Path("env.yaml")
@@ -118,6 +118,14 @@ def load_keys(
     return keys
 
 
+def outline(arguments: Sequence[str], working_directory: Path) -> dict[str, Any] | None:
+    """Return the composed configuration as plain values, with interpolations as text and without any check.
+
+    None if a file or an argument cannot be read, which `load` reports.
+    """
+    return _Loader(working_directory.resolve(), None).outline(arguments)
+
+
 @dataclass
 class _Loader:
     """The steps of one load, and the problems that they find."""
@@ -150,8 +158,7 @@ class _Loader:
         keys = fill_defaults(root, data, self.problems)
         give_agents_their_defaults(data, keys)
         command_keys = self._take_command_keys(root, data)
-        roots = search_roots(self.working_directory)
-        declared = find_servers(root, data, self.known, roots, self.problems)
+        declared = find_servers(root, data, self.known, self.working_directory, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
         check_references(declared, root, taken_over, self.problems)
         datasets = read_datasets(declared, root, self.working_directory, self.problems)
@@ -170,6 +177,12 @@ class _Loader:
         return GlobalConfig(
             data, servers, datasets, self.problems.warnings, command_keys, provenance, tuple(runs_code)
         )
+
+    def outline(self, arguments: Sequence[str]) -> dict[str, Any] | None:
+        composed = compose(self._sources(arguments, ENV_FILE, None), self.problems, self.known)
+        root = Directives(composed.root, self.problems).resolve()
+        plain: dict[str, Any] | None = None if self.problems.has_gaps else to_plain(root)
+        return plain
 
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:
         sources = self._sources(arguments, ENV_FILE, None)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
 from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
 from nemo_gym.config.types import SERVER_KINDS, ServerKind
 from nemo_gym.names import AGENT_ALIAS
+from nemo_gym.paths import candidates, search_roots
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"
 """The placeholder for a model in configurations without one (`NO_MODEL_GLOBAL_CONFIG_DICT`); it is never started."""
@@ -76,7 +76,7 @@ def find_servers(
     root: DictNode,
     data: Mapping[str, Any],
     reserved: Iterable[str],
-    roots: Iterable[Path],
+    working_directory: Path,
     problems: Problems,
 ) -> tuple[ServerInstance, ...]:
     """Return the servers in `root`. An incomplete block is a problem, or a warning if the user allows it."""
@@ -86,7 +86,7 @@ def find_servers(
     for name, node in root.entries.items():
         if name in ignored:
             continue
-        found = _read_block(name, node, data[name], tuple(roots))
+        found = _read_block(name, node, data[name], working_directory)
         if isinstance(found, ServerInstance):
             servers.append(found)
         elif found is not None and (near := _meant_server(name, node, root)):
@@ -112,7 +112,7 @@ def is_server_block(node: Node) -> bool:
 
 
 def _read_block(
-    name: str, block: Node, data: Any, roots: tuple[Path, ...]
+    name: str, block: Node, data: Any, working_directory: Path
 ) -> ServerInstance | Problem | None:
     if not isinstance(block, DictNode):
         if not isinstance(data, Mapping) or set(SERVER_KINDS).isdisjoint(data):
@@ -134,11 +134,11 @@ def _read_block(
                 f"{name}.{key} has no meaning beside {kind}.",
                 f"Move it into {name}.{kind}.",
             )
-    return _read_kind(name, kind, block.entries[kind], data, roots)
+    return _read_kind(name, kind, block.entries[kind], data, working_directory)
 
 
 def _read_kind(
-    name: str, kind: ServerKind, node: Node, data: Any, roots: tuple[Path, ...]
+    name: str, kind: ServerKind, node: Node, data: Any, working_directory: Path
 ) -> ServerInstance | Problem | None:
     implementations = node.entries if isinstance(node, DictNode) else {}
     names = [each for each in implementations if each != PLACEHOLDER_IMPLEMENTATION]
@@ -151,11 +151,11 @@ def _read_kind(
             f"{name} has {len(names)} implementations: {', '.join(names)}.",
             f"Keep one, or remove one with `_delete_key: {names[0]}`.",
         )
-    return _read_implementation(name, kind, names[0], implementations[names[0]], data, roots)
+    return _read_implementation(name, kind, names[0], implementations[names[0]], data, working_directory)
 
 
 def _read_implementation(
-    name: str, kind: ServerKind, implementation: str, node: Node, data: Any, roots: tuple[Path, ...]
+    name: str, kind: ServerKind, implementation: str, node: Node, data: Any, working_directory: Path
 ) -> ServerInstance | Problem:
     place = f"{name}.{kind}.{implementation}"
     if not isinstance(node, DictNode):
@@ -172,7 +172,7 @@ def _read_implementation(
         return Problem(
             entrypoint.where, f"{place}.entrypoint is not the name of a file.", "Write `entrypoint: app.py`."
         )
-    directory = _find_folder(kind, implementation, roots, node.where)
+    directory = _find_folder(kind, implementation, working_directory, node.where)
     if isinstance(directory, Problem):
         return directory
     file = config["entrypoint"]
@@ -210,18 +210,14 @@ def _near_kind(block: DictNode) -> tuple[str, str | None] | None:
 
 
 def _find_folder(
-    kind: ServerKind, implementation: str, roots: tuple[Path, ...], where: Location
+    kind: ServerKind, implementation: str, working_directory: Path, where: Location
 ) -> Path | Problem:
-    candidates = [root / kind / implementation for root in roots]
-    found = next((path for path in candidates if path.is_dir()), None)
+    places = candidates(Path(kind) / implementation, working_directory)
+    found = next((path for path in places if path.is_dir()), None)
     if found is not None:
         return found
-    present = {path.name for each in candidates for path in each.parent.glob("*") if path.is_dir()}
-    looked = f"Looked in {' and '.join(str(path.parent) for path in candidates)}."
+    folders = [root / kind for root in search_roots(working_directory)]
+    present = {path.name for folder in folders for path in folder.glob("*") if path.is_dir()}
+    looked = f"Looked in {' and '.join(map(str, folders))}."
     remedy = " ".join(part for part in (did_you_mean(implementation, present), looked) if part)
     return Problem(where, f"There is no folder {kind}/{implementation}.", remedy)
-
-
-def search_roots(working_directory: Path) -> tuple[Path, ...]:
-    """Return the folders in which implementations are looked up, in order."""
-    return tuple(dict.fromkeys((working_directory, PARENT_DIR)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.paths import GYM_FOLDERS
+from nemo_gym.paths import candidates
 from nemo_gym.rollouts.plan.compression import DAMAGE, codec_of, open_content
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -43,8 +43,8 @@ class Line(NamedTuple):
 
 
 def locate(path: Path) -> Path:
-    """Return `path` or the same path below a gym folder. Raises `ConfigError` if neither is a file."""
-    for candidate in (path, *(folder / path for folder in GYM_FOLDERS)):
+    """Return `path` or the same path below a root. Raises `ConfigError` if neither is a file."""
+    for candidate in (path, *candidates(path)):
         if candidate.is_file():
             return candidate
     problem = "is a folder" if path.is_dir() else "does not exist"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.paths import GYM_FOLDERS
+from nemo_gym.paths import candidates
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -27,7 +27,7 @@ class CollectSettings(CollectOptions):
         named = [
             path for file in self.datasets for path in (file.path, file.prompt_config) if path is not None
         ]
-        found = [folder / path for path in named for folder in GYM_FOLDERS]
+        found = [place for path in named for place in candidates(path)]
         RunFiles.of(self.output).refuse_inputs([*named, *found])
 
     @property

@@ -1,0 +1,244 @@
+"""The configuration that a command line selects by names: its files, its model and its agent, as overrides.
+
+A selection adds the parts that a name leaves open: the model server of the policy, the agent of an environment without
+one, or another agent in the place of the environment's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nemo_gym.config.components import (
+    AGENT,
+    BENCHMARK,
+    ENVIRONMENT,
+    MODEL,
+    RESOURCES_SERVER,
+    ComponentKind,
+    NamedFile,
+    config_of_path,
+    find_components,
+    find_config,
+    has_component,
+)
+from nemo_gym.config.loading import outline
+from nemo_gym.config.problems import Problems, did_you_mean
+from nemo_gym.config.spelling import spelled
+from nemo_gym.paths import EXTRA_ROOTS_VARIABLE, search_roots
+
+POLICY = "policy_model"
+"""The server to which environments leave the choice of the model."""
+DEFAULT_MODEL = "vllm_model"
+DEFAULT_AGENT = "simple_agent"
+AGENTS = "responses_api_agents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The names and files on a command line."""
+
+    targets: Sequence[str] = ()
+    """Names of environments, benchmarks and resources servers, and paths of files and folders."""
+    environments: Sequence[str] = ()
+    benchmarks: Sequence[str] = ()
+    resources_servers: Sequence[str] = ()
+    configs: Sequence[str] = ()
+    model_type: str | None = None
+    agent_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The overrides that a selection means."""
+
+    overrides: list[str]
+    name: str | None
+    """The name of the first component, or the stem of the first file."""
+    is_benchmark: bool
+
+
+def select(
+    selection: Selection, overrides: Sequence[str], working_directory: Path, *, needs_model: bool = True
+) -> Selected:
+    """Return the overrides of a selection, followed by `overrides`.
+
+    If `needs_model` is false, no model is added. Raises `ConfigErrors` with every unknown and ambiguous name.
+    """
+    selector = _Selector(working_directory)
+    files = [*selector.named(selection), *map(str, selection.configs)]
+    if selection.model_type is not None:
+        files += selector.config(MODEL, selection.model_type)
+    agent = selector.agent_block(selection.agent_type) if selection.agent_type else None
+    selector.problems.raise_if_any()
+    added: list[str] = []
+    if files:
+        found = outline([_config_paths(files), *overrides], working_directory)
+        added = [*_agent_overrides(found, agent, selection.agent_type, selector.problems)] if found else []
+        selector.problems.raise_if_any()
+        if found and needs_model:
+            if POLICY not in found and _is_named(POLICY, found, added):
+                files += selector.config(MODEL, DEFAULT_MODEL)
+            added += _key_for_plain_http(found)
+    paths = [_config_paths(files)] if files else []
+    return Selected([*paths, *added, *overrides], _name_of(selection), selector.is_benchmark)
+
+
+def _name_of(selection: Selection) -> str | None:
+    names = (*selection.targets, *selection.environments, *selection.benchmarks, *selection.resources_servers)
+    first = next(iter((*names, *selection.configs)), None)
+    return Path(first).stem if first is not None else None
+
+
+def _key_for_plain_http(found: Mapping[str, Any]) -> list[str]:
+    """Engines of one's own need no key. One that is given stays."""
+    is_plain = str(found.get("policy_base_url", "")).startswith("http://")
+    return ["++policy_api_key=none"] if is_plain and "policy_api_key" not in found else []
+
+
+def _config_paths(files: Sequence[str]) -> str:
+    return f"++config_paths={spelled(list(dict.fromkeys(files)))}"
+
+
+@dataclass
+class _Selector:
+    working_directory: Path
+    problems: Problems = field(default_factory=Problems)
+    is_benchmark: bool = False
+
+    def named(self, selection: Selection) -> Iterator[str]:
+        for target in selection.targets:
+            yield from self._target(target)
+        for kind, names in (
+            (ENVIRONMENT, selection.environments),
+            (BENCHMARK, selection.benchmarks),
+            (RESOURCES_SERVER, selection.resources_servers),
+        ):
+            for name in names:
+                yield from self.config(kind, name)
+
+    def config(self, kind: ComponentKind, name: str) -> list[str]:
+        """Return the file of a component as `config_paths` contains it; nothing if there is a problem."""
+        if kind is ENVIRONMENT and not self._has(ENVIRONMENT, name) and self._has(RESOURCES_SERVER, name):
+            kind = RESOURCES_SERVER  # with its agent, it is an environment
+        found = find_config(kind, name, self.working_directory, self.problems)
+        self.is_benchmark |= kind is BENCHMARK
+        return [found.text] if found else []
+
+    def agent_block(self, name: str) -> Mapping[str, Any]:
+        """Return the only agent in the configuration of an agent: `{implementation: options}`."""
+        found = find_config(AGENT, name, self.working_directory, self.problems)
+        content = yaml.safe_load(found.path.read_bytes()) if found else {}
+        blocks = [block[AGENTS] for block in content.values() if isinstance(block, dict) and AGENTS in block]
+        if found and len(blocks) != 1:
+            self.problems.add(None, f"{found.path} does not declare one agent, but {len(blocks)}.")
+        return blocks[0] if blocks else {}
+
+    def _target(self, target: str) -> list[str]:
+        if _is_path(target):
+            found = config_of_path(target, self.problems)
+            return [self._file(found)] if found else []
+        kinds = [each for each in (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER) if self._has(each, target)]
+        if kinds[:1] == [ENVIRONMENT] and RESOURCES_SERVER in kinds:
+            kinds.remove(RESOURCES_SERVER)  # the environment is made of it
+        if len(kinds) == 1:
+            return self.config(kinds[0], target)
+        if kinds:
+            choices = " or ".join(f"{kind.option} {target}" for kind in kinds)
+            nouns = " and a ".join(kind.noun for kind in kinds)
+            self.problems.add(None, f"{target!r} is a {nouns}.", f"Write {choices}.")
+        else:
+            self._report_unknown(target)
+        return []
+
+    def _file(self, found: NamedFile) -> str:
+        if found.root not in search_roots(self.working_directory):
+            roots = [os.environ.get(EXTRA_ROOTS_VARIABLE, ""), str(found.root)]
+            os.environ[EXTRA_ROOTS_VARIABLE] = os.pathsep.join(root for root in roots if root)
+        return found.text
+
+    def _report_unknown(self, target: str) -> None:
+        kinds = (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER)
+        known = [each.name for kind in kinds for each in find_components(kind, self.working_directory)]
+        near = did_you_mean(target, known)
+        remedy = " ".join(part for part in (near, "See: gym list") if part)
+        self.problems.add(None, f"There is no environment or benchmark {target!r}.", remedy)
+
+    def _has(self, kind: ComponentKind, name: str) -> bool:
+        return has_component(kind, name, self.working_directory)
+
+
+def _is_path(target: str) -> bool:
+    return target.endswith((".yaml", ".yml")) or target.startswith((".", "/", "~")) or Path(target).is_dir()
+
+
+def _agent_overrides(
+    found: Mapping[str, Any],
+    replacement: Mapping[str, Any] | None,
+    agent_type: str | None,
+    problems: Problems,
+) -> Iterator[str]:
+    """Yield the overrides that give an environment its agent, or another agent."""
+    agents = {name: block[AGENTS] for name, block in _blocks(found, AGENTS) if _runs_an_environment(block)}
+    environments = [name for name, _ in _blocks(found, RESOURCES_SERVER.folder)]
+    if not agents and not any(_blocks(found, AGENTS)) and len(environments) == 1:
+        yield from _new_agent(environments[0], replacement or _default_agent(), agent_type or DEFAULT_AGENT)
+    elif replacement is not None and len(agents) == 1:
+        ((name, own),) = agents.items()
+        yield from _replaced_agent(name, own, replacement)
+    elif replacement is not None:
+        listed = ", ".join(agents) or "none"
+        problems.add(
+            None, f"--agent-type replaces the agent of one environment. The configuration has: {listed}."
+        )
+
+
+def _default_agent() -> Mapping[str, Any]:
+    model = {"type": MODEL.folder, "name": POLICY}
+    return {DEFAULT_AGENT: {"entrypoint": "app.py", "model_server": model}}
+
+
+def _new_agent(environment: str, block: Mapping[str, Any], agent_type: str) -> Iterator[str]:
+    ((implementation, options),) = block.items()
+    server = {"type": RESOURCES_SERVER.folder, "name": environment}
+    name = f"{environment}_{agent_type.partition('/')[0]}"
+    yield f"++{name}.{AGENTS}.{implementation}={spelled({**options, 'resources_server': server})}"
+
+
+def _replaced_agent(name: str, own: Mapping[str, Any], block: Mapping[str, Any]) -> Iterator[str]:
+    """The agent keeps its name, so that rows and environment servers that refer to it stay valid."""
+    ((implementation, options),) = block.items()
+    ((former, former_options),) = own.items()
+    kept = {key: former_options[key] for key in ("resources_server", "datasets") if key in former_options}
+    if former != implementation:
+        yield f"++{name}.{AGENTS}._delete_key={former}"
+    yield f"++{name}.{AGENTS}.{implementation}={spelled({**options, **kept})}"
+
+
+def _runs_an_environment(block: Mapping[str, Any]) -> bool:
+    implementations = list(block[AGENTS].values()) if isinstance(block[AGENTS], dict) else []
+    return (
+        len(implementations) == 1
+        and isinstance(implementations[0], dict)
+        and "resources_server" in implementations[0]
+    )
+
+
+def _blocks(found: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    return ((name, block) for name, block in found.items() if isinstance(block, dict) and kind in block)
+
+
+def _is_named(server: str, found: Mapping[str, Any], added: Sequence[str]) -> bool:
+    """Return whether a value is the name of `server`."""
+
+    def contains(value: Any) -> bool:
+        if isinstance(value, dict):
+            return any(map(contains, value.values()))
+        return any(map(contains, value)) if isinstance(value, list) else bool(value == server)
+
+    return contains(dict(found)) or any(f'"{server}"' in override for override in added)
