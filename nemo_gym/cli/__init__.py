@@ -1,4 +1,6 @@
-"""The commands, one module each. `ng <verb>` is `ng_<verb>`, and a verb may be written with dashes.
+"""The commands, one module each, and `gym` or `ng`, which is all of them.
+
+`gym <group> <verb>` is a short form (`nemo_gym.cli.short`). `gym <verb>` is `ng_<verb>`, with dashes or underscores.
 
 A module with a `main` is a verb. `command` holds the base of all commands (keys, help, errors, exit codes), `usage` the
 text of `--help`, `moved` the names of former commands. Commands import other rooms only when they run, so that `--help`
@@ -26,6 +28,8 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
+_SHORT = {"list"}
+"""Verbs that are also short ones."""
 _MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
 
 
@@ -43,16 +47,14 @@ def verbs() -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run `gym` or `ng`. Raises `SystemExit`."""
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a command of this package
-    if not arguments or arguments[0] in ("-h", "--help"):
-        arguments = ["help"]
-    verb = arguments[0].replace("-", "_").removeprefix("ng_")
+    verb = arguments[0].replace("-", "_").removeprefix("ng_") if arguments else ""
     if verb in MOVED:
         say_where(verb)
-    if verb not in verbs():
-        from nemo_gym.config.problems import did_you_mean
+    if verb in verbs() and verb not in _SHORT:
+        import_module(f"{__name__}.{verb}").main(arguments[1:])
+        return
+    from nemo_gym.cli.short.line import run
 
-        print(f"ng: unknown command {arguments[0]!r}", file=sys.stderr)
-        print(f"-> {did_you_mean(verb, verbs()) or 'See: ng help'}", file=sys.stderr)
-        sys.exit(2)
-    import_module(f"{__name__}.{verb}").main(arguments[1:])
+    run(arguments or ["--help"], program="ng" if Path(sys.argv[0]).name == "ng" else "gym")

@@ -121,16 +121,16 @@ class Command(Generic[KeysT]):
 
     def _guarded(self, arguments: Sequence[str], work: Callable[[], int]) -> int:
         """Run `work`, report its errors, and return the exit code."""
-        if "-h" in arguments or asks_for(arguments, "help") or asks_for(arguments, "h"):
-            print(self.help())
-            return ExitCode.COMPLETE
         try:
-            code = int(work())
+            if "-h" in arguments or asks_for(arguments, "help") or asks_for(arguments, "h"):
+                print(self.help())
+                code = int(ExitCode.COMPLETE)
+            else:
+                code = int(work())
             sys.stdout.flush()
             return code
         except GymError as error:
-            self._report(error, as_json=self._has_json_key() and asks_for(arguments, "json"))
-            return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FATAL
+            return report(error, self.name, as_json=self._has_json_key() and asks_for(arguments, "json"))
         except BrokenPipeError:
             if not _is_output_unread():
                 raise
@@ -138,26 +138,6 @@ class Command(Generic[KeysT]):
         except KeyboardInterrupt:
             self._complain("interrupted")
             return ExitCode.INTERRUPTED
-
-    def _report(self, error: GymError, as_json: bool) -> None:
-        failure = error.failure
-        if as_json:
-            import json
-
-            found = (
-                error.problems
-                if isinstance(error, ConfigErrors)
-                else [Problem(None, failure.message, failure.remedy)]
-            )
-            problems = [
-                {"where": str(p.where or ""), "message": p.message, "remedy": p.remedy} for p in found
-            ]
-            print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
-        elif isinstance(error, ConfigErrors):
-            count = len(error.problems)
-            self._complain(f"{count} problem{'s' if count > 1 else ''}\n{error.report()}")
-        else:
-            self._complain("\n-> ".join(part for part in (failure.message, failure.remedy) if part))
 
     def _has_json_key(self) -> bool:
         return any((field.alias or name) == "json" for name, field in self.keys.model_fields.items())
@@ -218,6 +198,28 @@ class ConfigCommand(Command[KeysT]):
         )
         set_global_config_dict(config.data)
         return cast(KeysT, config.command_keys), config
+
+
+def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
+    """Print an error of the command `name`, and return its exit code."""
+    failure = error.failure
+    if as_json:
+        import json
+
+        found = (
+            error.problems
+            if isinstance(error, ConfigErrors)
+            else [Problem(None, failure.message, failure.remedy)]
+        )
+        problems = [{"where": str(p.where or ""), "message": p.message, "remedy": p.remedy} for p in found]
+        print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
+    elif isinstance(error, ConfigErrors):
+        count = len(error.problems)
+        print(f"{name}: {count} problem{'s' if count > 1 else ''}\n{error.report()}", file=sys.stderr)
+    else:
+        text = "\n-> ".join(part for part in (failure.message, failure.remedy) if part)
+        print(f"{name}: {text}", file=sys.stderr)
+    return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FATAL
 
 
 def _is_output_unread() -> bool:

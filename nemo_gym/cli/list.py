@@ -1,75 +1,155 @@
-"""`ng_list`: list all environments, agents and models."""
+"""`ng_list`: list all environments, benchmarks, agents and models."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.config.types import Domain, ServerKind
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.catalog import CatalogEntry
+    from nemo_gym.authoring.workloads import WorkloadEntry
 
-_TITLES: dict[ServerKind, str] = {
-    "resources_servers": "environments",
-    "responses_api_models": "models",
-    "responses_api_agents": "agents",
-    "environment_servers": "environment servers",
+Title: TypeAlias = Literal[
+    "environments", "benchmarks", "models", "agents", "environment-servers", "resources-servers"
+]
+_KINDS: dict[Title, ServerKind] = {
+    "models": "responses_api_models",
+    "agents": "responses_api_agents",
+    "environment-servers": "environment_servers",
+    "resources-servers": "resources_servers",
 }
+_NARROWEST_DESCRIPTION = 30
+"""Columns. Other columns are left out, the last one first, until the description has as many."""
 
 
 class ListKeys(Keys):
-    kind: ServerKind | None = Field(None, description="Only implementations of this kind.")
-    domain: Domain | None = Field(None, description="Only environments of this domain.")
+    kind: Title | ServerKind | None = Field(
+        None, description="Only this kind, as its title or its folder of servers."
+    )
+    name: str | None = Field(None, description="Only this name, with all that is known of it.")
+    words: str | list[str] = Field(
+        default_factory=list,
+        description="Only entries with all of these words in name, domain or description.",
+    )
+    domain: Domain | None = Field(None, description="Only environments and benchmarks of this domain.")
     as_json: bool = Field(False, alias="json", description="Print JSON instead of tables.")
 
 
 COMMAND = Command(
     name="ng_list",
-    summary="List all environments, agents and models with domain, verification and description.",
+    summary="List all environments, benchmarks, agents and models with domain, verification and description.",
     example="ng_list +domain=math",
     keys=ListKeys,
 )
 
 
-def list_implementations(keys: ListKeys) -> int:
-    from nemo_gym.authoring.catalog import read_catalog
+class Row(NamedTuple):
+    """An entry of the list."""
 
-    entries = read_catalog(Path.cwd(), keys.kind, keys.domain)
+    name: str
+    cells: tuple[str, ...]
+    """The cells between name and description."""
+    description: str
+    json: dict[str, Any]
+
+    def has(self, words: Sequence[str]) -> bool:
+        text = " ".join([self.name, *self.cells, self.description]).lower()
+        return all(word.lower() in text for word in words)
+
+
+def list_implementations(keys: ListKeys) -> int:
+    sections = {title: rows for title, rows in _sections(keys) if rows}
+    if keys.name is not None and not sections:
+        raise _unknown(keys.name, keys)
     if keys.as_json:
-        print(json.dumps([entry.to_json() for entry in entries], indent=2))
-        return ExitCode.COMPLETE
-    for kind, title in _TITLES.items():
-        of_kind = [entry for entry in entries if entry.implementation.kind == kind]
-        if of_kind:
-            _print_table(title, of_kind)
+        print(json.dumps([row.json for rows in sections.values() for row in rows], indent=2))
+    elif keys.name is not None:
+        print("\n\n".join("\n".join(_details(row)) for rows in sections.values() for row in rows))
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print("\n\n".join("\n".join(table(title, rows, width)) for title, rows in sections.items()))
     return ExitCode.COMPLETE
 
 
-def _print_table(title: str, entries: Sequence[CatalogEntry]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _sections(keys: ListKeys) -> Iterator[tuple[Title, list[Row]]]:
+    for title, rows in _all_rows(keys):
+        named = [row for row in rows if keys.name in (None, row.name)]
+        yield title, [row for row in named if row.has(several(keys.words))]
 
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=f"{title} ({len(entries)})", title_justify="left"
-    )
-    is_environments = any(entry.verification for entry in entries)
-    table.add_column("name", no_wrap=True)
-    for column in ("domain", "verification") if is_environments else ():
-        table.add_column(column)
-    table.add_column("description")
-    for entry in entries:
-        own = (entry.domain or "-", ", ".join(entry.verification)) if is_environments else ()
-        table.add_row(entry.implementation.name, *own, entry.description)
-    console = Console(file=sys.stdout, highlight=False, markup=False)
-    console.print(table)
+
+def _all_rows(keys: ListKeys) -> Iterator[tuple[Title, list[Row]]]:
+    from nemo_gym.authoring.catalog import read_catalog
+    from nemo_gym.authoring.workloads import read_workloads
+    from nemo_gym.config.components import BENCHMARK, ENVIRONMENT
+
+    here = Path.cwd()
+    if keys.kind in (None, "environments"):
+        environments = [_workload(entry) for entry in read_workloads(ENVIRONMENT, here, keys.domain)]
+        hidden = {row.name for row in environments}
+        servers = [_implementation(each) for each in read_catalog(here, "resources_servers", keys.domain)]
+        rows = [*environments, *(row for row in servers if row.name not in hidden)]
+        yield "environments", sorted(rows, key=lambda row: row.name)
+    if keys.kind in (None, "benchmarks"):
+        yield "benchmarks", [_workload(entry) for entry in read_workloads(BENCHMARK, here, keys.domain)]
+    for title, kind in _KINDS.items():
+        if keys.kind in (title, kind) or (keys.kind is None and title != "resources-servers"):
+            yield title, [_implementation(each) for each in read_catalog(here, kind, keys.domain)]
+
+
+def _workload(entry: WorkloadEntry) -> Row:
+    return Row(entry.component.name, (entry.domain or "-", "-"), entry.description, entry.to_json())
+
+
+def _implementation(entry: CatalogEntry) -> Row:
+    is_environment = entry.implementation.kind == "resources_servers"
+    cells = (entry.domain or "-", ", ".join(entry.verification) or "-") if is_environment else ()
+    return Row(entry.implementation.name, cells, entry.description, entry.to_json())
+
+
+def table(title: str, rows: Sequence[Row], width: int | None) -> Iterator[str]:
+    """Yield the lines of a table: one line for each row, cut at `width` columns.
+
+    Names are never cut. Without a width, as in a pipe, nothing is.
+    """
+    header = Row("name", ("domain", "verification")[: len(rows[0].cells)], "description", {})
+    lines = [[row.name, *row.cells, row.description] for row in (header, *rows)]
+    while True:
+        widths = [max(len(line[column]) for line in lines) + 2 for column in range(len(lines[0]) - 1)]
+        if width is None or len(widths) == 1 or width - sum(widths) >= _NARROWEST_DESCRIPTION:
+            break
+        lines = [[*line[:-2], line[-1]] for line in lines]
+    yield f"{title} ({len(rows)})"
+    for *cells, description in lines:
+        left = "".join(cell.ljust(columns) for cell, columns in zip(cells, widths, strict=True))
+        yield (left + _cut(description, None if width is None else width - len(left))).rstrip()
+
+
+def _cut(text: str, width: int | None) -> str:
+    if width is None or len(text) <= width:
+        return text
+    return f"{text[: max(width - 1, 0)].rstrip()}…" if width > 0 else ""
+
+
+def _details(row: Row) -> Iterator[str]:
+    for key, value in row.json.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        yield f"{key.replace('_', ' ')}: {'-' if text in (None, '') else text}"
+
+
+def _unknown(name: str, keys: ListKeys) -> Exception:
+    from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
+
+    known = {row.name for _, rows in _all_rows(keys) for row in rows}
+    return ConfigErrors([Problem(None, f"There is nothing named {name!r}.", did_you_mean(name, known))])
 
 
 main = COMMAND.entry_point(list_implementations)

@@ -7,7 +7,7 @@ one, or another agent in the place of the environment's own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,8 @@ class Selected:
     name: str | None
     """The name of the first component, or the stem of the first file."""
     is_benchmark: bool
+    keys: Collection[str]
+    """The top-level keys of the configuration and of `env.yaml`."""
 
 
 def select(
@@ -76,17 +78,15 @@ def select(
         files += selector.config(MODEL, selection.model_type)
     agent = selector.agent_block(selection.agent_type) if selection.agent_type else None
     selector.problems.raise_if_any()
-    added: list[str] = []
-    if files:
-        found = outline([_config_paths(files), *overrides], working_directory)
-        added = [*_agent_overrides(found, agent, selection.agent_type, selector.problems)] if found else []
-        selector.problems.raise_if_any()
-        if found and needs_model:
-            if POLICY not in found and _is_named(POLICY, found, added):
-                files += selector.config(MODEL, DEFAULT_MODEL)
-            added += _key_for_plain_http(found)
     paths = [_config_paths(files)] if files else []
-    return Selected([*paths, *added, *overrides], _name_of(selection), selector.is_benchmark)
+    found = outline([*paths, *overrides], working_directory) or {}
+    added = [*_agent_overrides(found, agent, selection.agent_type, selector.problems)] if files else []
+    selector.problems.raise_if_any()
+    if needs_model and files:
+        if POLICY not in found and _is_named(POLICY, found, added):
+            paths = [_config_paths([*files, *selector.config(MODEL, DEFAULT_MODEL)])]
+        added += _key_for_plain_http(found)
+    return Selected([*paths, *added, *overrides], _name_of(selection), selector.is_benchmark, set(found))
 
 
 def _name_of(selection: Selection) -> str | None:

@@ -1,0 +1,99 @@
+"""The parser of `gym`: groups and verbs of `nemo_gym.cli.short.verbs` as click commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from nemo_gym.cli import verbs
+from nemo_gym.cli.command import report
+from nemo_gym.cli.short.translation import GymLine, split_arguments
+from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
+from nemo_gym.config.problems import did_you_mean
+from nemo_gym.failures import GymError
+
+INTRODUCTION = "Train and evaluate language-model agents in environments."
+LONG_COMMANDS = "gym help lists the commands behind these verbs. Each accepts all of its keys as +key=value."
+
+
+class Group(click.Group):
+    """A group that suggests a verb for a misspelt one."""
+
+    other_verbs: Sequence[str] = ()
+    """Verbs that are parsed elsewhere."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = self.list_commands(ctx)
+            choices = f"Choose one of {', '.join(known)}."
+            near = did_you_mean(args[0], [*known, *self.other_verbs])
+            ctx.fail(f"There is no verb {args[0]!r}. {near or choices}")
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of their declaration
+
+
+def run(arguments: Sequence[str], program: str) -> None:
+    """Run a line of `gym`. Raises `SystemExit`."""
+    parser().main(list(arguments), prog_name=program)
+
+
+def parser() -> click.Group:
+    """Return the parser of the whole command."""
+    commands: dict[str, click.Command] = {name: _command(verb) for name, verb in TOP.items()}
+    for name, (summary, members) in GROUPS.items():
+        commands[name] = Group(
+            name,
+            {verb: _command(declared) for verb, declared in members.items()},
+            help=summary,
+            short_help=summary,
+            context_settings=_HELP_OPTIONS,
+        )
+    whole = Group("gym", commands, help=INTRODUCTION, epilog=LONG_COMMANDS, context_settings=_HELP_OPTIONS)
+    whole.other_verbs = verbs()
+    return whole
+
+
+_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+def _command(verb: Verb) -> click.Command:
+    usage = " ".join(part for part in (verb.arguments, "[+key=value]...") if part)
+    command = f"ng_{verb.command}"
+    return click.Command(
+        None,
+        params=[
+            *(flag.option() for flag in verb.flags),
+            click.Argument(["arguments"], nargs=-1, metavar=usage),
+        ],
+        callback=_callback(verb),
+        help=verb.summary,
+        short_help=verb.summary,
+        epilog=f"Example: {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
+        context_settings=_HELP_OPTIONS,
+    )
+
+
+def _callback(verb: Verb) -> Callable[..., None]:
+    def call(arguments: Sequence[str], **values: Any) -> None:
+        path = click.get_current_context().command_path
+        names, extras = split_arguments(arguments)
+        try:
+            line = GymLine(verb.command, values, _overrides(verb, values), names, extras)
+            target = verb.translate(line)
+        except GymError as error:
+            sys.exit(report(error, path, as_json=bool(values.get("json"))))
+        import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
+
+    return call
+
+
+def _overrides(verb: Verb, values: Mapping[str, Any]) -> list[str]:
+    return [override for flag in verb.flags for override in flag.overrides(values[flag.parameter])]

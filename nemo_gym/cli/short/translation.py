@@ -1,0 +1,168 @@
+"""Translation of a line of `gym` into a command and its overrides."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from nemo_gym.cli.short.flags import MODEL, first_or_list
+from nemo_gym.config.selection import Selected, Selection, select
+from nemo_gym.config.spelling import spelled
+from nemo_gym.paths import EXTRA_ROOTS_VARIABLE
+
+RESULTS = Path("results")
+"""The folder of outputs that have no name."""
+_OVERRIDE = re.compile(r"[+~].*|[\w.@]+=.*", re.DOTALL)
+_CONFIG_PATHS = re.compile(r"\+{0,2}config_paths=\[(.*)\]", re.DOTALL)
+
+
+class Target(NamedTuple):
+    """A command, as the name of its module in `nemo_gym.cli`, and its arguments."""
+
+    command: str
+    arguments: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GymLine:
+    """A parsed line."""
+
+    command: str
+    """The command of its verb."""
+    values: Mapping[str, Any]
+    """The options, by `Flag.parameter`."""
+    flags: Sequence[str]
+    """The overrides that the options mean."""
+    names: Sequence[str]
+    """The positional arguments."""
+    extras: Sequence[str]
+    """The overrides that the user typed."""
+
+    @property
+    def overrides(self) -> list[str]:
+        """The overrides of options, then those of the user, which win."""
+        return [*self.flags, *self.extras]
+
+    def has_key(self, key: str) -> bool:
+        """Return whether an override sets `key`."""
+        return any(re.match(rf"\+*{re.escape(key)}=", override) for override in self.overrides)
+
+
+Translation = Callable[[GymLine], Target]
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split positional arguments into names and overrides."""
+    names = [each for each in arguments if not _OVERRIDE.fullmatch(each)]
+    return names, [each for each in arguments if _OVERRIDE.fullmatch(each)]
+
+
+def plain(line: GymLine) -> Target:
+    """Options and overrides only."""
+    if line.names:
+        raise click.UsageError(f"Unexpected argument {line.names[0]!r}.")
+    return Target(line.command, line.overrides)
+
+
+def names_as(key: str, template: str = "{}") -> Translation:
+    """The positional arguments are the value of `key`; each is put into `template` unless it contains a slash."""
+
+    def translate(line: GymLine) -> Target:
+        add_search_dirs(line.values)
+        given = [*line.names, *line.values.get("resources_server", ())]
+        values = tuple(name if "/" in name else template.format(name) for name in given)
+        named = [f"++{key}={first_or_list(values)}"] if values else []
+        return Target(line.command, [*named, *line.overrides])
+
+    return translate
+
+
+def listed(line: GymLine) -> Target:
+    """`gym list [KIND] [NAME]`."""
+    add_search_dirs(line.values)
+    if len(line.names) > 2:
+        raise click.UsageError(f"Unexpected argument {line.names[2]!r}.")
+    pairs = zip(("kind", "name"), line.names, strict=False)
+    named = [f"++{key}={spelled(name.replace('_', '-') if key == 'kind' else name)}" for key, name in pairs]
+    return Target(line.command, [*named, *line.overrides])
+
+
+def searched(line: GymLine) -> Target:
+    """`gym search WORD...`."""
+    add_search_dirs(line.values)
+    if not line.names:
+        raise click.UsageError("Give a word to search for.")
+    return Target(line.command, [f"++words={spelled(list(line.names))}", *line.overrides])
+
+
+def configured(line: GymLine) -> Target:
+    """The positional arguments and options select a configuration, with the policy's model."""
+    return Target(line.command, _selected(line).overrides)
+
+
+def inspected(line: GymLine) -> Target:
+    """Like `configured`; a policy without a URL is left open, because nothing starts."""
+    has_model = line.values.get("model_type") or line.has_key("policy_base_url")
+    return Target(line.command, _selected(line, needs_model=bool(has_model)).overrides)
+
+
+def evaluated(line: GymLine) -> Target:
+    """A run: with an output by name and the split of benchmarks, or from the servers of a running gym."""
+    if line.values.get("no_serve"):
+        return _without_servers(line)
+    selected = _selected(line)
+    arguments = selected.overrides
+    if not line.has_key("output_jsonl_fpath") and "output_jsonl_fpath" not in selected.keys:
+        output = RESULTS / f"{selected.name or 'rollouts'}.jsonl"
+        arguments.append(f"++output_jsonl_fpath={spelled(str(output))}")
+    if selected.is_benchmark and not line.has_key("split") and not line.has_key("input_jsonl_fpath"):
+        arguments.append("++split=benchmark")
+    return Target(line.command, arguments)
+
+
+def _without_servers(line: GymLine) -> Target:
+    for flag in MODEL:
+        if line.values.get(flag.parameter):
+            raise click.UsageError(f"{flag.names[0]} has no effect with --no-serve: the gym runs already.")
+    _selected(line, needs_model=False)  # reports unknown names
+    return Target("collect_rollouts", line.overrides)
+
+
+def _selected(line: GymLine, *, needs_model: bool = True) -> Selected:
+    add_search_dirs(line.values)
+    configs = list(line.values.get("config") or ())
+    extras = []
+    for extra in line.extras:
+        listed = _CONFIG_PATHS.fullmatch(extra)
+        if listed is None:
+            extras.append(extra)
+        else:
+            configs += [path.strip().strip("\"'") for path in listed[1].split(",") if path.strip()]
+    selection = Selection(
+        targets=line.names,
+        environments=line.values.get("environment", ()),
+        benchmarks=line.values.get("benchmark", ()),
+        resources_servers=line.values.get("resources_server", ()),
+        configs=configs,
+        model_type=line.values.get("model_type"),
+        agent_type=line.values.get("agent_type"),
+    )
+    overrides = replace(line, extras=extras).overrides
+    return select(selection, overrides, Path.cwd(), needs_model=needs_model)
+
+
+def add_search_dirs(values: Mapping[str, Any]) -> None:
+    """Put the folders of `--search-dir` in front of the roots that this process and its children know."""
+    folders = [str(Path(folder).expanduser().absolute()) for folder in values.get("search_dir") or ()]
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise click.UsageError(f"--search-dir: there is no folder {folder}.")
+    known = os.environ.get(EXTRA_ROOTS_VARIABLE, "")
+    if folders:
+        os.environ[EXTRA_ROOTS_VARIABLE] = os.pathsep.join([*folders, *filter(None, [known])])
