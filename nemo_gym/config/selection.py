@@ -140,6 +140,8 @@ class _Selector:
         return blocks[0] if blocks else {}
 
     def _target(self, target: str) -> list[str]:
+        if target.endswith((".yaml", ".yml")) and not Path(target).expanduser().is_file():
+            return [target]  # a file of a root, or the loader reports it
         if _is_path(target):
             found = config_of_path(target, self.problems)
             return [self._file(found)] if found else []

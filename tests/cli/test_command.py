@@ -142,7 +142,7 @@ def test_an_unknown_verb_exits_with_2_and_the_nearest_one(capsys: pytest.Capture
     with pytest.raises(SystemExit) as raised:
         umbrella(["validat"])
     assert raised.value.code == 2
-    assert capsys.readouterr().err == "ng: unknown command 'validat'\n-> Did you mean 'validate'?\n"
+    assert capsys.readouterr().err.endswith("There is no verb 'validat'. Did you mean 'validate'?\n")
 
 
 def ng(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -8,12 +8,9 @@ from nemo_gym.cli import main as umbrella
 from nemo_gym.cli import verbs
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
-def test_the_umbrella_command_alone_lists_every_command(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
-        umbrella(arguments)
+        umbrella(["help"])
     assert raised.value.code == 0
     listed = [line.split(" ")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("ng_")]
     assert listed == [f"ng_{verb}" for verb in verbs()]

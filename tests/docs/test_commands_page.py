@@ -15,7 +15,9 @@ def test_the_page_of_commands_is_the_one_that_their_declarations_make() -> None:
 
 def test_every_command_can_be_typed() -> None:
     project = tomllib.loads((PARENT_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    commands = {"ng": "nemo_gym.cli:main"} | {f"ng_{verb}": f"nemo_gym.cli.{verb}:main" for verb in verbs()}
+    commands = dict.fromkeys(("gym", "ng"), "nemo_gym.cli:main")
+    for prefix in ("ng", "nemo_gym"):
+        commands |= {f"{prefix}_{verb}": f"nemo_gym.cli.{verb}:main" for verb in verbs()}
     moved = {f"ng_{verb}": f"nemo_gym.cli.moved:{verb}" for verb in MOVED}
     assert project["scripts"] == commands | moved
 

@@ -1,0 +1,109 @@
+"""`gym` as a process: help, wrong words, lists, and a closed pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GYM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
+LIMIT_S = 120
+
+
+def gym(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*GYM, *arguments],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "80", **variables},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("line", ["--help", "eval --help", "env --help", "eval run --help", "eval run -h"])
+def test_help_fits_into_80_columns(tmp_path: Path, line: str) -> None:
+    done = gym(tmp_path, *line.split())
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert done.stdout.startswith(f"Usage: gym {line.rpartition(' ')[0]}".rstrip())
+
+
+def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
+    assert gym(tmp_path).stdout == gym(tmp_path, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("evla run mcqa", "There is no verb 'evla'. Did you mean 'eval'?"),
+        ("eval rum mcqa", "There is no verb 'rum'. Choose one of run,"),
+        ("eval run mcqa --modle x", "Did you mean"),
+        ("eval run mcqa --num-repeats five", "'five' is not a valid integer"),
+        ("eval run mcqb", "Did you mean 'mcqa'?"),
+        ("env start --benchmark mcqa", "There is no benchmark 'mcqa'."),
+        ("env start mcqa --model-type vlm_model", "Did you mean 'vllm_model'"),
+        ("eval run mcqa --model-api-key env:NOT_SET --url http://127.0.0.1:1/v1 -m x", "NOT_SET"),
+        ("eval run mcqa --url http://127.0.0.1:1/v1", "policy_model_name"),
+        ("list bechmarks", "benchmarks"),
+        ("list environments mcqb", "Did you mean 'mcqa'?"),
+        ("eval run --search-dir nowhere mcqa", "there is no folder"),
+    ],
+)
+def test_a_wrong_word_ends_with_2_and_a_hint_before_anything_starts(
+    tmp_path: Path, line: str, hint: str
+) -> None:
+    done = gym(tmp_path, *line.split())
+    assert done.returncode == 2
+    assert hint in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_names_as_json(tmp_path: Path) -> None:
+    done = gym(tmp_path, "env", "validate", "mcqb", "--json")
+    assert done.returncode == 2
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert problem["message"] == "There is no environment or benchmark 'mcqb'."
+
+
+def test_a_piped_list_has_one_whole_line_for_each_entry(tmp_path: Path) -> None:
+    lines = gym(tmp_path, "list", "models").stdout.splitlines()
+    assert lines[0].startswith("models (")
+    assert [line.split()[0] for line in lines[1:3]] == ["name", "azure_openai_model"]
+    assert lines[2].endswith("a version in the query")
+
+
+def test_a_search_finds_entries_with_all_words(tmp_path: Path) -> None:
+    found = json.loads(gym(tmp_path, "search", "MATH", "verify", "--json").stdout)
+    assert [entry["name"] for entry in found] == ["math_with_judge"]
+
+
+def test_a_configuration_is_resolved_without_its_secrets(tmp_path: Path) -> None:
+    line = "env resolve mcqa --url http://127.0.0.1:1/v1 -m x --model-api-key env:MY_KEY"
+    done = gym(tmp_path, *line.split(), MY_KEY="canary-1")
+    assert done.returncode == 0, done.stderr
+    assert "resources_servers/mcqa/configs/mcqa.yaml" in done.stdout
+    assert "policy_api_key: '****'" in done.stdout
+    assert "canary" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("line", ["--help", "list", "eval run --help", "help", "run --help"])
+def test_a_closed_pipe_prints_no_traceback(tmp_path: Path, line: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [*GYM, *line.split()],
+            cwd=tmp_path,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    assert done.stderr == b""

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from nemo_gym.cli.short.translation import (
+    GymLine,
+    Target,
+    add_search_dirs,
+    configured,
+    evaluated,
+    inspected,
+    listed,
+    names_as,
+    plain,
+    searched,
+    split_arguments,
+)
+from tests.config.roots import write_root
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "")
+    return tmp_path
+
+
+def line(*names: str, flags: tuple[str, ...] = (), extras: tuple[str, ...] = (), **values: Any) -> GymLine:
+    return GymLine("command", values, flags, names, extras)
+
+
+def test_overrides_are_told_from_names() -> None:
+    arguments = ["mcqa", "+a=1", "./b", "c.d=2", "++e=[f, g]", "~h", "i/j"]
+    assert split_arguments(arguments) == (["mcqa", "./b", "i/j"], ["+a=1", "c.d=2", "++e=[f, g]", "~h"])
+
+
+def test_a_verb_without_names_refuses_one() -> None:
+    assert plain(line(flags=("++a=1",), extras=("+b=2",))) == Target("command", ["++a=1", "+b=2"])
+    with pytest.raises(click.UsageError, match="Unexpected argument 'x'"):
+        plain(line("x"))
+
+
+def test_names_become_the_value_of_a_key() -> None:
+    translate = names_as("entrypoint", "resources_servers/{}")
+    assert translate(line("a")).arguments == ['++entrypoint="resources_servers/a"']
+    assert translate(line("a", "agents/b")).arguments == ['++entrypoint=["resources_servers/a","agents/b"]']
+
+
+def test_list_and_search() -> None:
+    assert listed(line("resources_servers", "mcqa")).arguments == [
+        '++kind="resources-servers"',
+        '++name="mcqa"',
+    ]
+    assert searched(line("math", "judge")).arguments == ['++words=["math","judge"]']
+    for refused, names in ((listed, "abc"), (searched, "")):
+        with pytest.raises(click.UsageError):
+            refused(line(*names))
+
+
+def test_configuration_files_of_overrides_join_those_of_names() -> None:
+    target = configured(line("mcqa", extras=("+config_paths=[configs/demo.yaml]", "+a=1"), config=["b.yaml"]))
+    files = '["resources_servers/mcqa/configs/mcqa.yaml","b.yaml","configs/demo.yaml"]'
+    assert target.arguments[0] == f"++config_paths={files}"
+    assert target.arguments[-1] == "+a=1"
+
+
+def test_a_run_has_an_output_by_its_name() -> None:
+    assert '++output_jsonl_fpath="results/mcqa.jsonl"' in evaluated(line("mcqa")).arguments
+    given = evaluated(line("mcqa", extras=("+output_jsonl_fpath=a.jsonl",))).arguments
+    assert [each for each in given if "output" in each] == ["+output_jsonl_fpath=a.jsonl"]
+    Path("env.yaml").write_text("output_jsonl_fpath: b.jsonl\n")
+    assert not [each for each in evaluated(line("mcqa")).arguments if "output" in each]
+
+
+def test_a_benchmark_is_run_with_its_own_split(here: Path) -> None:
+    write_root(here, "benchmarks/gpqa")
+    assert evaluated(line(benchmark=["gpqa"])).arguments[-1] == "++split=benchmark"
+    assert "++split=benchmark" not in evaluated(line("gpqa", flags=("++split=train",))).arguments
+
+
+def test_without_servers_the_running_gym_is_used() -> None:
+    target = evaluated(line(flags=("++agent_name=a",), extras=("+limit=1",), no_serve=True))
+    assert target == Target("collect_rollouts", ["++agent_name=a", "+limit=1"])
+    with pytest.raises(click.UsageError, match="--model-url has no effect with --no-serve"):
+        evaluated(line(no_serve=True, model_url="http://x"))
+
+
+def test_inspection_leaves_the_policy_open_unless_it_has_a_url() -> None:
+    assert "vllm_model" not in inspected(line("mcqa")).arguments[0]
+    assert "vllm_model" in inspected(line("mcqa", flags=("++policy_base_url=http://x/v1",))).arguments[0]
+
+
+def test_folders_of_a_search_precede_those_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "/before")
+    (here / "mine").mkdir()
+    add_search_dirs({"search_dir": ("mine",)})
+    assert os.environ["NEMO_GYM_EXTRA_ROOTS"] == f"{here / 'mine'}{os.pathsep}/before"
+    with pytest.raises(click.UsageError, match="there is no folder"):
+        add_search_dirs({"search_dir": ("nothing",)})
