@@ -40,7 +40,7 @@ AGENTS = "responses_api_agents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class NamedConfig:
     """The names and files on a command line."""
 
     targets: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class SelectedConfig:
     """The overrides that a selection means."""
 
     overrides: list[str]
@@ -66,8 +66,8 @@ class Selected:
 
 
 def select(
-    selection: Selection, overrides: Sequence[str], working_directory: Path, *, needs_model: bool = True
-) -> Selected:
+    selection: NamedConfig, overrides: Sequence[str], working_directory: Path, *, needs_model: bool = True
+) -> SelectedConfig:
     """Return the overrides of a selection, followed by `overrides`.
 
     If `needs_model` is false, no model is added. Raises `ConfigErrors` with every unknown and ambiguous name.
@@ -86,10 +86,12 @@ def select(
         if POLICY not in found and _is_named(POLICY, found, added):
             paths = [_config_paths([*files, *selector.config(MODEL, DEFAULT_MODEL)])]
         added += _key_for_plain_http(found)
-    return Selected([*paths, *added, *overrides], _name_of(selection), selector.is_benchmark, set(found))
+    return SelectedConfig(
+        [*paths, *added, *overrides], _name_of(selection), selector.is_benchmark, set(found)
+    )
 
 
-def _name_of(selection: Selection) -> str | None:
+def _name_of(selection: NamedConfig) -> str | None:
     names = (*selection.targets, *selection.environments, *selection.benchmarks, *selection.resources_servers)
     first = next(iter((*names, *selection.configs)), None)
     return Path(first).stem if first is not None else None
@@ -111,7 +113,7 @@ class _Selector:
     problems: Problems = field(default_factory=Problems)
     is_benchmark: bool = False
 
-    def named(self, selection: Selection) -> Iterator[str]:
+    def named(self, selection: NamedConfig) -> Iterator[str]:
         for target in selection.targets:
             yield from self._target(target)
         for kind, names in (

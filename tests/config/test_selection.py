@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nemo_gym.config.loading import GlobalConfig, load
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.config.selection import Selected, Selection, select
+from nemo_gym.config.selection import NamedConfig, SelectedConfig, select
 from tests.config.roots import SERVER, write_root
 
 POLICY = ("++policy_base_url=http://127.0.0.1:1/v1", "++policy_model_name=m")
@@ -21,11 +22,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def selected(here: Path, *overrides: str, needs_model: bool = True, **names: object) -> Selected:
-    return select(Selection(**names), overrides, here, needs_model=needs_model)  # type: ignore[arg-type]
+def selected(here: Path, *overrides: str, needs_model: bool = True, **names: Any) -> SelectedConfig:
+    return select(NamedConfig(**names), overrides, here, needs_model=needs_model)
 
 
-def loaded(here: Path, **names: object) -> GlobalConfig:
+def loaded(here: Path, **names: Any) -> GlobalConfig:
     return load(selected(here, *POLICY, **names).overrides, working_directory=here)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def engine(tmp_path: Path, environment: dict[str, str]) -> Iterator[str]:
-    command = [BIN / "ng_mock_engine", f"+model={MODEL}", f"+api_key={SECRET}", "+json=true"]
+    command: list[str | Path] = [
+        BIN / "ng_mock_engine",
+        f"+model={MODEL}",
+        f"+api_key={SECRET}",
+        "+json=true",
+    ]
     with process(command, tmp_path, environment) as engine:
         assert engine.stdout is not None
         yield str(json.loads(engine.stdout.readline())["base_url"])
@@ -36,7 +41,7 @@ def engine(tmp_path: Path, environment: dict[str, str]) -> Iterator[str]:
 
 @contextmanager
 def process(
-    command: list[str | Path], folder: Path, environment: dict[str, str]
+    command: Sequence[str | Path], folder: Path, environment: dict[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
     with (folder / "stderr.txt").open("a") as errors:
         started = subprocess.Popen(

@@ -20,7 +20,7 @@ INTRODUCTION = "Train and evaluate language-model agents in environments."
 LONG_COMMANDS = "gym help lists the commands behind these verbs. Each accepts all of its keys as +key=value."
 
 
-class Group(click.Group):
+class VerbGroup(click.Group):
     """A group that suggests a verb for a misspelt one."""
 
     other_verbs: Sequence[str] = ()
@@ -49,14 +49,16 @@ def parser() -> click.Group:
     """Return the parser of the whole command."""
     commands: dict[str, click.Command] = {name: _command(verb) for name, verb in TOP.items()}
     for name, (summary, members) in GROUPS.items():
-        commands[name] = Group(
+        commands[name] = VerbGroup(
             name,
             {verb: _command(declared) for verb, declared in members.items()},
             help=summary,
             short_help=summary,
             context_settings=_HELP_OPTIONS,
         )
-    whole = Group("gym", commands, help=INTRODUCTION, epilog=LONG_COMMANDS, context_settings=_HELP_OPTIONS)
+    whole = VerbGroup(
+        "gym", commands, help=INTRODUCTION, epilog=LONG_COMMANDS, context_settings=_HELP_OPTIONS
+    )
     whole.other_verbs = verbs()
     return whole
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from nemo_gym.cli.short.flags import MODEL, first_or_list
-from nemo_gym.config.selection import Selected, Selection, select
+from nemo_gym.config.selection import NamedConfig, SelectedConfig, select
 from nemo_gym.config.spelling import spelled
 from nemo_gym.paths import EXTRA_ROOTS_VARIABLE
 
@@ -134,7 +134,7 @@ def _without_servers(line: GymLine) -> Target:
     return Target("collect_rollouts", line.overrides)
 
 
-def _selected(line: GymLine, *, needs_model: bool = True) -> Selected:
+def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
     add_search_dirs(line.values)
     configs = list(line.values.get("config") or ())
     extras = []
@@ -144,7 +144,7 @@ def _selected(line: GymLine, *, needs_model: bool = True) -> Selected:
             extras.append(extra)
         else:
             configs += [path.strip().strip("\"'") for path in listed[1].split(",") if path.strip()]
-    selection = Selection(
+    selection = NamedConfig(
         targets=line.names,
         environments=line.values.get("environment", ()),
         benchmarks=line.values.get("benchmark", ()),
