@@ -1,0 +1,160 @@
+"""`ng_compare`: compare two runs of the same tasks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys
+
+if TYPE_CHECKING:
+    from nemo_gym.rollouts.lookback.comparison import Comparison, TaskAttempts, TaskPair
+
+_MOST_LISTED = 10
+
+
+class CompareKeys(Keys):
+    runs: list[str] = Field(
+        min_length=2, max_length=2, description="The scored rows of both runs: before, after."
+    )
+    score: str = Field("reward", description="The number of a row to compare.")
+    changes: int = Field(20, ge=0, description="The most changed tasks to list.")
+    fail_below: float | None = Field(
+        None, description="Exit with 1 if the difference (after - before) is below this number."
+    )
+    markdown: bool = Field(False, description="Print Markdown.")
+    as_json: bool = Field(False, alias="json", description="Print JSON.")
+
+
+COMMAND = Command(
+    name="ng_compare",
+    summary="Compare two runs of the same tasks: the difference with its interval, and the tasks that changed.",
+    example="ng_compare +runs=[results/before.jsonl,results/after.jsonl] +fail_below=-0.02",
+    keys=CompareKeys,
+    exit_codes={**EXIT_CODES, ExitCode.FATAL: "failed, or the difference is below `fail_below`"},
+)
+
+
+def compare_runs(keys: CompareKeys) -> int:
+    from nemo_gym.failures import ConfigError
+    from nemo_gym.rollouts.lookback.comparison import compare
+    from nemo_gym.rollouts.lookback.stored import StoredRun
+
+    before, after = (StoredRun(Path(run)) for run in keys.runs)
+    found = compare(before, after, score=keys.score)
+    before.close()
+    after.close()
+    if found.difference is None:
+        raise ConfigError(
+            f"no task has the score {keys.score!r} in both {keys.runs[0]} and {keys.runs[1]}",
+            code="nothing_to_compare",
+            param="runs",
+            remedy="Compare runs of the same dataset, or set +score= to a number of their rows.",
+        )
+    if keys.as_json:
+        print(json.dumps(_as_json(found, keys), indent=2))
+    elif keys.markdown:
+        print("\n".join(_markdown(found, keys)))
+    else:
+        _print(found, keys)
+    is_below = keys.fail_below is not None and found.difference < keys.fail_below
+    return ExitCode.FATAL if is_below else ExitCode.COMPLETE
+
+
+def _headline(found: Comparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:
+    yield "before", f"{found.before:.4g}  {keys.runs[0]}"
+    yield "after", f"{found.after:.4g}  {keys.runs[1]}"
+    interval = found.interval
+    bounds = f"  [{interval.low:+.4g}, {interval.high:+.4g}] 95 %" if interval else ""
+    yield "difference", f"{found.difference:+.4g}{bounds}"
+    gains = sum(pair.difference > 0 for pair in found.changed)
+    losses = len(found.changed) - gains
+    same = len(found.pairs) - len(found.changed)
+    yield "tasks", f"{len(found.pairs):,} paired: {losses:,} worse, {gains:,} better, {same:,} equal"
+    if found.unscored:
+        yield "no score", f"{len(found.unscored):,} tasks in one of the runs: {_listed(found.unscored)}"
+    for name, tasks in (("only before", found.only_before), ("only after", found.only_after)):
+        if tasks:
+            yield name, f"{len(tasks):,} tasks: {_listed(tasks)}"
+
+
+def _listed(tasks: tuple[TaskPair, ...] | tuple[TaskAttempts, ...]) -> str:
+    indices = [str(_index(task)) for task in tasks[:_MOST_LISTED]]
+    return ", ".join(indices) + (", …" if len(tasks) > _MOST_LISTED else "")
+
+
+def _index(task: TaskPair | TaskAttempts) -> int:
+    return task.before.index if isinstance(task, tuple) else task.index
+
+
+_COLUMNS = ("task", "before", "after", "difference")
+
+
+def _changes(found: Comparison, keys: CompareKeys) -> Iterator[tuple[str, str, str, str, str]]:
+    for pair in found.changed[: keys.changes]:
+        means = (sum(task.scores) / len(task.scores) for task in pair)
+        before, after = (f"{mean:.4g}" for mean in means)
+        yield str(pair.before.index), before, after, f"{pair.difference:+.4g}", pair.before.title
+
+
+def _print(found: Comparison, keys: CompareKeys) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    for name, text in _headline(found, keys):
+        console.print(f"{name:<12}{text}", soft_wrap=True)
+    if not found.changed or not keys.changes:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("question", no_wrap=True, overflow="ellipsis")
+    for row in _changes(found, keys):
+        table.add_row(*row)
+    console.print(table)
+
+
+def _markdown(found: Comparison, keys: CompareKeys) -> Iterator[str]:
+    for name, text in _headline(found, keys):
+        yield f"- **{name}:** {text}"
+    if found.changed and keys.changes:
+        yield ""
+        yield f"| {' | '.join(_COLUMNS)} | question |"
+        yield "|---:|---:|---:|---:|---|"
+        for row in _changes(found, keys):
+            yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def _as_json(found: Comparison, keys: CompareKeys) -> dict[str, Any]:
+    return {
+        "score": keys.score,
+        "before": found.before,
+        "after": found.after,
+        "difference": found.difference,
+        "interval_95": list(found.interval) if found.interval else None,
+        "tasks": len(found.pairs),
+        "changed": [
+            {
+                "task_before": pair.before.index,
+                "task_after": pair.after.index,
+                "before": pair.before.scores,
+                "after": pair.after.scores,
+                "difference": pair.difference,
+                "question": pair.before.title,
+            }
+            for pair in found.changed
+        ],
+        "without_score": [[pair.before.index, pair.after.index] for pair in found.unscored],
+        "only_before": [task.index for task in found.only_before],
+        "only_after": [task.index for task in found.only_after],
+    }
+
+
+main = COMMAND.entry_point(compare_runs)

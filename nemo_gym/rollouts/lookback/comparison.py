@@ -1,0 +1,186 @@
+"""The difference between two runs of the same tasks, paired by task.
+
+Tasks are paired by their content, so the runs may have other orders, limits, agents or models. The attempts of a task
+are averaged, and the tasks' differences are averaged: pairing removes the spread between easy and hard tasks from the
+error of the difference (Miller 2024, "Adding Error Bars to Evals", section 4.2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
+from nemo_gym.names import (
+    AGENT_REF_KEY,
+    PARAMS_KEY,
+    RESERVED_PREFIX,
+    REWARD_KEY,
+    SKILLS_REF_KEY,
+    TASK_SOURCE_KEY,
+)
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.plan.identity import RolloutId
+
+_OF_THE_RUN = frozenset({AGENT_REF_KEY, PARAMS_KEY, SKILLS_REF_KEY, TASK_SOURCE_KEY})
+"""Fields of a task row that depend on the run."""
+_TITLE_CHARS = 60
+
+
+@dataclass(slots=True)
+class TaskAttempts:
+    """The attempts of one task in one run."""
+
+    index: int
+    """The task's index in its run."""
+    title: str
+    """The beginning of the last message to the agent."""
+    scores: list[float] = field(default_factory=list)
+    failed: int = 0
+
+
+TaskKey = tuple[str, int]
+"""The digest of a task's content, and its number among tasks of the same content."""
+
+
+class TaskPair(NamedTuple):
+    """A task with scores in both runs."""
+
+    before: TaskAttempts
+    after: TaskAttempts
+
+    @property
+    def difference(self) -> float:
+        """Return the mean score after, less the mean score before."""
+        return mean(self.after.scores) - mean(self.before.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs, paired by task."""
+
+    pairs: tuple[TaskPair, ...]
+    """The tasks with scores in both runs, the largest differences first, losses before gains of the same size."""
+    unscored: tuple[TaskPair, ...]
+    """The tasks of both runs without a score in one of them."""
+    only_before: tuple[TaskAttempts, ...]
+    only_after: tuple[TaskAttempts, ...]
+
+    @property
+    def before(self) -> float | None:
+        """Return the mean score before, over the paired tasks; None without pairs."""
+        return mean([mean(pair.before.scores) for pair in self.pairs]) if self.pairs else None
+
+    @property
+    def after(self) -> float | None:
+        """Return the mean score after, over the paired tasks; None without pairs."""
+        return mean([mean(pair.after.scores) for pair in self.pairs]) if self.pairs else None
+
+    @property
+    def difference(self) -> float | None:
+        """Return the mean difference over the paired tasks; None without pairs."""
+        return mean([pair.difference for pair in self.pairs]) if self.pairs else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Return the 95 % confidence interval of the difference, clustered by task; None below 2 pairs."""
+        return interval_of([pair.difference for pair in self.pairs])
+
+    @property
+    def changed(self) -> tuple[TaskPair, ...]:
+        """Return the pairs whose score differs, in the order of `pairs`."""
+        return tuple(pair for pair in self.pairs if pair.difference)
+
+
+def interval_of(differences: Sequence[float]) -> Interval | None:
+    """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks."""
+    error = clustered_standard_error([difference] for difference in differences)
+    return None if error is None else confidence_interval(mean(differences), error, len(differences))
+
+
+def compare(before: StoredRun, after: StoredRun, *, score: str = REWARD_KEY) -> Comparison:
+    """Compare the field `score` of two runs.
+
+    If a run lacks its task rows, tasks are paired by their input alone. Raises `InputError` for rows without indices.
+    """
+    has_tasks = len(before.tasks) > 0 and len(after.tasks) > 0
+    return compare_tasks(*(attempts_of(run, score, whole_tasks=has_tasks) for run in (before, after)))
+
+
+def compare_tasks(
+    before: Mapping[TaskKey, TaskAttempts], after: Mapping[TaskKey, TaskAttempts]
+) -> Comparison:
+    """Pair the tasks of two runs."""
+    both = [TaskPair(before[key], after[key]) for key in before if key in after]
+    scored = [pair for pair in both if pair.before.scores and pair.after.scores]
+    return Comparison(
+        pairs=tuple(
+            sorted(scored, key=lambda pair: (-abs(pair.difference), pair.difference, pair.before.index))
+        ),
+        unscored=tuple(pair for pair in both if not (pair.before.scores and pair.after.scores)),
+        only_before=tuple(task for key, task in before.items() if key not in after),
+        only_after=tuple(task for key, task in after.items() if key not in before),
+    )
+
+
+def attempts_of(
+    run: StoredRun, score: str = REWARD_KEY, *, whole_tasks: bool = True
+) -> dict[TaskKey, TaskAttempts]:
+    """Return the attempts of a run's tasks. An attempt without a finite `score` counts as failed.
+
+    `whole_tasks`: all fields of a task identify it, not its input alone.
+    """
+    tasks: dict[int, TaskAttempts] = {}
+    keys: dict[int, TaskKey] = {}
+    seen: Counter[str] = Counter()
+    for identity in sorted({*run.scored, *run.failed()}):
+        if identity.task not in tasks:
+            row = _task_row(run, identity)
+            digest = task_digest(row if whole_tasks else {PARAMS_KEY: row.get(PARAMS_KEY)})
+            keys[identity.task] = (digest, seen[digest])
+            seen[digest] += 1
+            tasks[identity.task] = TaskAttempts(identity.task, _title(row))
+        task = tasks[identity.task]
+        record = read_record(run.scored.row(identity)) if identity in run.scored else None
+        if record is None or score not in record.measurements:
+            task.failed += 1
+        else:
+            task.scores.append(record.measurements[score])
+    return {keys[index]: task for index, task in tasks.items()}
+
+
+def task_digest(row: Mapping[str, Any]) -> str:
+    """Return the digest of a task's content: its input and its own fields, without agent, model and sampling."""
+    own = {
+        key: value
+        for key, value in row.items()
+        if not key.startswith(RESERVED_PREFIX) and key not in _OF_THE_RUN
+    }
+    own["input"] = (row.get(PARAMS_KEY) or {}).get("input")
+    return hashlib.blake2b(orjson.dumps(own, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+
+
+def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
+    rows = next(rows for rows in (run.tasks, run.scored, run.failures) if identity in rows)
+    return rows.row(identity)
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    texts = [" ".join(text.split()) for text in _texts((row.get(PARAMS_KEY) or {}).get("input"))]
+    last = next((text for text in reversed(texts) if text), "")
+    return last if len(last) <= _TITLE_CHARS else last[: _TITLE_CHARS - 1] + "…"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a request's input, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, Mapping):
+                yield from _texts(item.get("content") or item.get("text"))
