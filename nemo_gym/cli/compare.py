@@ -13,7 +13,7 @@ from pydantic import Field
 from nemo_gym.cli.command import EXIT_CODES, Command, ExitCode, Keys
 
 if TYPE_CHECKING:
-    from nemo_gym.rollouts.lookback.comparison import Comparison, TaskAttempts, TaskPair
+    from nemo_gym.rollouts.lookback.comparison import RunComparison, TaskAttempts, TaskPair
 
 _MOST_LISTED = 10
 
@@ -66,7 +66,7 @@ def compare_runs(keys: CompareKeys) -> int:
     return ExitCode.FATAL if is_below else ExitCode.COMPLETE
 
 
-def _headline(found: Comparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:
+def _headline(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str]]:
     yield "before", f"{found.before:.4g}  {keys.runs[0]}"
     yield "after", f"{found.after:.4g}  {keys.runs[1]}"
     interval = found.interval
@@ -95,14 +95,14 @@ def _index(task: TaskPair | TaskAttempts) -> int:
 _COLUMNS = ("task", "before", "after", "difference")
 
 
-def _changes(found: Comparison, keys: CompareKeys) -> Iterator[tuple[str, str, str, str, str]]:
+def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str, str, str, str]]:
     for pair in found.changed[: keys.changes]:
         means = (sum(task.scores) / len(task.scores) for task in pair)
         before, after = (f"{mean:.4g}" for mean in means)
         yield str(pair.before.index), before, after, f"{pair.difference:+.4g}", pair.before.title
 
 
-def _print(found: Comparison, keys: CompareKeys) -> None:
+def _print(found: RunComparison, keys: CompareKeys) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -121,7 +121,7 @@ def _print(found: Comparison, keys: CompareKeys) -> None:
     console.print(table)
 
 
-def _markdown(found: Comparison, keys: CompareKeys) -> Iterator[str]:
+def _markdown(found: RunComparison, keys: CompareKeys) -> Iterator[str]:
     for name, text in _headline(found, keys):
         yield f"- **{name}:** {text}"
     if found.changed and keys.changes:
@@ -132,13 +132,13 @@ def _markdown(found: Comparison, keys: CompareKeys) -> Iterator[str]:
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
-def _as_json(found: Comparison, keys: CompareKeys) -> dict[str, Any]:
+def _as_json(found: RunComparison, keys: CompareKeys) -> dict[str, Any]:
     return {
         "score": keys.score,
         "before": found.before,
         "after": found.after,
         "difference": found.difference,
-        "interval_95": list(found.interval) if found.interval else None,
+        "interval_95": [found.interval.low, found.interval.high] if found.interval else None,
         "tasks": len(found.pairs),
         "changed": [
             {

@@ -139,6 +139,24 @@ EVAL = {
             JSON,
         ),
     ),
+    "compare": Verb(
+        command="compare",
+        summary="Compare two runs of the same tasks.",
+        example="gym eval compare before.jsonl after.jsonl --fail-below -0.02",
+        arguments="BEFORE AFTER",
+        translate=names_as("runs"),
+        flags=(
+            Flag(
+                names=("--fail-below",),
+                key="fail_below",
+                metavar="X",
+                help="Exit with 1 if the mean score changed by less than X.",
+            ),
+            Flag(names=("--score",), key="score", metavar="KEY", help="Number of a row to compare."),
+            Flag(names=("--markdown",), key="markdown", form="switch", help="Print Markdown."),
+            JSON,
+        ),
+    ),
     "export": Verb(
         command="export",
         summary="Convert scored rollouts to the format of a trainer.",

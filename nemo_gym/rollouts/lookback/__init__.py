@@ -1,4 +1,4 @@
-"""Working on stored runs: reading rows by rollout, merging shards, verifying again, and profiling tasks.
+"""Work on stored runs: random access to rows, merged shards, new verification, profiles of tasks, comparisons.
 
 Stored files are never changed; every result is a new file. Builds on `plan`, `output` and `run`.
 
@@ -6,4 +6,5 @@ Stored files are never changed; every result is a new file. Builds on `plan`, `o
 - `merging`: merges the shards of a run
 - `reverify`: scores stored rollouts again without a policy
 - `reward_profile`: reward statistics per task
+- `comparison`: the difference between two runs of the same tasks
 """

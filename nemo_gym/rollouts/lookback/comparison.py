@@ -61,7 +61,7 @@ class TaskPair(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Two runs, paired by task."""
 
     pairs: tuple[TaskPair, ...]
@@ -103,7 +103,7 @@ def interval_of(differences: Sequence[float]) -> Interval | None:
     return None if error is None else confidence_interval(mean(differences), error, len(differences))
 
 
-def compare(before: StoredRun, after: StoredRun, *, score: str = REWARD_KEY) -> Comparison:
+def compare(before: StoredRun, after: StoredRun, *, score: str = REWARD_KEY) -> RunComparison:
     """Compare the field `score` of two runs.
 
     If a run lacks its task rows, tasks are paired by their input alone. Raises `InputError` for rows without indices.
@@ -114,11 +114,11 @@ def compare(before: StoredRun, after: StoredRun, *, score: str = REWARD_KEY) -> 
 
 def compare_tasks(
     before: Mapping[TaskKey, TaskAttempts], after: Mapping[TaskKey, TaskAttempts]
-) -> Comparison:
+) -> RunComparison:
     """Pair the tasks of two runs."""
     both = [TaskPair(before[key], after[key]) for key in before if key in after]
     scored = [pair for pair in both if pair.before.scores and pair.after.scores]
-    return Comparison(
+    return RunComparison(
         pairs=tuple(
             sorted(scored, key=lambda pair: (-abs(pair.difference), pair.difference, pair.before.index))
         ),

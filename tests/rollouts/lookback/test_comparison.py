@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from nemo_gym.rollouts.lookback.comparison import Comparison, compare, interval_of, task_digest
+from nemo_gym.rollouts.lookback.comparison import RunComparison, compare, interval_of, task_digest
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from tests.rollouts.stored_runs import failure_row, scored_row, store
 
 
-def compared(before: Path, after: Path) -> Comparison:
+def compared(before: Path, after: Path) -> RunComparison:
     runs = StoredRun(before), StoredRun(after)
     found = compare(*runs)
     for run in runs:
@@ -37,7 +37,8 @@ def test_tasks_are_paired_and_the_largest_losses_come_first(tmp_path: Path) -> N
         (1, 1.0),
         (2, -0.25),
     ]
-    assert (found.before, found.after) == (pytest.approx(2 / 3), pytest.approx(1.75 / 3))
+    assert found.before == pytest.approx(2 / 3)
+    assert found.after == pytest.approx(1.75 / 3)
     assert found.difference == pytest.approx(-0.25 / 3)
     assert [(pair.before.index, pair.before.failed, pair.after.failed) for pair in found.unscored] == [
         (3, 0, 1),

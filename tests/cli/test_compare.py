@@ -1,0 +1,81 @@
+"""Two runs compared on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.cli import compare
+from tests.rollouts.stored_runs import failure_row, scored_row, store
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    store(tmp_path / "a.jsonl", [scored_row(0), scored_row(1, reward=0.0), scored_row(2), scored_row(3)])
+    after = [scored_row(0, reward=0.0), scored_row(1), scored_row(2, reward=0.5)]
+    store(tmp_path / "b.jsonl", after, [failure_row(3), failure_row(4)])
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        compare.main(["+runs=[a.jsonl,b.jsonl]", *arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_the_table_has_the_difference_and_the_changed_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:6] == [
+        "before      0.6667  a.jsonl",
+        "after       0.5  b.jsonl",
+        "difference  -0.1667  [-2.752, +2.419] 95 %",
+        "tasks       3 paired: 2 worse, 1 better, 0 equal",
+        "no score    1 tasks in one of the runs: 3",
+        "only after  1 tasks: 4",
+    ]
+    rows = [line.split() for line in printed[6:] if line.strip() and line.strip()[0].isdigit()]
+    assert [row[:4] for row in rows] == [
+        ["0", "1", "0", "-1"],
+        ["1", "0", "1", "+1"],
+        ["2", "1", "0.5", "-0.5"],
+    ]
+    assert max(map(len, printed)) <= 80
+
+
+def test_markdown_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("+markdown=true", "+changes=1") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert "- **difference:** -0.1667  [-2.752, +2.419] 95 %" in printed
+    assert printed[-1] == "| 0 | 1 | 0 | -1 | question 0 |"
+    assert run("+json=true") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["difference"] == pytest.approx(-1 / 6)
+    assert [change["task_before"] for change in found["changed"]] == [0, 1, 2]
+    assert (found["without_score"], found["only_after"], found["only_before"]) == ([[3, 3]], [4], [])
+
+
+@pytest.mark.parametrize(("bound", "code"), [("-0.2", 0), ("-0.1", 1)])
+def test_a_difference_below_the_bound_fails(bound: str, code: int) -> None:
+    assert run(f"+fail_below={bound}") == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["+runs=[a.jsonl]"], "runs"),
+        (["+runs=[a.jsonl,gone.jsonl]"], "gone.jsonl"),
+        (["+score=points"], "no task has the score 'points'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        compare.main(["+runs=[a.jsonl,b.jsonl]", *arguments] if "+score" in arguments[0] else arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
