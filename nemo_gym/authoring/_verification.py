@@ -47,7 +47,7 @@ _MODULES = {
     "nemo_gym.verify.equivalence_judge": VerificationPattern.JUDGE,
     "resources_servers.text_to_sql.sql_execution": VerificationPattern.EXECUTION,
     "nemo_gym.verify.state": VerificationPattern.STATE,
-    "nemo_gym.sandbox.execution": VerificationPattern.EXECUTION,
+    "nemo_gym.isolation.execution": VerificationPattern.EXECUTION,
     "resources_servers.mcqa.choices": VerificationPattern.ANSWER,
     "nemo_gym.verify._formulas": VerificationPattern.ANSWER,
     "nemo_gym.verify.matching": VerificationPattern.ANSWER,

@@ -113,7 +113,7 @@ def check_ports(config: GlobalConfig, problems: Problems) -> None:
 def check_isolation(config: GlobalConfig, problems: Problems) -> str | None:
     """Return the isolation of code of models on this machine; None if no server runs any."""
     from nemo_gym.failures import ConfigError
-    from nemo_gym.sandbox.execution import announcement
+    from nemo_gym.isolation.execution import announcement
 
     if not config.code_runners:
         return None

@@ -163,7 +163,7 @@ def stop_signals() -> Iterator[asyncio.Event]:
 
 async def _announce_isolation(config: LaunchableConfig, reporter: Reporter) -> None:
     if config.code_runners:
-        from nemo_gym.sandbox.execution import announcement
+        from nemo_gym.isolation.execution import announcement
 
         reporter.announce(await announcement(config.code_runners))
 

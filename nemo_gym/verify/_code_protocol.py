@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.sandbox.execution import ConfinedRunner
-from nemo_gym.sandbox.isolation import IsolationKind, SandboxLimits
-from nemo_gym.sandbox.process import SandboxedProcess
-from nemo_gym.sandbox.python_installation import PythonInstallation
-from nemo_gym.sandbox.time_limits import Ending, TimeLimit
+from nemo_gym.isolation.confinement import IsolationKind, SandboxLimits
+from nemo_gym.isolation.execution import ConfinedRunner
+from nemo_gym.isolation.process import SandboxedProcess
+from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.time_limits import Ending, TimeLimit
 from nemo_gym.verify import _code_harness as code_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 

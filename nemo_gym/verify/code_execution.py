@@ -16,7 +16,7 @@ Four kinds of tests, by the place where the verdict is decided:
 
 The first failing test ends the run. A failure of the solution is a verdict. A failure of the machine, or of the tests
 themselves, is a `GymError`. Time limits are CPU seconds, so that no verdict depends on how busy the machine is
-(`nemo_gym.sandbox.time_limits`).
+(`nemo_gym.isolation.time_limits`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxLimits
+from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.time_limits import Ending, TimeLimit
 from nemo_gym.processes.workers import available_cores, default_pool
-from nemo_gym.sandbox.execution import ConfinedRunner, IsolationKind, SandboxLimits
-from nemo_gym.sandbox.python_installation import PythonInstallation
-from nemo_gym.sandbox.time_limits import Ending, TimeLimit
 from nemo_gym.verify._code_comparison import check_program, check_return_value
 from nemo_gym.verify._code_harness import dump
 from nemo_gym.verify._code_protocol import Harness, HarnessReply, open_harness

@@ -1,14 +1,14 @@
-"""The older import path of `nemo_gym.sandbox.execution`."""
+"""The older import path of `nemo_gym.isolation.execution`."""
 
-from nemo_gym.sandbox.execution import ConfinedRunner as Sandbox
-from nemo_gym.sandbox.execution import (
+from nemo_gym.isolation.confinement import SandboxLimits as Limits
+from nemo_gym.isolation.execution import ConfinedRunner as Sandbox
+from nemo_gym.isolation.execution import (
     Ending,
     Execution,
     IsolationKind,
     SandboxedProcess,
     Workspace,
 )
-from nemo_gym.sandbox.isolation import SandboxLimits as Limits
 
 __all__ = [
     "Ending",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.isolation import memory, process
+from nemo_gym.isolation.execution import SandboxLimits
 from nemo_gym.processes.workers import default_pool
-from nemo_gym.sandbox import memory, process
-from nemo_gym.sandbox.execution import SandboxLimits
 from nemo_gym.verify._code_verdicts import Reason
 from nemo_gym.verify.code_execution import (
     CallCase,

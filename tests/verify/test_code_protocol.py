@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.sandbox.execution import ConfinedRunner, SandboxLimits
-from nemo_gym.sandbox.python_installation import PythonInstallation
+from nemo_gym.isolation.execution import ConfinedRunner, SandboxLimits
+from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.verify._code_protocol import HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
 

@@ -1,4 +1,4 @@
-"""The sandbox provider `local`: commands on this machine, confined by `nemo_gym.sandbox.execution`.
+"""The sandbox provider `local`: commands on this machine, confined by `nemo_gym.isolation.execution`.
 
 A sandbox is a workspace folder, the only state that survives a command; each command runs in a fresh isolation without
 network. It starts in milliseconds and needs no daemon. Unsupported requests (an image, a GPU, ports, a given user) are
@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nemo_gym.failures import GymError
-from nemo_gym.sandbox.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
-from nemo_gym.sandbox.isolation import MIB, Workspace
+from nemo_gym.isolation.confinement import MIB, Workspace
+from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
 from nemo_gym.sandbox.providers.base import (
     SandboxCreateError,
     SandboxExecResult,

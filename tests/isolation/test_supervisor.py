@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.sandbox.execution import ConfinedRunner, Ending, IsolationKind, SandboxLimits
-from tests.sandbox.confined import DOUBLE_FORK, PYTHON, make_sandbox, processes_of, run, sleepers
+from nemo_gym.isolation.execution import ConfinedRunner, Ending, IsolationKind, SandboxLimits
+from tests.isolation.confined import DOUBLE_FORK, PYTHON, make_sandbox, processes_of, run, sleepers
 from tests.waiting import until
 
 
@@ -32,8 +32,8 @@ async def test_a_child_of_a_child_ends_with_its_program(sandbox: ConfinedRunner)
 
 GYM = """
 import asyncio, sys
-from tests.sandbox.confined import DOUBLE_FORK, PYTHON, make_sandbox
-from nemo_gym.sandbox.isolation import IsolationKind
+from tests.isolation.confined import DOUBLE_FORK, PYTHON, make_sandbox
+from nemo_gym.isolation.confinement import IsolationKind
 
 async def main():
     sandbox = make_sandbox(IsolationKind(sys.argv[1]))

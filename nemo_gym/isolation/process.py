@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.isolation.confinement import IsolationKind, Launch, SandboxLimits
+from nemo_gym.isolation.memory import counted_bytes
+from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProcessTimes, TimeLimit, WallLimit, times_of
 from nemo_gym.processes.process_tree import kill, tree_of
-from nemo_gym.sandbox.isolation import IsolationKind, Launch, SandboxLimits
-from nemo_gym.sandbox.memory import counted_bytes
-from nemo_gym.sandbox.time_limits import CpuLimit, Ending, ProcessTimes, TimeLimit, WallLimit, times_of
 
 T = TypeVar("T")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.sandbox.execution import (
+from nemo_gym.isolation.execution import (
     ConfinedRunner,
     IsolationKind,
 )
-from tests.sandbox.confined import make_sandbox
+from tests.isolation.confined import make_sandbox
 
 
 @pytest.fixture(params=list(IsolationKind))

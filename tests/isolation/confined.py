@@ -5,14 +5,14 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from nemo_gym.sandbox.execution import (
+from nemo_gym.isolation.confinement import isolations
+from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Execution,
     IsolationKind,
     SandboxLimits,
 )
-from nemo_gym.sandbox.isolation import isolations
-from nemo_gym.sandbox.python_installation import PythonInstallation
+from nemo_gym.isolation.python_installation import PythonInstallation
 
 INSTALLATION = PythonInstallation.of_the_gym()
 PYTHON = tuple(INSTALLATION.command("")[:-1])

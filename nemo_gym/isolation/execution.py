@@ -24,8 +24,7 @@ from pathlib import Path
 
 from nemo_gym.config.current import allows_unsandboxed
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.names import ALLOW_UNSANDBOXED
-from nemo_gym.sandbox.isolation import (
+from nemo_gym.isolation.confinement import (
     Isolation,
     IsolationKind,
     SandboxLimits,
@@ -33,10 +32,11 @@ from nemo_gym.sandbox.isolation import (
     isolations,
     reach_of,
 )
-from nemo_gym.sandbox.process import SandboxedProcess, start_process
-from nemo_gym.sandbox.python_installation import PythonInstallation
-from nemo_gym.sandbox.time_limits import Ending
-from nemo_gym.sandbox.users import claim_user
+from nemo_gym.isolation.process import SandboxedProcess, start_process
+from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.time_limits import Ending
+from nemo_gym.isolation.users import claim_user
+from nemo_gym.names import ALLOW_UNSANDBOXED
 
 __all__ = [
     "ConfinedRunner",

@@ -3,7 +3,7 @@
 A cgroup counts every page: of processes, of /tmp and /dev/shm, and of shared memory. Without one, the gym adds up the
 resident memory of all processes and the shared mappings, whose pages need not be resident in any process; files in
 /tmp and /dev/shm have a bound of their own, and other memory without a mapping cannot be made
-(`nemo_gym.sandbox.system_calls`).
+(`nemo_gym.isolation.system_calls`).
 """
 
 from __future__ import annotations

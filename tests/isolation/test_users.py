@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.sandbox import users
-from nemo_gym.sandbox.users import claim_user
+from nemo_gym.isolation import users
+from nemo_gym.isolation.users import claim_user
 
 
 def test_live_sandboxes_have_different_users() -> None:

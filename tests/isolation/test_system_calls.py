@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.sandbox.execution import ConfinedRunner
-from nemo_gym.sandbox.system_calls import call_filter
-from tests.sandbox.confined import run
+from nemo_gym.isolation.execution import ConfinedRunner
+from nemo_gym.isolation.system_calls import call_filter
+from tests.isolation.confined import run
 
 
 @pytest.mark.parametrize(

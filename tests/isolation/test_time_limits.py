@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProcessTimes, WallLimit, times_of
 from nemo_gym.processes.workers import available_cores
-from nemo_gym.sandbox.time_limits import CpuLimit, Ending, ProcessTimes, WallLimit, times_of
 
 
 class Program:

@@ -11,16 +11,16 @@ import pytest
 
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
-from nemo_gym.processes.process_tree import tree_of
-from nemo_gym.sandbox.execution import (
+from nemo_gym.isolation.confinement import MIB, Confinement, Isolation, isolations, reach_of
+from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
     IsolationKind,
     SandboxLimits,
     remove_workspace,
 )
-from nemo_gym.sandbox.isolation import MIB, Confinement, Isolation, isolations, reach_of
-from tests.sandbox.confined import INSTALLATION, PYTHON, make_sandbox, require_bubblewrap, run
+from nemo_gym.processes.process_tree import tree_of
+from tests.isolation.confined import INSTALLATION, PYTHON, make_sandbox, require_bubblewrap, run
 from tests.waiting import is_running, until
 
 

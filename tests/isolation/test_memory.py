@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nemo_gym.sandbox import memory
-from nemo_gym.sandbox.execution import ConfinedRunner, Ending, SandboxLimits
-from nemo_gym.sandbox.isolation import MIB
-from tests.sandbox.confined import run
+from nemo_gym.isolation import memory
+from nemo_gym.isolation.confinement import MIB
+from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits
+from tests.isolation.confined import run
 
 SHARED_MEMORY = """
 import mmap, os, time

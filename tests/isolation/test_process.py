@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.processes.process_tree import tree_of
-from nemo_gym.sandbox.execution import (
+from nemo_gym.isolation.confinement import Confinement, Isolation
+from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
     IsolationKind,
     SandboxLimits,
 )
-from nemo_gym.sandbox.isolation import Confinement, Isolation
-from tests.sandbox.confined import PYTHON, make_sandbox, run
+from nemo_gym.processes.process_tree import tree_of
+from tests.isolation.confined import PYTHON, make_sandbox, run
 from tests.waiting import is_running, until
 
 

@@ -7,8 +7,8 @@
     unsandboxed   the gym's own user, and only if the command line or `env.yaml` allows it
 
 In all of them `prlimit` sets the limits, a seccomp filter denies the calls that would leave them
-(`nemo_gym.sandbox.system_calls`), and a gym that runs as root gives every program a user of its own. A supervisor
-ends the processes of a program that has no process namespace (`nemo_gym.sandbox._supervisor`).
+(`nemo_gym.isolation.system_calls`), and a gym that runs as root gives every program a user of its own. A supervisor
+ends the processes of a program that has no process namespace (`nemo_gym.isolation._supervisor`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import TypeAlias
 import psutil
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.sandbox import _supervisor as supervisor
-from nemo_gym.sandbox.memory import MemoryGroup, make_memory_group
-from nemo_gym.sandbox.python_installation import PythonInstallation
-from nemo_gym.sandbox.system_calls import call_filter
-from nemo_gym.sandbox.users import SandboxUser, claim_user
+from nemo_gym.isolation import _supervisor as supervisor
+from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
+from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.isolation.system_calls import call_filter
+from nemo_gym.isolation.users import SandboxUser, claim_user
 
 MIB = 1 << 20
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.sandbox.python_installation import PythonInstallation, is_open_to_others
+from nemo_gym.isolation.python_installation import PythonInstallation, is_open_to_others
 from nemo_gym.verify.code_execution import CallCase, CodeRunner
-from tests.sandbox.confined import INSTALLATION
+from tests.isolation.confined import INSTALLATION
 
 
 async def test_another_interpreter_brings_its_packages() -> None:

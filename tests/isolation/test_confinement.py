@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.sandbox.execution import ConfinedRunner
-from nemo_gym.sandbox.isolation import (
+from nemo_gym.isolation.confinement import (
     MIB,
     Isolation,
     IsolationKind,
@@ -18,8 +17,9 @@ from nemo_gym.sandbox.isolation import (
     Workspace,
     isolations,
 )
-from nemo_gym.sandbox.users import claim_user
-from tests.sandbox.confined import INSTALLATION, require_bubblewrap, run
+from nemo_gym.isolation.execution import ConfinedRunner
+from nemo_gym.isolation.users import claim_user
+from tests.isolation.confined import INSTALLATION, require_bubblewrap, run
 
 
 async def test_the_sandbox_hides_the_machine(tmp_path: Path) -> None:
