@@ -47,6 +47,7 @@ def validate(keys: ValidateKeys, config: GlobalConfig) -> int:
     if keys.output_jsonl_fpath:
         check_output(Path(keys.output_jsonl_fpath), problems)
     isolation = check_isolation(config, problems)
+    check_sandbox_providers(config, problems)
     for warning in problems.warnings:
         print(f"{COMMAND.name}: warning: {warning}", file=sys.stderr)
     problems.raise_if_any()
@@ -122,6 +123,14 @@ def check_isolation(config: GlobalConfig, problems: Problems) -> str | None:
     except ConfigError as error:
         problems.add(None, error.failure.message, error.failure.remedy)
         return None
+
+
+def check_sandbox_providers(config: GlobalConfig, problems: Problems) -> None:
+    """Check that the sandboxes of every server can run on this machine."""
+    from nemo_gym.sandbox.availability import missing_providers
+
+    for problem in missing_providers(config.servers, config.data):
+        problems.add(problem.where, problem.message, problem.remedy)
 
 
 def check_output(file: Path, problems: Problems) -> None:

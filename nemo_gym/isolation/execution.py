@@ -122,8 +122,8 @@ class ConfinedRunner:
         finally:
             await remove_workspace(workspace)
 
-    async def make_workspace(self, seen_as: Path | None = None) -> Workspace:
-        """Create a folder for programs, to be deleted with `remove_workspace`.
+    async def make_workspace(self, seen_as: Path | None = None, *, parent: Path | None = None) -> Workspace:
+        """Create a folder for programs, to be deleted with `remove_workspace`; by default in the temporary folder.
 
         Raises ConfigError if `seen_as` is given without a sandbox that can mount the folder there.
         """
@@ -134,7 +134,7 @@ class ConfinedRunner:
                 code="sandbox_unavailable",
                 remedy="Install bubblewrap, or use paths relative to the workspace.",
             )
-        return _make_workspace(isolation, seen_as)
+        return _make_workspace(isolation, seen_as, parent)
 
     async def run(
         self,
@@ -279,9 +279,11 @@ async def _start(
     )
 
 
-def _make_workspace(isolation: Isolation, seen_as: Path | None = None) -> Workspace:
+def _make_workspace(
+    isolation: Isolation, seen_as: Path | None = None, parent: Path | None = None
+) -> Workspace:
     user = claim_user() if isolation.has_own_users else None
-    folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_"))
+    folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_", dir=parent))
     if user is not None:
         os.chown(folder, user.uid, user.uid)
         folder.chmod(0o711)  # bubblewrap enters it as unprivileged root

@@ -162,6 +162,11 @@ def stop_signals() -> Iterator[asyncio.Event]:
 
 
 async def _announce_isolation(config: LaunchableConfig, reporter: Reporter) -> None:
+    """Report the isolation of code of models. Raises `ConfigErrors` if a server's sandboxes cannot run."""
+    if any(server.config.get("sandbox_provider") for server in config.servers):
+        from nemo_gym.sandbox.availability import require_providers
+
+        await asyncio.to_thread(require_providers, config.servers, config.data)
     if config.code_runners:
         from nemo_gym.isolation.execution import announcement
 

@@ -1,54 +1,90 @@
-"""Sandboxes for untrusted code, under the ecosystem's import path.
+"""Sandboxes of any provider, under the ecosystem's import path.
 
-The room confines programs on this machine and gives environments one interface to sandboxes of any provider. It
-promises that a program never runs as root with write access, that its time, memory, output and processes are
-bounded, and that everything it started ends with it. It builds on `nemo_gym.processes`.
+The room gives environments and agents one interface to sandboxes: a specification, commands, files, endpoints and
+terminals. Providers run them: on this machine without a container (`local`, by `nemo_gym.isolation`), in containers
+(`docker`, `podman`, `apptainer`), or elsewhere by a provider of an installed package.
 
-    providers.base       the specification, the handle and the protocol of a provider
-    providers.registry   providers by name
-    providers.local      the built-in provider: confined commands on this machine
-    config               the configuration block of a provider
-    execution            runs confined programs in the strictest isolation that works
-    isolation            the command line that confines a program
-    process              one confined program: streams, lifetime, end
+    _session, _blocking_session   one sandbox, from start to stop; `api` is the ecosystem's path of both
+    pty                           terminal sessions
+    config, availability          the configuration block of a provider; providers that this machine lacks
+    providers.specification       sandboxes as data
+    providers.protocols           the protocol of a provider, and its optional abilities; `providers.base` is the
+                                  ecosystem's path of both
+    providers.registry            providers by name
+    adapters.docker_compose       services of a Compose file as sandboxes
+    access, agent_tools, process_supervisor, spec_values
+                                  for agents whose harness runs in a sandbox
 """
 
-from nemo_gym.sandbox._session import AsyncSandbox, Sandbox
+from nemo_gym.sandbox._blocking_session import Sandbox
+from nemo_gym.sandbox._session import AsyncSandbox
+from nemo_gym.sandbox.adapters.docker_compose import AsyncSandboxCompose
 from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
-from nemo_gym.sandbox.providers.base import (
+from nemo_gym.sandbox.providers import (
+    ConnectableProvider,
+    ExecResult,
     SandboxCreateError,
+    SandboxCreateVerificationError,
+    SandboxEndpoint,
     SandboxExecResult,
     SandboxHandle,
     SandboxProvider,
+    SandboxPtyError,
+    SandboxPtySession,
+    SandboxPtySpec,
     SandboxResources,
     SandboxSpec,
     SandboxStatus,
-)
-from nemo_gym.sandbox.providers.local import LocalProvider
-from nemo_gym.sandbox.providers.registry import (
+    SupportsSandboxEndpoint,
+    SupportsSandboxNetwork,
+    SupportsSandboxPauseResume,
+    SupportsSandboxPortForwarding,
+    SupportsSandboxPty,
+    SupportsSandboxPtyAttach,
+    SupportsSandboxRuntimeRequirements,
+    SupportsSandboxSharedStorage,
     create_provider,
     get_provider_class,
     list_providers,
     register_provider,
 )
-
-register_provider(LocalProvider.name, LocalProvider)
+from nemo_gym.sandbox.providers.local import LocalProvider
+from nemo_gym.sandbox.pty import SandboxPty
+from nemo_gym.sandbox.spec_values import rewrite_image
 
 __all__ = [
     "AsyncSandbox",
+    "AsyncSandboxCompose",
+    "ConnectableProvider",
+    "ExecResult",
     "LocalProvider",
     "Sandbox",
     "SandboxCreateError",
+    "SandboxCreateVerificationError",
+    "SandboxEndpoint",
     "SandboxExecResult",
     "SandboxHandle",
     "SandboxProvider",
+    "SandboxPty",
+    "SandboxPtyError",
+    "SandboxPtySession",
+    "SandboxPtySpec",
     "SandboxResources",
     "SandboxSpec",
     "SandboxStatus",
+    "SupportsSandboxEndpoint",
+    "SupportsSandboxNetwork",
+    "SupportsSandboxPauseResume",
+    "SupportsSandboxPortForwarding",
+    "SupportsSandboxPty",
+    "SupportsSandboxPtyAttach",
+    "SupportsSandboxRuntimeRequirements",
+    "SupportsSandboxSharedStorage",
     "create_provider",
     "get_provider_class",
     "list_providers",
     "register_provider",
     "resolve_provider_config",
     "resolve_provider_metadata",
+    "rewrite_image",
 ]

@@ -1,44 +1,55 @@
-"""One sandbox of any provider, from start to stop: `AsyncSandbox`, and the blocking `Sandbox`."""
+"""One sandbox of any provider, from start to stop."""
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from nemo_gym.processes.event_loop_thread import EventLoopThread
-from nemo_gym.sandbox.providers.base import (
+from nemo_gym.sandbox.providers.protocols import (
+    ConnectableProvider,
+    SandboxProvider,
+    SupportsSandboxBackgroundServices,
+    SupportsSandboxEndpoint,
+    SupportsSandboxPauseResume,
+)
+from nemo_gym.sandbox.providers.registry import create_provider
+from nemo_gym.sandbox.providers.specification import (
+    SandboxEndpoint,
     SandboxExecResult,
     SandboxHandle,
-    SandboxProvider,
     SandboxSpec,
     SandboxStatus,
 )
-from nemo_gym.sandbox.providers.registry import create_provider
-
-T = TypeVar("T")
+from nemo_gym.sandbox.pty import SandboxPty
 
 DEFAULT_TIMEOUT_S = 180.0
+_PORTS = "ports"
 
 
 class AsyncSandbox:
-    """A sandbox of `provider`, given as an object or as `{name: options}`."""
+    """A sandbox of `provider`, given as an object or as `{name: options}`.
+
+    With `owns_provider=False` the provider outlives the sandbox, and its owner closes it.
+    """
 
     def __init__(
         self,
         provider: Mapping[str, Any] | SandboxProvider,
         spec: SandboxSpec | None = None,
         *,
+        owns_provider: bool = True,
         delete_on_stop: bool = False,
     ) -> None:
         self._provider = create_provider(provider) if isinstance(provider, Mapping) else provider
         self._spec = spec
+        self._owns_provider = owns_provider
         self._handle: SandboxHandle | None = None
         self._is_stopped = False
+        self.pty = SandboxPty(self._require_handle, self._provider)
         # The ecosystem's argument has no effect: every provider here deletes its sandboxes.
         self.delete_on_stop = delete_on_stop
 
@@ -70,6 +81,18 @@ class AsyncSandbox:
         self._spec, self._handle = spec, handle
         return self
 
+    async def start_with_setup(
+        self, spec: SandboxSpec | None, setup: Callable[[AsyncSandbox], Awaitable[None]]
+    ) -> Self:
+        """Start the sandbox and run `setup` with it. The sandbox is stopped if `setup` raises."""
+        await self.start(spec)
+        try:
+            await setup(self)
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
     async def exec(
         self,
         command: str,
@@ -78,20 +101,29 @@ class AsyncSandbox:
         env: dict[str, str] | None = None,
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         user: str | int | None = None,
+        preserve_background_services: bool = False,
     ) -> SandboxExecResult:
-        """Run a shell command, by default in the spec's workdir."""
+        """Run a shell command, by default in the spec's workdir.
+
+        With `preserve_background_services`, processes that the command leaves behind go on where a command normally
+        ends them. Their output must be redirected, and `env` and `user` cannot be given.
+        """
+        handle = self._require_handle()
         cwd = cwd if cwd is not None else self._spec.workdir if self._spec else None
-        return await self._provider.exec(
-            self._started(), command, cwd=cwd, env=env, timeout_s=timeout_s, user=user
-        )
+        provider = self._provider
+        if preserve_background_services and isinstance(provider, SupportsSandboxBackgroundServices):
+            if env or user is not None:
+                raise ValueError("a command that preserves background services takes neither env nor user")
+            return await provider.exec_with_background_services(handle, command, cwd=cwd, timeout_s=timeout_s)
+        return await provider.exec(handle, command, cwd=cwd, env=env, timeout_s=timeout_s, user=user)
 
     async def upload(self, local_path: Path | str, remote_path: str) -> None:
         """Copy a file into the sandbox."""
-        await self._provider.upload_file(self._started(), Path(local_path), remote_path)
+        await self._provider.upload_file(self._require_handle(), Path(local_path), remote_path)
 
     async def download(self, remote_path: str, local_path: Path | str) -> None:
         """Copy a file out of the sandbox."""
-        await self._provider.download_file(self._started(), remote_path, Path(local_path))
+        await self._provider.download_file(self._require_handle(), remote_path, Path(local_path))
 
     async def status(self) -> SandboxStatus:
         if self._is_stopped:
@@ -100,16 +132,63 @@ class AsyncSandbox:
             return SandboxStatus.UNKNOWN
         return await self._provider.status(self._handle)
 
+    async def endpoint(self, port: int) -> SandboxEndpoint:
+        """The endpoint of a port that the specification declares."""
+        if not isinstance(self._provider, SupportsSandboxEndpoint):
+            raise self._lacks("endpoints")
+        return await self._provider.endpoint(self._require_handle(), port)
+
+    async def pause(self) -> None:
+        """Pause the sandbox. Its state is kept."""
+        if not isinstance(self._provider, SupportsSandboxPauseResume):
+            raise self._lacks("pauses")
+        await self._provider.pause(self._require_handle())
+
+    async def resume(self) -> None:
+        """Resume the sandbox after a pause."""
+        if not isinstance(self._provider, SupportsSandboxPauseResume):
+            raise self._lacks("pauses")
+        await self._provider.resume(self._require_handle())
+
+    async def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
+        """Return a description in JSON, from which another process connects to the sandbox (`connect`)."""
+        if not isinstance(self._provider, ConnectableProvider):
+            raise self._lacks("connections from other processes")
+        descriptor = dict(await self._provider.serialize_handle(self._require_handle(), scope=scope))
+        if self._spec is not None and self._spec.ports:
+            descriptor.setdefault(_PORTS, list(self._spec.ports))
+        return descriptor
+
+    @classmethod
+    async def connect(
+        cls, descriptor: Mapping[str, Any], *, provider: SandboxProvider, owns_provider: bool = True
+    ) -> Self:
+        """Connect to a running sandbox from the description that `serialize` returned."""
+        sandbox = cls(provider, owns_provider=owns_provider)
+        if not isinstance(provider, ConnectableProvider):
+            raise sandbox._lacks("connections from other processes")
+        sandbox._handle = await provider.connect(descriptor)
+        return sandbox
+
+    async def disconnect(self) -> None:
+        """Release a sandbox of another process without stopping it. Idempotent."""
+        await self._release(closes=False)
+
     async def stop(self, *, delete: bool | None = None) -> None:
         """Delete the sandbox and release its provider. Idempotent."""
+        await self._release(closes=True)
+
+    async def _release(self, *, closes: bool) -> None:
         if self._is_stopped:
             return
         self._is_stopped = True
         try:
-            if self._handle is not None:
+            await self.pty.close()
+            if closes and self._handle is not None:
                 await self._provider.close(self._handle)
         finally:
-            await self._provider.aclose()
+            if self._owns_provider:
+                await self._provider.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,76 +198,16 @@ class AsyncSandbox:
     ) -> None:
         await self.stop()
 
-    def _started(self) -> SandboxHandle:
+    def _require_handle(self) -> SandboxHandle:
         if self._handle is None or self._is_stopped:
             raise RuntimeError("the sandbox is not started")
         return self._handle
+
+    def _lacks(self, ability: str) -> NotImplementedError:
+        return NotImplementedError(f"the sandbox provider {self._provider.name!r} has no {ability}")
 
     async def _write(self, handle: SandboxHandle, path: str, text: str) -> None:
         with tempfile.TemporaryDirectory(prefix="nemo_gym_upload_") as folder:
             source = Path(folder) / "contents"
             source.write_text(text, encoding="utf-8")
             await self._provider.upload_file(handle, source, path)
-
-
-class Sandbox:
-    """`AsyncSandbox` with blocking methods, for code outside an event loop."""
-
-    def __init__(
-        self,
-        provider: Mapping[str, Any] | SandboxProvider,
-        spec: SandboxSpec | None = None,
-        *,
-        delete_on_stop: bool = False,
-    ) -> None:
-        self._sandbox = AsyncSandbox(provider, spec, delete_on_stop=delete_on_stop)
-        self._loop = EventLoopThread("sandbox")
-        self._loop.__enter__()
-        self._is_stopped = False
-
-    def start(self, spec: SandboxSpec | None = None, **options: Any) -> Self:
-        """See `AsyncSandbox.start`."""
-        self._run(lambda: self._sandbox.start(spec, **options))
-        return self
-
-    def exec(self, command: str, **options: Any) -> SandboxExecResult:
-        """See `AsyncSandbox.exec`."""
-        return self._run(lambda: self._sandbox.exec(command, **options))
-
-    def upload(self, local_path: Path | str, remote_path: str) -> None:
-        """Copy a file into the sandbox."""
-        self._run(lambda: self._sandbox.upload(local_path, remote_path))
-
-    def download(self, remote_path: str, local_path: Path | str) -> None:
-        """Copy a file out of the sandbox."""
-        self._run(lambda: self._sandbox.download(remote_path, local_path))
-
-    def status(self) -> SandboxStatus:
-        if self._is_stopped:
-            return SandboxStatus.STOPPED
-        return self._run(self._sandbox.status)
-
-    def stop(self, *, delete: bool | None = None) -> None:
-        """Delete the sandbox and end its event loop. Idempotent."""
-        if self._is_stopped:
-            return
-        try:
-            self._run(lambda: self._sandbox.stop(delete=delete))
-        finally:
-            self._is_stopped = True
-            self._loop.__exit__(None, None, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._loop.run(work())
-        raise RuntimeError("Sandbox blocks; in an event loop use AsyncSandbox")

@@ -45,5 +45,7 @@ def test_blocks_without_exactly_one_provider_are_refused(name: str, message: str
 def test_labels_must_be_a_mapping_and_providers_known() -> None:
     with pytest.raises(ValueError, match="default_metadata"):
         resolve_provider_metadata("labels", BLOCKS)
-    with pytest.raises(ValueError, match="there is no sandbox provider 'docker'; registered: local"):
-        create_provider({"docker": {}})
+    with pytest.raises(
+        ValueError, match="there is no sandbox provider 'cloud'; there are apptainer, docker, local"
+    ):
+        create_provider({"cloud": {}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from nemo_gym.sandbox import (
     AsyncSandbox,
-    Sandbox,
     SandboxCreateError,
     SandboxExecResult,
     SandboxSpec,
@@ -53,22 +51,6 @@ async def test_commands_run_in_the_workdir() -> None:
     await sandbox.stop()
 
 
-def test_the_blocking_sandbox_works_without_an_event_loop() -> None:
-    with Sandbox(LOCAL, SandboxSpec()) as sandbox:
-        assert sandbox.start() is sandbox
-        assert sandbox.exec("echo hi").stdout == "hi\n"
-        assert sandbox.status() is SandboxStatus.RUNNING
-    sandbox.stop()
-    assert sandbox.status() is SandboxStatus.STOPPED
-
-
-async def test_the_blocking_sandbox_refuses_an_event_loop() -> None:
-    sandbox = Sandbox(LOCAL, SandboxSpec())
-    with pytest.raises(RuntimeError, match="AsyncSandbox"):
-        sandbox.start()
-    await asyncio.to_thread(sandbox.stop)
-
-
 async def test_a_failed_start_deletes_the_sandbox() -> None:
     provider = RecordingProvider(broken=True)
     sandbox = AsyncSandbox(provider, SandboxSpec(files={"f": "text"}))
@@ -77,3 +59,40 @@ async def test_a_failed_start_deletes_the_sandbox() -> None:
     assert provider.calls == ["close"]
     with pytest.raises(ValueError, match="SandboxSpec"):
         await AsyncSandbox(provider).start()
+
+
+async def test_a_failed_setup_stops_the_sandbox() -> None:
+    provider = RecordingProvider()
+
+    async def setup(sandbox: AsyncSandbox) -> None:
+        await sandbox.exec("prepare")
+        raise RuntimeError("no setup")
+
+    with pytest.raises(RuntimeError, match="no setup"):
+        await AsyncSandbox(provider).start_with_setup(SandboxSpec(), setup)
+    assert provider.calls[-2:] == ["close", "aclose"]
+
+
+async def test_a_shared_provider_and_a_borrowed_sandbox_are_left_to_their_owners() -> None:
+    provider = RecordingProvider()
+    sandbox = AsyncSandbox(provider, SandboxSpec(), owns_provider=False)
+    await sandbox.start()
+    await sandbox.disconnect()
+    await sandbox.stop()
+    assert provider.calls == []
+
+
+async def test_an_ability_that_the_provider_lacks_is_named() -> None:
+    sandbox = AsyncSandbox(RecordingProvider(), SandboxSpec())
+    await sandbox.start()
+    with pytest.raises(NotImplementedError, match="'recording' has no endpoints"):
+        await sandbox.endpoint(80)
+    for call in (sandbox.pause, sandbox.resume):
+        with pytest.raises(NotImplementedError, match="no pauses"):
+            await call()
+    with pytest.raises(NotImplementedError, match="no connections"):
+        await sandbox.serialize()
+    with pytest.raises(NotImplementedError, match="no connections"):
+        await AsyncSandbox.connect({"sandbox_id": "1"}, provider=RecordingProvider())
+    with pytest.raises(NotImplementedError, match="no terminal sessions"):
+        await sandbox.pty.create()

@@ -1,39 +1,86 @@
-"""Sandbox providers by name."""
+"""Sandbox providers by name: registered by code, built in, or published by an installed package.
+
+A package publishes the class of a provider (`nemo_gym.sandbox.providers.protocols`) as an entry point:
+
+    [project.entry-points."nemo_gym.sandbox_providers"]
+    my_provider = "my_package.provider:MyProvider"
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.config import resolve_provider_config
-from nemo_gym.sandbox.providers.base import SandboxProvider
+from nemo_gym.sandbox.providers.protocols import SandboxProvider
 
-_providers: dict[str, type[Any]] = {}
+ENTRY_POINT_GROUP = "nemo_gym.sandbox_providers"
+_BUILT_IN = {
+    "apptainer": "nemo_gym.sandbox.providers.apptainer.provider:ApptainerProvider",
+    "docker": "nemo_gym.sandbox.providers.docker.provider:DockerProvider",
+    "local": "nemo_gym.sandbox.providers.local.provider:LocalProvider",
+    "podman": "nemo_gym.sandbox.providers.podman.provider:PodmanProvider",
+}
+_registered: dict[str, type[Any]] = {}
 
 
-def register_provider(name: str, provider_class: type[Any]) -> None:
-    """Register a provider under `name`. Raises ValueError if the name is empty or taken."""
+def register_provider(name: str, provider_class: type[Any], *, override: bool = False) -> None:
+    """Register a provider under `name`.
+
+    Raises ValueError if the name is empty, or is registered already and `override` is not set.
+    """
     if not name:
         raise ValueError("a sandbox provider needs a name")
-    if name in _providers:
+    if name in _registered and not override:
         raise ValueError(f"a sandbox provider {name!r} is registered already")
-    _providers[name] = provider_class
+    _registered[name] = provider_class
 
 
 def list_providers() -> list[str]:
-    """The names of all registered providers, sorted."""
-    return sorted(_providers)
+    """The names of all providers, sorted. Their programs may be missing."""
+    return sorted({*_registered, *_BUILT_IN, *_published()})
 
 
 def get_provider_class(name: str) -> type[Any]:
-    """The provider registered under `name`. Raises ValueError listing the registered names."""
-    if name not in _providers:
-        raise ValueError(f"there is no sandbox provider {name!r}; registered: {', '.join(list_providers())}")
-    return _providers[name]
+    """The provider with a name. Raises ValueError listing the names of all."""
+    if name in _registered:
+        return _registered[name]
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        found: type[Any] = getattr(importlib.import_module(module), attribute)
+        return found
+    published = _published()
+    if name not in published:
+        raise ValueError(
+            f"there is no sandbox provider {name!r}; there are {', '.join(list_providers())}. "
+            f"A package adds one by an entry point of the group {ENTRY_POINT_GROUP}."
+        )
+    loaded: type[Any] = published[name].load()
+    return loaded
 
 
 def create_provider(config: Mapping[str, Any]) -> SandboxProvider:
-    """Create the provider that `{name: options}` describes. Raises ValueError if it does not name exactly one."""
+    """Create the provider that `{name: options}` describes.
+
+    Raises ValueError if it does not name exactly one, and ConfigError if its program is missing.
+    """
     ((name, options),) = resolve_provider_config(config).items()
     provider: SandboxProvider = get_provider_class(name)(**dict(options or {}))
     return provider
+
+
+def _published() -> dict[str, EntryPoint]:
+    """The providers of installed packages. Raises ConfigError if two packages publish the same name."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise ConfigError(
+                f"Two packages publish a sandbox provider {point.name!r}: {other.value} and {point.value}.",
+                code="ambiguous_sandbox_provider",
+                remedy="Uninstall one of them.",
+            )
+    return found

@@ -11,13 +11,16 @@ import asyncio
 import logging
 import shutil
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from nemo_gym.failures import GymError
+from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.isolation.confinement import MIB, Workspace
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, SandboxLimits, remove_workspace
-from nemo_gym.sandbox.providers.base import (
+from nemo_gym.sandbox.providers.specification import (
+    NO_EXIT_CODE,
     SandboxCreateError,
     SandboxExecResult,
     SandboxHandle,
@@ -28,8 +31,6 @@ from nemo_gym.sandbox.providers.base import (
 
 _log = logging.getLogger(__name__)
 
-NO_EXIT_CODE = 125
-"""The return code of a command that the sandbox killed."""
 _ERROR_OF_ENDING = {
     Ending.TIMED_OUT: "timeout",
     Ending.OUTPUT_EXCEEDED: "output_exceeded",
@@ -51,7 +52,11 @@ class _LocalSandbox:
 
 
 class LocalProvider:
-    """Creates sandboxes on this machine. `ignore_image` replaces a requested image by the machine's own programs."""
+    """Creates sandboxes on this machine.
+
+    `ignore_image` replaces a requested image by the machine's own programs. Workspaces are made in `workspace_root`, by
+    default the temporary folder. Without bubblewrap every user must be able to enter it.
+    """
 
     name = "local"
 
@@ -60,6 +65,8 @@ class LocalProvider:
         *,
         require_sandbox: bool = False,
         ignore_image: bool = False,
+        workspace_root: str | None = None,
+        shell: str | None = None,
         default_timeout_s: float = 180.0,
         concurrency: int = 8,
         memory_mib: int = 2048,
@@ -67,7 +74,8 @@ class LocalProvider:
         max_file_mib: int = 1024,
         max_output_mib: int = 16,
     ) -> None:
-        self._shell = shutil.which("bash") or "/bin/sh"
+        self._shell = shell or shutil.which("bash") or "/bin/sh"
+        self._workspace_root = Path(workspace_root).absolute() if workspace_root is not None else None
         self._sandbox = ConfinedRunner(probe=(self._shell, "-c", "exit 0"), require_sandbox=require_sandbox)
         self._ignores_image = ignore_image
         self._slots = asyncio.Semaphore(concurrency)
@@ -79,6 +87,15 @@ class LocalProvider:
             output_bytes=max_output_mib * MIB,
         )
 
+    @classmethod
+    def find_missing(cls, options: Mapping[str, Any]) -> str | None:
+        """The reason why no isolation works here; None if one does."""
+        try:
+            asyncio.run(cls(**options)._sandbox.isolation())
+        except ConfigError as error:
+            return error.failure.message
+        return None
+
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Create a workspace, mounted at `spec.workdir`. Raises SandboxCreateError naming every unsupported request."""
         resources = spec.resources
@@ -88,8 +105,10 @@ class LocalProvider:
         if seen_as is not None and not seen_as.is_absolute():
             raise SandboxCreateError(f"workdir must be an absolute path, not {spec.workdir!r}")
         try:
-            workspace = await self._sandbox.make_workspace(seen_as)
-        except GymError as error:
+            if self._workspace_root is not None:
+                await asyncio.to_thread(self._workspace_root.mkdir, parents=True, exist_ok=True)
+            workspace = await self._sandbox.make_workspace(seen_as, parent=self._workspace_root)
+        except (GymError, OSError) as error:
             raise SandboxCreateError(str(error)) from error
         memory = resources.memory_mib * MIB if resources.memory_mib else self._limits.memory_bytes
         limits = replace(self._limits, memory_bytes=memory)
@@ -139,7 +158,7 @@ class LocalProvider:
 
     def _refuse(self, spec: SandboxSpec, resources: SandboxResources) -> None:
         wanted = {
-            "image": spec.image is not None and not self._ignores_image,
+            "image": bool(spec.image) and not self._ignores_image,
             "entrypoint": bool(spec.entrypoint),
             "ports": bool(spec.ports),
             "resources.gpu": bool(resources.gpu),

@@ -1,0 +1,1 @@
+"""Sandboxes from descriptions in other formats."""

@@ -1,0 +1,195 @@
+"""The command line of a container engine: one process a call, with its output, a timeout and a bound on the output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import IO, NamedTuple, Self
+
+from nemo_gym.failures import ConfigError
+
+MIB = 1 << 20
+MAX_OUTPUT_BYTES = 64 * MIB
+_CHUNK_BYTES = 1 << 16
+_DRAIN_S = 0.2
+"""Seconds for the rest of the output of a process that has exited. Its descendants may keep the streams open."""
+
+
+class CommandDone(NamedTuple):
+    """The end of a command."""
+
+    return_code: int
+    stdout: str
+    stderr: str
+    error: str | None = None
+    """`timeout` or `output_exceeded` for a command that was killed."""
+
+    @property
+    def message(self) -> str:
+        """The reason of a failure, in one line."""
+        return " ".join((self.stderr or self.stdout or self.error or f"exit code {self.return_code}").split())
+
+
+class CommandLine:
+    """Runs `program`, at most `concurrency` processes at a time. Killed processes take their descendants along."""
+
+    def __init__(self, program: str, concurrency: int = 32) -> None:
+        self.program = program
+        self._slots = asyncio.Semaphore(concurrency)
+
+    async def run(
+        self,
+        *arguments: str,
+        timeout_s: float | None,
+        stdin: bytes | IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> CommandDone:
+        """Run the program with `variables` added to its environment, and wait for its exit.
+
+        `stdin` is its whole input. Its output goes to the file `stdout`, if that is given.
+        """
+        async with self._slots, _input(stdin) as source:
+            with _Streams() as streams:
+                process = await self._start(arguments, source, stdout, streams, variables or {})
+                error = None
+                try:
+                    streams.start_reading(lambda: _kill(process))
+                    async with asyncio.timeout(timeout_s):
+                        await process.wait()
+                except TimeoutError:
+                    error = "timeout"
+                finally:
+                    _kill(process)
+                    code = await process.wait()
+                await streams.drain()
+                error = "output_exceeded" if streams.exceeded else error
+                return CommandDone(code, *streams.texts(), error)
+
+    async def _start(
+        self,
+        arguments: Sequence[str],
+        source: int,
+        target: IO[bytes] | None,
+        streams: _Streams,
+        variables: Mapping[str, str],
+    ) -> asyncio.subprocess.Process:
+        stdout, stderr = streams.inherited
+        return await asyncio.create_subprocess_exec(
+            self.program,
+            *arguments,
+            stdin=source,
+            stdout=stdout if target is None else target,
+            stderr=stderr,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
+
+
+class _Streams:
+    """The output of a process, read from pipes of our own.
+
+    `Process.wait` waits for the end of the process's own pipes, which a container that outlives it may hold open.
+    """
+
+    def __init__(self) -> None:
+        self._pipes = [os.pipe() for _ in range(2)]
+        self._data = [bytearray(), bytearray()]
+        self._open: set[int] = set()
+        self._ended = asyncio.Event()
+        self._kill: Callable[[], None] = lambda: None
+        self.exceeded = False
+
+    @property
+    def inherited(self) -> list[int]:
+        """The descriptors to which the process writes."""
+        return [write for _, write in self._pipes]
+
+    def start_reading(self, kill: Callable[[], None]) -> None:
+        """Read both streams. `kill` is called if they exceed the bound."""
+        self._kill = kill
+        for (read, write), data in zip(self._pipes, self._data, strict=True):
+            os.close(write)
+            os.set_blocking(read, False)
+            self._open.add(read)
+            asyncio.get_running_loop().add_reader(read, self._receive, read, data)
+
+    async def drain(self) -> None:
+        """Wait for the rest of the output of an ended process, for a moment."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                await self._ended.wait()
+
+    def texts(self) -> tuple[str, str]:
+        """Standard output and standard error so far."""
+        stdout, stderr = (data.decode(errors="replace") for data in self._data)
+        return stdout, stderr
+
+    def _receive(self, read: int, into: bytearray) -> None:
+        chunk = os.read(read, _CHUNK_BYTES)
+        into += chunk
+        if not chunk:
+            self._stop_reading(read)
+        elif sum(map(len, self._data)) > MAX_OUTPUT_BYTES:
+            self.exceeded = True
+            self._kill()
+
+    def _stop_reading(self, read: int) -> None:
+        asyncio.get_running_loop().remove_reader(read)
+        self._open.discard(read)
+        if not self._open:
+            self._ended.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_reading = bool(self._open) or self._ended.is_set()
+        for descriptor in list(self._open):
+            self._stop_reading(descriptor)
+        for read, write in self._pipes:
+            os.close(read)
+            if not is_reading:
+                os.close(write)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.asynccontextmanager
+async def _input(data: bytes | IO[bytes] | None) -> AsyncIterator[int]:
+    if data is None:
+        yield subprocess.DEVNULL
+        return
+    if not isinstance(data, bytes):
+        yield data.fileno()
+        return
+    with tempfile.TemporaryFile() as file:
+        await asyncio.to_thread(file.write, data)
+        file.seek(0)
+        yield file.fileno()
+
+
+def find_program(name: str, folder: str | None = None) -> str:
+    """The path of a program, in `folder` or on the search path. Raises ConfigError."""
+    found = shutil.which(name, path=folder)
+    if found is None:
+        where = f"in {folder}" if folder else "on the search path"
+        raise ConfigError(
+            f"The sandbox provider {name!r} needs the program `{name}`, which is not {where}.",
+            code="sandbox_unavailable",
+            remedy=f"Install {name}, or set `sandbox` to another provider.",
+        )
+    return found

@@ -1,0 +1,158 @@
+"""Terminal sessions in a sandbox, for providers that have them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import Callable
+
+from nemo_gym.sandbox.providers.protocols import (
+    SandboxProvider,
+    SandboxPtySession,
+    SupportsSandboxPty,
+    SupportsSandboxPtyAttach,
+)
+from nemo_gym.sandbox.providers.specification import (
+    NO_EXIT_CODE,
+    SandboxExecResult,
+    SandboxHandle,
+    SandboxPtyError,
+    SandboxPtySpec,
+)
+
+
+class SandboxPty:
+    """`await sandbox.pty.create()` opens a session, `await sandbox.pty.exec(command)` runs one command in a session."""
+
+    def __init__(self, handle: Callable[[], SandboxHandle], provider: SandboxProvider) -> None:
+        self._handle, self._provider = handle, provider
+        self._sessions: list[SandboxPtySession] = []
+        self._shells: list[SandboxPtySession] = []
+        self._in_shell = asyncio.Lock()
+
+    async def create(
+        self,
+        command: str | None = None,
+        *,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        rows: int = 24,
+        cols: int = 80,
+        user: str | int | None = None,
+        pty: bool = True,
+    ) -> SandboxPtySession:
+        """Open a session with a command, by default the shell. It is closed with the sandbox, at the latest."""
+        session = await self._open(SandboxPtySpec(command, cwd, env, rows, cols, user, pty))
+        if command is None:
+            self._shells.append(session)
+        return session
+
+    async def attach(
+        self, session_id: str, *, takeover: bool = True, since: int | None = None
+    ) -> SandboxPtySession:
+        """Attach to a session that lives in the sandbox, opened here or by another process."""
+        if not isinstance(self._provider, SupportsSandboxPtyAttach):
+            raise NotImplementedError(
+                f"the sandbox provider {self._provider.name!r} cannot attach to sessions"
+            )
+        session = await self._provider.attach_pty(self._handle(), session_id, takeover=takeover, since=since)
+        self._sessions.append(session)
+        return session
+
+    async def exec(
+        self,
+        command: str,
+        *,
+        session: SandboxPtySession | None = None,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_s: float | None = 180.0,
+        user: str | int | None = None,
+        rows: int = 24,
+        cols: int = 80,
+        pty: bool = True,
+        detach: bool = False,
+        poll_interval_s: float = 15.0,
+    ) -> SandboxExecResult:
+        """Run one command and return its output, all of it as stdout in a terminal.
+
+        It runs in `session`; or in the oldest open shell of `create`, if no argument shapes the session; or in a
+        session of its own. The output from a shell contains the echo of the command. With `detach` the command runs
+        without a connection. A command over its timeout goes on in a `session`, which is of no further use.
+        """
+        spec = SandboxPtySpec(None, cwd, env, rows, cols, user, pty)
+        shell = session
+        if shell is None and not detach and spec == SandboxPtySpec():
+            shell = next((each for each in self._shells if not each.closed), None)
+        own = shell is None
+        try:
+            async with asyncio.timeout(timeout_s):
+                if shell is None:
+                    program = None if detach else command
+                    shell = await self._open(SandboxPtySpec(program, cwd, env, rows, cols, user, pty))
+                    if not detach:
+                        return await _collect(shell)
+                if detach:
+                    output, status = await shell.run_detached(command, poll_interval_s=poll_interval_s)
+                    return _result(output, None, status)
+                async with self._in_shell:
+                    return await _run_in_shell(shell, command)
+        except TimeoutError:
+            own = own or session is None
+            message = f"the command took over {timeout_s:g} s"
+            return SandboxExecResult(None, message, NO_EXIT_CODE, "timeout")
+        finally:
+            if own and shell is not None:
+                await shell.close()
+
+    async def close(self) -> None:
+        """Close all sessions. Idempotent."""
+        while self._sessions:
+            await self._sessions.pop().close()
+
+    async def _open(self, spec: SandboxPtySpec) -> SandboxPtySession:
+        if not isinstance(self._provider, SupportsSandboxPty):
+            raise NotImplementedError(
+                f"the sandbox provider {self._provider.name!r} has no terminal sessions"
+            )
+        session = await self._provider.create_pty(self._handle(), spec)
+        self._sessions.append(session)
+        return session
+
+
+async def _collect(session: SandboxPtySession) -> SandboxExecResult:
+    """Read both streams to their end, and wait for the exit of the program."""
+
+    async def all_of(read: Callable[[], object]) -> bytes:
+        chunks = b""
+        while chunk := await read():  # type: ignore[misc]
+            chunks += chunk
+        return chunks
+
+    output, errors = await asyncio.gather(all_of(session.read), all_of(session.read_stderr))
+    return _result(output, errors if session.mode == "pipe" else None, await session.wait_exit())
+
+
+async def _run_in_shell(session: SandboxPtySession, command: str) -> SandboxExecResult:
+    """Run a command in a live shell, up to a mark that the shell prints behind it."""
+    key = uuid.uuid4().hex
+    mark = re.compile(rb"<%s:(\d+)>\r?\n" % key.encode())
+    # The echo of this line lacks the digits, so that it does not look like the mark.
+    await session.write(f"{command}\nprintf '<%s:%d>\\n' {key} \"$?\"\n".encode())
+    output = b""
+    while (found := mark.search(output)) is None:
+        chunk = await session.read()
+        if not chunk:
+            raise SandboxPtyError("the command ended the shell of the session")
+        output += chunk
+    return _result(output[: found.start()], None, int(found[1]))
+
+
+def _result(output: bytes, errors: bytes | None, status: int | None) -> SandboxExecResult:
+    return SandboxExecResult(
+        output.decode(errors="replace"),
+        None if errors is None else errors.decode(errors="replace"),
+        NO_EXIT_CODE if status is None else status,
+        "sandbox" if status is None else None,
+    )
