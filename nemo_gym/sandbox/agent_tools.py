@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from nemo_gym.config.types import ResourcesServerRef
+from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.protocol.failure_kinds import AGENT_RUN_ERROR
 from nemo_gym.transport.server_client import (
     ServerClient,
@@ -18,7 +19,6 @@ from nemo_gym.transport.server_client import (
     raise_for_status,
 )
 
-_MCP = "mcp"
 _POLICY_PROVIDER = "opensandbox"
 
 
@@ -68,7 +68,7 @@ async def seed_mcp_servers(
             cookies=dict(cookies),
         )
         await raise_for_status(reply)
-        endpoint = (await get_response_json(reply)).get(_MCP) or {}
+        endpoint = (await get_response_json(reply)).get(MCP_METADATA_KEY) or {}
         if not (endpoint.get("url_path") and endpoint.get("headers")):
             raise ValueError(
                 f"{server.name} gives no authenticated MCP endpoint; set `expose_tools_over_mcp: true` there"

@@ -15,10 +15,10 @@ from nemo_gym.base_resources_server import (
     ReverifyMode,
     SimpleResourcesServer,
 )
+from nemo_gym.isolation.confinement import MIB
+from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
-from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
-from nemo_gym.isolation.confinement import MIB
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
 from nemo_gym.verify.code_execution import CodeRunner, CodeVerdict

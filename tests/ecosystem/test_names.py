@@ -97,7 +97,30 @@ NAMES_OF_0_7 = {
         AgentEpisode AgentInvocation AgentObservationBundle ContextCompactionObservation ModelCallRef ObservationGap
         SandboxObservation ToolCallObservation TrajectoryRecord TrajectoryToolCall TrajectoryTurn
         """,
+    "nemo_gym.sandbox": """
+        AsyncSandboxCompose ConnectableProvider ExecResult SandboxCreateVerificationError SandboxEndpoint
+        SandboxProvider SandboxPty SandboxPtyError SandboxPtySession SandboxPtySpec SupportsSandboxEndpoint
+        SupportsSandboxNetwork SupportsSandboxPauseResume SupportsSandboxPortForwarding SupportsSandboxPty
+        SupportsSandboxPtyAttach SupportsSandboxRuntimeRequirements SupportsSandboxSharedStorage create_provider
+        get_provider_class process_supervisor rewrite_image
+        """,
     "nemo_gym.sandbox.access": "DirectSandboxConnection SandboxAccess",
+    "nemo_gym.sandbox.adapters.docker_compose": "AsyncSandboxCompose",
+    "nemo_gym.sandbox.agent_tools": """
+        restricted_network_policy sandbox_server_url seed_mcp_servers verify_agent_response get_server_url
+        """,
+    "nemo_gym.sandbox.api": "AsyncSandbox Sandbox SandboxPty",
+    "nemo_gym.sandbox.config": "resolve_provider_config resolve_provider_metadata",
+    "nemo_gym.sandbox.process_supervisor": "DEFAULT_CLEANUP_TIMEOUT exec_timeout",
+    "nemo_gym.sandbox.providers": "ConnectableProvider create_provider register_provider",
+    "nemo_gym.sandbox.providers.apptainer": "ApptainerCreateConfig ApptainerExecConfig ApptainerProvider provider",
+    "nemo_gym.sandbox.providers.base": """
+        ConnectableProvider SandboxCreateError SandboxExecResult SandboxSpec SandboxStatus
+        """,
+    "nemo_gym.sandbox.providers.docker": "DockerCreateConfig DockerExecConfig DockerProbeConfig DockerProvider",
+    "nemo_gym.sandbox.providers.local": "LocalProvider",
+    "nemo_gym.sandbox.providers.registry": "create_provider get_provider_class list_providers register_provider",
+    "nemo_gym.sandbox.utils": "CPU_CAP_ENV_VARS cpu_cap_env rewrite_image",
     "nemo_gym.server_utils": "is_global_aiohttp_client_request_debug_enabled",
     "nemo_gym.single_agent_turn_types": """
         SingleAgentTurnRequest SingleAgentTurnResponse SingleAgentTurnResult SingleAgentTurnFailure

@@ -19,10 +19,10 @@ import psutil
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.processes.process_tree import tree_of
-from nemo_gym.processes.workers import default_pool
 from nemo_gym.isolation.execution import IsolationKind
 from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.processes.workers import default_pool
 from resources_servers.code_gen.app import CompCodingResourcesServer, CompCodingVerifyResponse
 from resources_servers.code_gen.tests.attempts import fenced, make_server, verify
 from tests.waiting import until
