@@ -6,6 +6,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 from nemo_gym.sandbox.providers.protocols import (
     SandboxProvider,
@@ -85,26 +86,32 @@ class SandboxPty:
         shell = session
         if shell is None and not detach and spec == SandboxPtySpec():
             shell = next((each for each in self._shells if not each.closed), None)
-        own = shell is None
         try:
             async with asyncio.timeout(timeout_s):
-                if shell is None:
-                    program = None if detach else command
-                    shell = await self._open(SandboxPtySpec(program, cwd, env, rows, cols, user, pty))
-                    if not detach:
-                        return await _collect(shell)
                 if detach:
-                    output, status = await shell.run_detached(command, poll_interval_s=poll_interval_s)
-                    return _result(output, None, status)
+                    return await self._detached(command, shell, spec, poll_interval_s)
+                if shell is None:
+                    return await self._alone(replace(spec, command=command))
                 async with self._in_shell:
                     return await _run_in_shell(shell, command)
         except TimeoutError:
-            own = own or session is None
+            if shell is not None and session is None:
+                await shell.close()
             message = f"the command took over {timeout_s:g} s"
             return SandboxExecResult(None, message, NO_EXIT_CODE, "timeout")
-        finally:
-            if own and shell is not None:
-                await shell.close()
+
+    async def _alone(self, spec: SandboxPtySpec) -> SandboxExecResult:
+        async with await self._open(spec) as session:
+            return await _collect(session)
+
+    async def _detached(
+        self, command: str, session: SandboxPtySession | None, spec: SandboxPtySpec, poll_interval_s: float
+    ) -> SandboxExecResult:
+        if session is None:
+            async with await self._open(spec) as own:
+                return await self._detached(command, own, spec, poll_interval_s)
+        output, status = await session.run_detached(command, poll_interval_s=poll_interval_s)
+        return _result(output, None, status)
 
     async def close(self) -> None:
         """Close all sessions. Idempotent."""
