@@ -102,7 +102,7 @@ NAMES_OF_0_7 = {
         SandboxProvider SandboxPty SandboxPtyError SandboxPtySession SandboxPtySpec SupportsSandboxEndpoint
         SupportsSandboxNetwork SupportsSandboxPauseResume SupportsSandboxPortForwarding SupportsSandboxPty
         SupportsSandboxPtyAttach SupportsSandboxRuntimeRequirements SupportsSandboxSharedStorage create_provider
-        get_provider_class process_supervisor rewrite_image
+        get_provider_class rewrite_image
         """,
     "nemo_gym.sandbox.access": "DirectSandboxConnection SandboxAccess",
     "nemo_gym.sandbox.adapters.docker_compose": "AsyncSandboxCompose",
