@@ -113,8 +113,14 @@ class GlobalKeys(BaseModel):
     global_aiohttp_client_request_debug: bool = Field(
         False, description="Let agents log the whole answers of services that refuse their requests."
     )
+    observability_enabled: bool = Field(
+        False, description="Write the calls of model servers to `model_call_capture_dir`."
+    )
+    model_call_capture_dir: str | None = Field(
+        None,
+        description="The folder of captured model calls, one file per rollout; by default `results/model_calls`.",
+    )
     nemo_gym_log_dir: str | None = Field(None, description="The folder for one log file per server.")
-    observability_enabled: Any = _pointless("the row of every rollout always has its timing and usage.")
     uvicorn_logging_show_200_ok: Any = _pointless("successful requests are not logged.")
     profiling_enabled: Any = _pointless("there is no built-in profiler; attach one to a server's process.")
     ray_head_node_address: Any = _pointless("servers run on the machine of the command.")

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
+from nemo_gym.engines.derived_routes import event_stream
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
@@ -30,6 +31,7 @@ from nemo_gym.responses.messages_api import message_of_response, sse_of_message
 from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.routes import parse_object
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +125,7 @@ class EngineModel(SimpleResponsesAPIModel):
         answer = await self._recorded_response(params)
         if tools is not None:
             answer = {**answer, "output": tools.restored(answer["output"])}
-        return _events(sse_of_response(answer)) if streams else _json(answer)
+        return event_stream(request, answer, sse_of_response(answer)) if streams else _json(answer)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
         chat, streams, options = _parse_request(await request.body())
@@ -131,12 +133,14 @@ class EngineModel(SimpleResponsesAPIModel):
         self._record("chat", chat, answer)
         if not streams:
             return _json(answer)
-        return _events(sse_of_chat(answer, include_usage=bool(options.get("include_usage"))))
+        return event_stream(
+            request, answer, sse_of_chat(answer, include_usage=bool(options.get("include_usage")))
+        )
 
     async def _messages_route(self, request: Request) -> HttpResponse:
         params, streams = self._message_request(request, await request.body())
         message = message_of_response(await self._recorded_response(params))
-        return _events(sse_of_message(message)) if streams else _json(message)
+        return event_stream(request, message, sse_of_message(message)) if streams else _json(message)
 
     async def _count_response_route(self, request: Request) -> HttpResponse:
         params, _, _ = self._response_request(request, await request.body())
@@ -183,17 +187,6 @@ class EngineModel(SimpleResponsesAPIModel):
         return dict(self._noted)
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object. Raises `InputError`."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"the request is not JSON: {error}", code="invalid_json", status=400) from error
-    if not isinstance(value, dict):
-        raise InputError("the request is not a JSON object", code="invalid_json", status=400)
-    return value
-
-
 def model_entry(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Build an entry of `GET /v1/models`: OpenAI's four fields and the engine's own fields."""
     return {"object": "model", "created": 0, "owned_by": "nemo_gym", **(facts or {}), "id": name}
@@ -222,12 +215,6 @@ def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
 
 def _json(answer: dict[str, Any]) -> HttpResponse:
     return JsonResponse(orjson.dumps(answer))
-
-
-def _events(events: Iterable[bytes]) -> HttpResponse:
-    return HttpResponse(
-        b"".join(events), media_type="text/event-stream", headers={"cache-control": "no-cache"}
-    )
 
 
 # --- OpenAPI ----------------------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from typing import ClassVar
 from fastapi import Body, FastAPI
 
 from nemo_gym.config.types import BaseRunServerInstanceConfig
+from nemo_gym.engines.capture import install_model_call_capture
+from nemo_gym.engines.derived_routes import add_derived_routes
 from nemo_gym.failures import Boundary
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
 
 
@@ -23,7 +26,7 @@ class BaseResponsesAPIModel(BaseServer):
 
 
 class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
-    """A model server: override `responses` and `chat_completions`."""
+    """A model server: override `responses` and `chat_completions`. Streams and Messages are derived from them."""
 
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
@@ -35,6 +38,12 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/v1/chat/completions")(self.chat_completions)
+        add_derived_routes(app)
+        return app
+
+    def new_app(self) -> GymApp:
+        app = super().new_app()
+        install_model_call_capture(app, self.server_client.global_config_dict, self.config.name)
         return app
 
     @abstractmethod

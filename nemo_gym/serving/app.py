@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,8 @@ class GymApp(FastAPI):
         self.router.route_class = DirectRoute
         set_error_form(self)
         self._direct_table = DirectTable([])
+        self.layers: list[Callable[[ASGIApp], ASGIApp]] = []
+        """Wrap the handler of every HTTP request, within its session; the last one is the innermost."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """Build FastAPI's stack without its outermost layer, which would answer errors with plain text.
@@ -47,12 +50,18 @@ class GymApp(FastAPI):
             if is_prefixed:
                 scope = without_prefix(scope)
             scope["app"] = self
-            handler = self._direct_handler(scope) or super().__call__
+            handler = self.handler_of(scope)
+            for layer in reversed(self.layers):
+                handler = layer(handler)
             if is_prefixed and "path_params" in scope:
                 handler = partial(run_in_rollout, handler)
             await self._request_middleware(handler, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+    def handler_of(self, scope: Scope) -> ASGIApp:
+        """Return the handler of a request's path and method, without the layers around it."""
+        return self._direct_handler(scope) or super().__call__
 
     def _direct_handler(self, scope: Scope) -> ASGIApp | None:
         """Return the handler of a direct route; None for other routes and for apps with their own middleware."""

@@ -140,6 +140,17 @@ def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
         ) from error
 
 
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object. Raises `InputError`."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"the request is not JSON: {error}", code="invalid_json", status=400) from error
+    if not isinstance(value, dict):
+        raise InputError("the request is not a JSON object", code="invalid_json", status=400)
+    return value
+
+
 _ESCAPED = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -151,6 +162,11 @@ def without_lone_surrogates(body: bytes) -> bytes:
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _ESCAPED.sub(lambda match: b"\\ufffd" if match[1] else match[0], body)
+
+
+def json_response_of(result: Any) -> Response:
+    """Return a handler's result as a response; a response is returned unchanged."""
+    return result if isinstance(result, Response) else JsonResponse(dump_body(result))
 
 
 def dump_body(result: Any, left_out: str | None = None) -> bytes:

@@ -39,7 +39,7 @@ class InMemoryTransport:
             raise TransportError(
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
-        receiver = _Receiver()
+        receiver = ReplyCollector()
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         target = _target(base_url, call.path)
         headers.append((b"host", target["server"][0].encode()))
@@ -77,7 +77,7 @@ async def _until_cancelled() -> Message:
     raise AssertionError("unreachable")
 
 
-class _Receiver:
+class ReplyCollector:
     """The ASGI `send` that collects a response."""
 
     __slots__ = ("_body", "_headers", "_status", "reply")

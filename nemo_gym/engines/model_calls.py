@@ -1,0 +1,279 @@
+"""Requests and answers of model servers, kept by rollout for observability (`observability_enabled`).
+
+A `CaptureStore` is a folder with one JSONL file per rollout. A line is an exchange: `model_call_id`, `dialect`
+(`responses`, `chat` or `messages`), `request`, `response`, times and status. Training reads token records instead,
+which are exact and do not depend on this store.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, Field, model_validator
+
+from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
+from nemo_gym.config.types import ModelServerRef
+from nemo_gym.failures import InputError
+
+CAPTURE_DIR_KEY = "model_call_capture_dir"
+_SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "tokens_total", "cached_tokens", "latency_total_ms")
+
+
+class ModelCallCaptureConfig(BaseModel):
+    """The keys of the global configuration that enable the capture."""
+
+    observability_enabled: bool = False
+    model_call_capture_dir: Path | None = None
+
+    @model_validator(mode="after")
+    def _has_folder(self) -> ModelCallCaptureConfig:
+        if self.observability_enabled and self.model_call_capture_dir is None:
+            raise ValueError(
+                f"{OBSERVABILITY_ENABLED_KEY_NAME} needs {CAPTURE_DIR_KEY}, the folder of the captured calls"
+            )
+        return self
+
+
+def make_capture_store(config: ModelCallCaptureConfig) -> CaptureStore | None:
+    """Return the store, or None if the capture is not enabled."""
+    folder = config.model_call_capture_dir
+    return CaptureStore(folder) if config.observability_enabled and folder is not None else None
+
+
+def observability_enabled_from_config(global_config_dict: Mapping[str, Any]) -> bool:
+    """Return whether the configuration enables the capture."""
+    return bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
+
+
+class CaptureStore:
+    """A folder of captured exchanges."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def path_for(self, rollout_id: str) -> Path:
+        """Return the file of a rollout. Raises `InputError` for an id that is no file name."""
+        if not rollout_id or rollout_id.startswith(".") or "/" in rollout_id or "\0" in rollout_id:
+            raise InputError(
+                f"the rollout id {rollout_id!r} cannot be a file name", code="invalid_rollout_id"
+            )
+        return self.root / f"{rollout_id}.jsonl"
+
+    def record(self, rollout_id: str, exchange: Mapping[str, Any]) -> None:
+        """Append one exchange and flush it to the disk. Processes and threads may append to one file."""
+        path = self.path_for(rollout_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(orjson.dumps(exchange, default=str) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, rollout_id: str) -> list[dict[str, Any]]:
+        """Return the exchanges of a rollout, in order. Raises `ValueError` for a damaged line."""
+        path = self.path_for(rollout_id)
+        return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+
+    def read_available(self, rollout_id: str) -> tuple[list[tuple[int, dict[str, Any]]], int]:
+        """Return the valid exchanges with their line numbers from 0, and the number of damaged lines."""
+        path, found, damaged = self.path_for(rollout_id), [], 0
+        for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else ()):
+            try:
+                found.append((number, orjson.loads(line)))
+            except orjson.JSONDecodeError:
+                damaged += 1
+        return found, damaged
+
+
+class ModelCallRecord(BaseModel):
+    """One exchange, with its token counts, tool calls and reasoning in a form that all dialects share."""
+
+    model_call_id: str | None = None
+    response_id: str | None = None
+    client_session_id: str | None = None
+    call_index: int
+    model_ref: ModelServerRef | None = None
+    model: str | None = None
+    dialect: str | None = None
+    status_code: int | None = None
+    response_status: str | None = None
+    """The `status` of a Responses object."""
+    finish_reason: str | None = None
+    upstream_attempted: bool | None = None
+    response_source: Literal["upstream", "local"] | None = None
+    upstream_status_code: int | None = None
+    local_response_reason: str | None = None
+    started_at: float | None = None
+    """Seconds since the epoch."""
+    completed_at: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    tokens_reasoning: int | None = None
+    tokens_total: int | None = None
+    request: dict[str, Any] | None = None
+    response: dict[str, Any] | None = None
+    request_raw: str | None = None
+    """The request, if it is not a JSON object."""
+    response_raw: str | None = None
+    tool_calls: list[dict[str, Any]] = Field(default_factory=list)
+    """`{name, arguments, call_id}` of each."""
+    reasoning_content: str | None = None
+    cache_hit: bool | None = None
+    cached_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    error_category: str | None = None
+    latency_total_ms: float | None = None
+    latency_ttft_ms: float | None = None
+
+
+_COPIED = frozenset(ModelCallRecord.model_fields) - {
+    "call_index",
+    "request",
+    "response",
+    "response_id",
+    "latency_total_ms",
+}
+
+
+def build_model_call_record(exchange: Mapping[str, Any], *, call_index: int) -> ModelCallRecord:
+    """Return the record of an exchange."""
+    request, response = _object(exchange.get("request")), _object(exchange.get("response"))
+    answer = response or {}
+    return ModelCallRecord.model_validate(
+        {
+            "call_index": call_index,
+            "request": request,
+            "response": response,
+            "response_id": exchange.get("response_id") or answer.get("id"),
+            "model": answer.get("model") or (request or {}).get("model"),
+            "response_status": answer.get("status"),
+            "finish_reason": _finish_reason(answer),
+            "tool_calls": _tool_calls(answer),
+            "reasoning_content": _reasoning(answer),
+            "latency_total_ms": exchange.get("latency_ms"),
+            **extract_token_stats(answer.get("usage")),
+            **{key: exchange[key] for key in _COPIED & exchange.keys()},
+        }
+    )
+
+
+def read_model_call_records(store: CaptureStore, rollout_id: str) -> list[ModelCallRecord]:
+    """Return the records of a rollout's calls, in order. Raises `ValueError` for a damaged line."""
+    exchanges = store.read(rollout_id)
+    return [build_model_call_record(each, call_index=index) for index, each in enumerate(exchanges)]
+
+
+def read_available_model_call_records(
+    store: CaptureStore, rollout_id: str
+) -> tuple[list[ModelCallRecord], int]:
+    """Return the records of the valid lines, and the number of damaged lines."""
+    exchanges, damaged = store.read_available(rollout_id)
+    return [build_model_call_record(each, call_index=index) for index, each in exchanges], damaged
+
+
+def aggregate_model_call_records(calls: Sequence[ModelCallRecord]) -> dict[str, Any]:
+    """Return the sums of token counts and latencies, None where no call has the value, and the number of calls."""
+    values = {name: [value for call in calls if (value := getattr(call, name)) is not None] for name in _SUMS}
+    return {
+        **{name: sum(known) if known else None for name, known in values.items()},
+        "num_calls": len(calls),
+    }
+
+
+def aggregate_model_call_metrics(store: CaptureStore, rollout_id: str) -> dict[str, Any]:
+    """Return the sums for a rollout."""
+    return aggregate_model_call_records(read_model_call_records(store, rollout_id))
+
+
+def extract_token_stats(usage: object) -> dict[str, Any]:
+    """Return the token counts of a `usage` of any dialect; None for counts that it lacks.
+
+    Anthropic's `input_tokens` leave out the cached ones, which `tokens_in` includes.
+    """
+    counts = _object(usage) or {}
+    created = _count(counts, "cache_creation_input_tokens")
+    read = _count(counts, "cache_read_input_tokens")
+    given, generated = (
+        _count(counts, "input_tokens", "prompt_tokens"),
+        _count(counts, "output_tokens", "completion_tokens"),
+    )
+    if given is not None:
+        given += (created or 0) + (read or 0)
+    before = _object(counts.get("input_tokens_details") or counts.get("prompt_tokens_details")) or {}
+    after = _object(counts.get("output_tokens_details") or counts.get("completion_tokens_details")) or {}
+    cached = read if read is not None else _count(before, "cached_tokens")
+    total = _count(counts, "total_tokens")
+    return {
+        "tokens_in": given,
+        "tokens_out": generated,
+        "tokens_reasoning": _count(after, "reasoning_tokens"),
+        "tokens_total": given + generated
+        if total is None and given is not None and generated is not None
+        else total,
+        "cached_tokens": cached,
+        "cache_hit": None if cached is None else cached > 0,
+        "cache_creation_tokens": created,
+    }
+
+
+def _finish_reason(answer: Mapping[str, Any]) -> Any:
+    choices = answer.get("choices")
+    if choices:
+        return choices[0].get("finish_reason")
+    return answer.get("stop_reason") or (answer.get("incomplete_details") or {}).get("reason")
+
+
+def _items(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the output items, the message of a chat answer, or the content blocks of a message."""
+    found = answer.get("output") or answer.get("content") or ()
+    choices = answer.get("choices") or ()
+    items = (
+        [*found, *(choice.get("message") for choice in choices)] if isinstance(found, list | tuple) else []
+    )
+    return [item for item in items if isinstance(item, Mapping)]
+
+
+def _tool_calls(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = []
+    for item in _items(answer):
+        if item.get("type") == "function_call":
+            calls.append((item.get("name"), item.get("arguments"), item.get("call_id")))
+        elif item.get("type") == "tool_use":
+            calls.append((item.get("name"), item.get("input"), item.get("id")))
+        for call in item.get("tool_calls") or ():
+            function = call.get("function") or {}
+            calls.append((function.get("name"), function.get("arguments"), call.get("id")))
+    return [{"name": name, "arguments": _arguments(given), "call_id": call} for name, given, call in calls]
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = orjson.loads(given or "{}")
+        except orjson.JSONDecodeError:
+            return {"_raw": given}
+    return given if isinstance(given, dict) else {}
+
+
+def _reasoning(answer: Mapping[str, Any]) -> str | None:
+    texts = []
+    for item in _items(answer):
+        if item.get("type") == "reasoning":
+            texts += [part.get("text") for part in (item.get("content") or item.get("summary") or ())]
+        texts += [item.get("thinking"), item.get("reasoning_content")]
+    found = [text for text in texts if isinstance(text, str) and text]
+    return "\n".join(found) or None
+
+
+def _object(value: object) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
+
+
+def _count(counts: Mapping[str, Any], *names: str) -> int | None:
+    values = (counts.get(name) for name in names)
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
