@@ -91,7 +91,7 @@ class InlineSpawner:
         client = ServerClient.connect(given.global_config, transport=self.transport, token=given.run_token)
         config = server_class.config_of(given.server_name, given.global_config)
         server = server_class(config=config, server_client=client)
-        app = server.setup_webserver()
+        app = server.finished_app()
         async with server.alive():
             for held in process.sockets:
                 self.transport.apps[held.url] = app

@@ -77,7 +77,7 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
         async with contextlib.AsyncExitStack() as started:
             for name, server_class in _classes(config.servers, data):
                 server = server_class(config=server_class.config_of(name, data), server_client=gym.client())
-                gym.transport.apps[addresses[name]] = server.setup_webserver()
+                gym.transport.apps[addresses[name]] = server.finished_app()
                 await started.enter_async_context(server.alive())
                 gym.servers[name] = server
             with collected_rarely():

@@ -21,6 +21,8 @@ from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, R
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
 from nemo_gym.resources.answer_fault_rule import score_faulty_answers, score_faulty_body
 from nemo_gym.resources.judge_failsafe import judge_failsafe
+from nemo_gym.resources.mcp import maybe_auto_expose
+from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name
 from nemo_gym.resources.sessions import ResourcesSessions, parse_close
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.base import BaseServer, SimpleServer
@@ -61,6 +63,8 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
     """Answer `POST /verify` without the run's token, so that a notebook can score answers. On loopback only."""
     verify_memory_mib: int = Field(default=MEMORY_LIMIT_BYTES >> 20, gt=0)
     """Memory of each worker process in MiB. Servers in one process share their workers; the largest limit counts."""
+    expose_tools_over_mcp: bool = False
+    """Offer the `POST` routes of the server as tools at `/mcp`."""
     session_idle_s: float = Field(default=IDLE_S, gt=0)
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
@@ -82,22 +86,39 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     boundary: ClassVar[Boundary] = Boundary.VERIFIER
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset({"/verify", "/aggregate_metrics"})
     authenticates_sessions: ClassVar[bool] = True
-    _in_worker: ServerInWorker | None = PrivateAttr(default=None)
-    _sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
+    _gym_worker: ServerInWorker | None = PrivateAttr(default=None)
+    _gym_sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
 
     def setup_webserver(self) -> FastAPI:
         request_memory(self.config.verify_memory_mib << 20)
         app = self.new_app()
-        app.post("/seed_session", name="seed_session")(self._sessions.recorded(self.seed_session))
+        app.post("/seed_session", name="seed_session")(self._gym_sessions.recorded(self.seed_session))
         if inspect.iscoroutinefunction(self.verify):
             app.post("/verify")(judge_failsafe(score_faulty_answers(self.verify)))
         else:
-            self._in_worker = ServerInWorker(self)
+            self._gym_worker = ServerInWorker(self)
             app.post("/verify", name="verify")(self._verify_in_worker)
         app.post("/close_session")(self._close_session_route)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         app.get("/reverify_mode")(self.get_reverify_mode)
         return app
+
+    def finished_app(self) -> FastAPI:
+        app = super().finished_app()
+        maybe_auto_expose(self, app)
+        return app
+
+    def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None:
+        """Return the tools at `/mcp`: by default those made of the `POST` routes. `catchall.tool(...)` makes others."""
+        return harvested
+
+    def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None:
+        """Return the names of the tools that a session may call; None for all. `seed_body` is the task row."""
+        return None
+
+    def normalize_tool_name(self, name: str) -> str:
+        """Return the name of a tool without the prefix of MCP clients."""
+        return bare_tool_name(name, self.config.name)
 
     async def seed_session(self, body: BaseSeedSessionRequest) -> BaseSeedSessionResponse:
         """Set up the session's state. A second call with the same session sets it up again."""
@@ -108,9 +129,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         """Score an attempt without changing or ending the session: a second call returns the same answer."""
 
     async def _verify_in_worker(self, request: Request) -> Response:
-        assert self._in_worker is not None
+        assert self._gym_worker is not None
         pool, timeout_s = default_pool(), self.config.verify_timeout_s
-        server, left_out = self._in_worker, request.headers.get(LEAVE_OUT_HEADER)
+        server, left_out = self._gym_worker, request.headers.get(LEAVE_OUT_HEADER)
 
         async def verify(body: bytes) -> bytes:
             return await pool.submit(verify_in_worker, (server, body, left_out), {}, timeout_s=timeout_s)
@@ -128,7 +149,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         yield sweep_abandoned(self.middleware.access.sessions, self._release)
-        if self._in_worker is not None:
+        if self._gym_worker is not None:
             yield self.warm_workers()
 
     async def before_stop(self) -> None:
@@ -143,7 +164,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         """Build the server in every worker before the first attempt."""
         pool = default_pool()
         jobs = (
-            pool.submit(build_in_worker, (self._in_worker,), {}, timeout_s=self.config.verify_timeout_s)
+            pool.submit(build_in_worker, (self._gym_worker,), {}, timeout_s=self.config.verify_timeout_s)
             for _ in range(pool.size)
         )
         for problem in await asyncio.gather(*jobs, return_exceptions=True):
@@ -166,7 +187,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _release(self, session: str) -> None:
         try:
-            await self._sessions.close_of(session, self.close_resources_session)
+            await self._gym_sessions.close_of(session, self.close_resources_session)
         finally:
             await self.release_session(session)
 
@@ -177,7 +198,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         named = parse_close(await request.body())
         answer = None
         if named is not None:
-            answer = await self._sessions.close_named(named, self.close_resources_session)
+            answer = await self._gym_sessions.close_named(named, self.close_resources_session)
         session = request.session[SESSION_ID_KEY]
         was_open = self.middleware.access.sessions.close(session)
         if was_open:

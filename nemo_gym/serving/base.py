@@ -144,6 +144,10 @@ class SimpleServer(BaseServer):
     @abstractmethod
     def setup_webserver(self) -> FastAPI: ...
 
+    def finished_app(self) -> FastAPI:
+        """Return the app of `setup_webserver`, with additions that depend on all of its routes."""
+        return self.setup_webserver()
+
     def setup_session_middleware(self, app: FastAPI) -> None:
         """Add sessions to a FastAPI app of the author; the app of `super().setup_webserver()` has them."""
         if not isinstance(app, GymApp):
@@ -246,7 +250,7 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
     transport = process_transport()
     client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
     server = make_server(client)
-    app = server.setup_webserver()
+    app = server.finished_app()
     raise_file_limit()
     web = uvicorn.Server(web_config(app))
     try:

@@ -37,6 +37,10 @@ class SessionCookies:
         self.name = "ng_session_" + "".join(c if c.isalnum() or c in "_-" else "_" for c in server_name)
         self._key = hashlib.blake2b(f"{key}\0{server_name}".encode(), digest_size=32).digest()
 
+    def with_key_for(self, purpose: str) -> SessionCookies:
+        """Return signatures of another purpose, which are not valid for cookies."""
+        return SessionCookies(f"{self.name}{purpose}", self._key.hex())
+
     def _signature(self, session: str) -> str:
         return hashlib.blake2b(session.encode(), key=self._key, digest_size=_SIGNATURE_BYTES).hexdigest()
 

@@ -45,7 +45,7 @@ class InProcessGym:
         self.config[name] = {kind_of(server_class): {server_class.__name__: block}}
         server = server_class(config=server_class.config_of(name, self.config), server_client=self.client())
         self.servers[name] = server
-        self.transport.apps[base_url(_HOST, port)] = server.setup_webserver()
+        self.transport.apps[base_url(_HOST, port)] = server.finished_app()
         self._reconnect()
         return server
 

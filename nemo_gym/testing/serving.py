@@ -38,7 +38,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
         async with _listening(app) as url:
             yield url
         return
-    served = app.setup_webserver()
+    served = app.finished_app()
     async with app.alive(), _listening(served) as url:
         yield url
 

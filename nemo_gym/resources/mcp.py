@@ -1,0 +1,225 @@
+"""The MCP endpoint of a resources server (`expose_tools_over_mcp`): its tools for agents that speak MCP.
+
+`POST /mcp` answers JSON-RPC without a session of its own: `initialize`, `ping`, `tools/list` and `tools/call`. The
+response of `/seed_session` has a token, a signed name of the gym's session. A call of a tool is a request to the
+tool's route in that session, through the same middleware as over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
+from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, checked_tools, harvest_tools
+from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.middleware import RequestMiddleware
+from nemo_gym.serving.routes import parse_object
+from nemo_gym.transport.calls import Call, Reply
+from nemo_gym.transport.context import SESSION_HEADER, current_context
+from nemo_gym.transport.memory import InMemoryTransport, ReplyCollector
+from nemo_gym.transport.request_body import WholeBody
+
+MCP_PATH = "/mcp"
+PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
+"""The versions of MCP that are answered, the newest first."""
+_METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
+_ALL = None
+_GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", MCP_PATH}
+
+
+class McpServer(Protocol):
+    """The interface of a resources server for its MCP endpoint."""
+
+    @property
+    def config(self) -> Any: ...
+
+    @property
+    def middleware(self) -> RequestMiddleware: ...
+
+    def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None: ...
+
+    def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None: ...
+
+
+class SessionClaims(NamedTuple):
+    """The content of a token."""
+
+    session: str
+    tools: list[str] | None = _ALL
+    """The tools that the session may call; None for all."""
+
+
+def maybe_auto_expose(server: McpServer, app: FastAPI) -> dict[str, MCPTool] | None:
+    """Add the endpoint to the finished app of `server` if its configuration asks for it, and return the tools by name.
+
+    Raises `ConfigError` for an app that the author made without `super().setup_webserver()`, or that has the route.
+    """
+    if not getattr(server.config, "expose_tools_over_mcp", False):
+        return None
+    name = server.config.name
+    if not isinstance(app, GymApp) or any(getattr(route, "path", "") == MCP_PATH for route in app.routes):
+        raise ConfigError(
+            f"`{name}` cannot offer its tools over MCP: its app is of its own, or has a route {MCP_PATH}",
+            code="mcp_app_unsupported",
+            remedy="Make the app with super().setup_webserver(), or remove expose_tools_over_mcp.",
+        )
+    tools, catchall = harvest_tools(app, taken=_GYM_PATHS)
+    exposure = _Exposure(server, app, checked_tools(name, server.mcp_tools(tools, catchall)))
+    app.layers.append(lambda handler: partial(exposure.around_sessions, handler))
+    app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
+    app.router.routes.insert(0, app.router.routes.pop())  # before a route whose path is a parameter
+    access = server.middleware.access
+    access.open_routes |= {MCP_PATH}
+    return exposure.tools
+
+
+class _Exposure:
+    """The endpoint of one server."""
+
+    def __init__(self, server: McpServer, app: GymApp, tools: Mapping[str, MCPTool]) -> None:
+        self.tools = dict(tools)
+        self._server = server
+        self._name: str = server.config.name
+        self._access = server.middleware.access
+        # A key of its own, so that a token is no session cookie and a cookie no token.
+        self._tokens = self._access.cookies.with_key_for(MCP_PATH)
+        self._transport = InMemoryTransport({"": app})
+        self._methods: dict[str, Callable[[SessionClaims | None, dict[str, Any]], Any]] = {
+            "initialize": self._initialize,
+            "ping": lambda claims, params: {},
+            "tools/list": self._list,
+        }
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one message of a client."""
+        asked = parse_object(await request.body())
+        if "id" not in asked:
+            return Response(status_code=202)  # a notification
+        claims = self._claims(request.headers.get(MCP_TOKEN_HEADER))
+        if claims is None and self._access.guards_every_route:
+            self._access.check_token(dict(request.scope["headers"]), MCP_PATH)
+        method, params = str(asked.get("method")), asked.get("params") or {}
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        if method == "tools/call":
+            answer["result"] = await self._call(claims, params)
+        elif method in self._methods:
+            answer["result"] = self._methods[method](claims, params)
+        else:
+            answer["error"] = {"code": _METHOD_NOT_FOUND, "message": f"there is no method {method!r}"}
+        return JsonResponse(orjson.dumps(answer))
+
+    def _initialize(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
+        asked = params.get("protocolVersion")
+        return {
+            "protocolVersion": asked if asked in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[0],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": self._name, "version": "1"},
+        }
+
+    def _list(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
+        return {"tools": [tool.to_wire() for tool in self.tools.values() if _may_call(claims, tool.name)]}
+
+    async def _call(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
+        name = str(params.get("name"))
+        tool = self.tools.get(name)
+        if claims is None:
+            return _error_result(f"the call needs the header {MCP_TOKEN_HEADER} of a session of this server")
+        if tool is None or not _may_call(claims, name):
+            return _error_result(f"there is no tool {name!r}")
+        headers = {SESSION_HEADER: claims.session, "content-type": "application/json"}
+        if self._access.token is not None:
+            headers[TOKEN_HEADER] = self._access.token
+        body = orjson.dumps(params.get("arguments") or {})
+        return _result_of(await self._transport.send("", Call("POST", tool.path, body, headers)))
+
+    def _claims(self, token: str | None) -> SessionClaims | None:
+        signed = self._tokens.session_of(token) if token else None
+        return SessionClaims(*orjson.loads(signed)) if signed is not None else None
+
+    async def around_sessions(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the token to the answer of `/seed_session`, and give `/verify` the tools' own names."""
+        change = {"/seed_session": self._with_token, "/verify": self._with_client_names}.get(scope["path"])
+        if change is None or not isinstance(receive, WholeBody):
+            await handler(scope, receive, send)
+            return
+        body = receive.body
+        if scope["path"] == "/verify":
+            receive = WholeBody(_renamed(body, self._name), receive)
+        collector = ReplyCollector()
+        await handler(scope, receive, collector)
+        assert collector.reply is not None
+        reply = collector.reply
+        headers = {name: value for name, value in reply.headers.items() if name.lower() != "content-length"}
+        answer = change(body, reply.body) if reply.ok else reply.body
+        await Response(answer, reply.status, headers)(scope, receive, send)
+
+    def _with_token(self, body: bytes, answer: bytes) -> bytes:
+        context = current_context.get()
+        assert context is not None
+        seed = orjson.loads(body or b"{}")
+        is_named = "resources_session_id" in seed
+        allowed = self._server.mcp_allowed_tools_for_session(
+            seed.get("task_data") or {} if is_named else seed
+        )
+        token = self._tokens.sign(orjson.dumps([context.session, allowed]).decode())
+        metadata = {
+            "server_name": self._name,
+            "url_path": MCP_PATH,
+            "transport": "http",
+            "headers": {MCP_TOKEN_HEADER: token},
+        }
+        key = "resources_tools" if is_named else MCP_METADATA_KEY
+        return orjson.dumps({**(orjson.loads(answer or b"{}") or {}), key: metadata})
+
+    def _with_client_names(self, body: bytes, answer: bytes) -> bytes:
+        """Give the echoed response of an answer the names that the client used."""
+        scored, asked = orjson.loads(answer), orjson.loads(body)
+        if isinstance(scored, dict) and "response" in scored and isinstance(asked.get("response"), dict):
+            scored["response"] = {**scored["response"], "output": asked["response"].get("output")}
+        return orjson.dumps(scored)
+
+
+def _may_call(claims: SessionClaims | None, tool: str) -> bool:
+    return claims is None or claims.tools is None or tool in claims.tools
+
+
+def _renamed(body: bytes, server_name: str) -> bytes:
+    """Return a verify request whose tool calls have the names of the server's tools."""
+    try:
+        asked = orjson.loads(body)
+        output = asked["response"]["output"]
+    except (ValueError, KeyError, TypeError):
+        return body  # the route reports what is wrong with it
+    for item in output if isinstance(output, list) else ():
+        if (
+            isinstance(item, dict)
+            and item.get("type") == "function_call"
+            and isinstance(item.get("name"), str)
+        ):
+            item["name"] = bare_tool_name(item["name"], server_name)
+    return orjson.dumps(asked)
+
+
+def _result_of(reply: Reply) -> dict[str, Any]:
+    text = reply.body.decode(errors="replace")
+    if not reply.ok:
+        return _error_result(text)
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
+    try:
+        value = orjson.loads(reply.body)
+    except orjson.JSONDecodeError:
+        return result
+    return {**result, "structuredContent": value} if isinstance(value, dict) else result
+
+
+def _error_result(message: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": message}], "isError": True}

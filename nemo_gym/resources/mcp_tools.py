@@ -1,0 +1,111 @@
+"""The tools that a resources server offers over MCP, made of its `POST` routes.
+
+An author changes the list by overriding `mcp_tools(harvested, catchall)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.transport.control import is_control_route
+
+ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_PARAMETER = re.compile(r"\{[^}]+\}")
+_PREFIX = re.compile(r"mcp__.+?__")
+
+
+@dataclass(frozen=True)
+class MCPTool:
+    """A tool of the list, and the path of the route that runs it."""
+
+    name: str
+    path: str
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=lambda: ANY_ARGUMENTS)
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description, "inputSchema": dict(self.input_schema)}
+
+
+@dataclass(frozen=True)
+class CatchAllRoute:
+    """The one route whose path is a parameter, such as `POST /{tool}`."""
+
+    path: str
+
+    def tool(
+        self, name: str, input_schema: Mapping[str, Any] | None = None, description: str | None = None
+    ) -> MCPTool:
+        """Return a tool that the route runs under `name`."""
+        path = _PARAMETER.sub(name, self.path)
+        return MCPTool(name, path, description or "", input_schema or ANY_ARGUMENTS)
+
+
+def harvest_tools(app: FastAPI, taken: Iterable[str]) -> tuple[list[MCPTool], CatchAllRoute | None]:
+    """Return a tool for every `POST` route of the author, and the route with a parameter if there is exactly one.
+
+    `taken` are the paths of the gym's own routes. The arguments of a tool are the fields of the route's body model.
+    """
+    own = [
+        route
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        and "POST" in (route.methods or ())
+        and route.path not in set(taken)
+        and not is_control_route(route.path)
+    ]
+    fixed = [route for route in own if "{" not in route.path]
+    open_ended = [route for route in own if len(_PARAMETER.findall(route.path)) == 1]
+    tools = [
+        MCPTool(route.path.strip("/"), route.path, _description(route), _schema(route)) for route in fixed
+    ]
+    return tools, CatchAllRoute(open_ended[0].path) if len(open_ended) == 1 else None
+
+
+def checked_tools(server: str, tools: Iterable[MCPTool] | None) -> dict[str, MCPTool]:
+    """Return the tools by name. Raises `ConfigError` for names that are reserved, illegal or given twice."""
+    given = list(tools or ())
+    names = [tool.name for tool in given]
+    wrong = [name for name in names if not _NAME.fullmatch(name) or is_control_route(name)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if wrong or twice:
+        problem = (
+            f"these are no names of tools: {wrong}" if wrong else f"these names are given twice: {twice}"
+        )
+        raise ConfigError(
+            f"`{server}` cannot offer its tools over MCP: {problem}",
+            code="mcp_tools_invalid",
+            remedy="Leave them out by overriding `mcp_tools`.",
+        )
+    return dict(zip(names, given, strict=True))
+
+
+def bare_tool_name(name: str, server_name: str | None = None) -> str:
+    """Return the name without the prefix `mcp__<server>__` that MCP clients put before it.
+
+    With `server_name`, only that server's prefix is removed.
+    """
+    if server_name is not None:
+        return name.removeprefix(f"mcp__{server_name}__")
+    return _PREFIX.sub("", name, count=1) if _PREFIX.match(name) else name
+
+
+def _description(route: APIRoute) -> str:
+    return route.description or route.summary or ""
+
+
+def _schema(route: APIRoute) -> Mapping[str, Any]:
+    fields = route.dependant.body_params
+    model: Any = fields[0].field_info.annotation if len(fields) == 1 else None
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return ANY_ARGUMENTS
+    return model.model_json_schema()

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools
+
+
+def test_prefixes_of_clients_are_removed() -> None:
+    assert bare_tool_name("mcp__shop__buy") == "buy"
+    assert bare_tool_name("mcp__shop__buy__now", "shop") == "buy__now"
+    assert bare_tool_name("mcp__other__buy", "shop") == "mcp__other__buy"
+    assert bare_tool_name("buy") == "buy"
+
+
+@pytest.mark.parametrize("name", ["a b", "", "verify", "tools/buy"])
+def test_a_name_that_is_reserved_or_illegal_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="no names of tools"):
+        checked_tools("shop", [MCPTool(name, "/x")])
+
+
+def test_a_name_given_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="twice"):
+        checked_tools("shop", [MCPTool("buy", "/buy"), MCPTool("buy", "/buy2")])
+    assert checked_tools("shop", None) == {}
