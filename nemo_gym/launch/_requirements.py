@@ -1,6 +1,6 @@
 """A server's `requirements.txt`, and its check against the running interpreter.
 
-A line that names nemo-gym itself (`-e nemo-gym[dev] @ ../../`) is always satisfied: the server runs in this
+A line that names nemo-gym itself (`-e nemo-gym[dev] @ ../../`, or `-e ../../` for the project of the server) is always satisfied: the server runs in this
 environment, or in one that links these packages. Its extras count, except `dev`.
 """
 
@@ -56,7 +56,7 @@ def read_requirements(path: Path) -> Requirements:
         if own:
             own_extras += [extra.strip() for extra in (own["extras"] or "").split(",") if extra.strip()]
         elif _is_path(target):
-            if (folder / target).resolve() != PARENT_DIR:
+            if (folder / target).resolve() not in (PARENT_DIR, folder.resolve().parent.parent):
                 prefix = "-e " if target != line else ""
                 places.append(f"{prefix}{(folder / target).resolve()}")
         elif line.startswith("-") and target == line:

@@ -74,6 +74,10 @@ NAMES_OF_0_7 = {
         AgentSeedSessionRequest AgentSeedSessionResponse AgentCloseSessionRequest AgentCloseSessionResponse
         AgentSessionState AgentSessionSetupError
         """,
+    "nemo_gym.base_responses_api_model": """
+        CaptureStore ModelCallCaptureConfig ModelCallRecord aggregate_model_call_metrics install_model_call_capture
+        observability_enabled_from_config read_model_call_records start_model_execution _orjson_dispatch_response
+        """,
     "nemo_gym.config_types": "TOKEN_CAPTURE_PATH_SEGMENT ROLLOUT_PATH_PREFIX",
     "nemo_gym.deliverables": "IGNORE_FILES is_deliverable",
     "nemo_gym.episode_types": """
@@ -86,6 +90,7 @@ NAMES_OF_0_7 = {
         TOKEN_ID_CAPTURE_BLOCK OBSERVABILITY_ENABLED_KEY_NAME CACHE_DIR_KEY_NAME TASK_SOURCE_KEY_NAME
         RESULTS_DIR_KEY_NAME ROLLOUT_ID_KEY_NAME
         """,
+    "nemo_gym.mcp_auto_exposure": "maybe_auto_expose MCPTool TOKEN_HEADER NEMO_GYM_MCP_SESSION_TOKEN_HEADER",
     "nemo_gym.openai_utils": """
         NeMoGymResponseFunctionCallOutput TOKEN_METADATA_FIELDS REQUIRED_TOKEN_METADATA_FIELDS MAX_NUM_TRIES
         """,
