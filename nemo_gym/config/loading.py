@@ -24,6 +24,7 @@ from nemo_gym.config._top_level import (
 )
 from nemo_gym.config._yaml_files import read_yaml
 from nemo_gym.config.addresses import check_addresses
+from nemo_gym.config.allowed import check_allowed
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.keys import GlobalKeys
 from nemo_gym.config.nodes import DictNode, node_at, split_path, to_plain
@@ -161,6 +162,7 @@ class _Loader:
         declared = find_servers(root, data, self.known, self.working_directory, self.problems)
         taken_over = {str(path[0]): where for path, where in directives.dropped.items() if len(path) == 1}
         check_references(declared, root, taken_over, self.problems)
+        check_allowed(declared, self.problems)
         datasets = read_datasets(declared, root, self.working_directory, self.problems)
         servers = tuple(server for server in declared if not server.is_alias)
         if makes_token and not data.get("run_token"):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.launch._requirements import find_unsatisfied, own_requirements, read_requirements
 from nemo_gym.launch.errors import LaunchError
 
@@ -22,13 +23,11 @@ def written(folder: Path, text: str, name: str = "requirements.txt") -> Path:
         "nemo_gym",
         "NeMo-Gym>=0.1",
         "-e ../..",
+        f"-e {PARENT_DIR}",
         "--editable=nemo-gym @ file:///somewhere",
     ],
 )
 def test_a_line_that_names_nemo_gym_requires_nothing(line: str, tmp_path: Path) -> None:
-    from nemo_gym import PARENT_DIR
-
-    line = line.replace("../..", str(PARENT_DIR)) if line == "-e ../.." else line
     requirements = read_requirements(written(tmp_path, f"{line}\n"))
     assert find_unsatisfied(requirements) == []
     assert requirements.lines == ()

@@ -1,0 +1,44 @@
+"""The agents and model servers that an environment allows: `allowed_agents` and `allowed_model_types` of its block.
+
+Both are lists of implementations. An environment without them works with any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nemo_gym.config.problems import Problems
+from nemo_gym.config.servers import ServerInstance
+
+
+def check_allowed(servers: Iterable[ServerInstance], problems: Problems) -> None:
+    """Add a problem for every agent that its environment does not allow, and for every such model server of an agent."""
+    by_name = {server.name: server for server in servers}
+    for agent in by_name.values():
+        environment = _referred(agent, "resources_server", by_name)
+        if agent.kind != "responses_api_agents" or environment is None:
+            continue
+        _check(agent, agent, environment, "allowed_agents", problems)
+        model = _referred(agent, "model_server", by_name)
+        if model is not None:
+            _check(model, agent, environment, "allowed_model_types", problems)
+
+
+def _referred(
+    server: ServerInstance, key: str, by_name: Mapping[str, ServerInstance]
+) -> ServerInstance | None:
+    reference: Any = server.config.get(key)
+    return by_name.get(str(reference.get("name"))) if isinstance(reference, Mapping) else None
+
+
+def _check(
+    used: ServerInstance, agent: ServerInstance, environment: ServerInstance, key: str, problems: Problems
+) -> None:
+    allowed = environment.config.get(key)
+    if isinstance(allowed, list) and allowed and used.implementation not in allowed:
+        problems.add(
+            agent.where,
+            f"{agent.name} uses {used.implementation}, which {environment.name}.{key} does not have.",
+            f"Use one of {', '.join(map(str, allowed))}, or remove {key} from {environment.name}.",
+        )
