@@ -13,7 +13,7 @@ from nemo_gym.config.servers import ServerInstance
 
 
 def check_allowed(servers: Iterable[ServerInstance], problems: Problems) -> None:
-    """Add a problem for every agent that its environment does not allow, and for every such model server of an agent."""
+    """Add a problem for every agent, and every model server of an agent, that its environment does not allow."""
     by_name = {server.name: server for server in servers}
     for agent in by_name.values():
         environment = _referred(agent, "resources_server", by_name)

@@ -1,8 +1,8 @@
 """A server's `requirements.txt`, and its check against the running interpreter.
 
 A line that names nemo-gym itself is always satisfied: the server runs in this environment, or in one that links these
-packages. Such a line is `-e nemo-gym[dev] @ ../../`, or `-e ../../`, the project of the server. Its extras count, except
-`dev`.
+packages. Such a line is `-e nemo-gym[dev] @ ../../`, or `-e ../../`, the project of the server. Its extras count,
+except `dev`.
 """
 
 from __future__ import annotations
