@@ -22,3 +22,6 @@ from nemo_gym.engines.model_calls import (
     read_available_model_call_records as read_available_model_call_records,
 )
 from nemo_gym.engines.model_calls import read_model_call_records as read_model_call_records
+from nemo_gym.serving import routes
+
+_orjson_dispatch_response = routes.json_response_of

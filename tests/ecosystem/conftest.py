@@ -75,7 +75,7 @@ def gym(project: Path, environment: dict[str, str]) -> Iterator[RunningGym]:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
-    give_up_at = time.monotonic() + 60
+    give_up_at = time.monotonic() + 240  # of a busy machine
     while time.monotonic() < give_up_at and process.poll() is None:
         for line in log.read_text().splitlines():
             event = json.loads(line) if line.startswith("{") else {}

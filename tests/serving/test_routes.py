@@ -9,7 +9,7 @@ from fastapi import Body, Depends, FastAPI, Query, Request, Response
 from fastapi.testclient import TestClient
 
 from nemo_gym.serving.app import GymApp
-from nemo_gym.serving.routes import DirectRoute, DirectTable
+from nemo_gym.serving.routes import DirectRoute, DirectTable, json_response_of
 from tests.serving.endpoints import Point, echo
 
 
@@ -89,3 +89,9 @@ def test_plain_endpoints_are_answered_directly(endpoint: Any) -> None:
 @pytest.mark.parametrize("endpoint", THROUGH_FASTAPI, ids=lambda endpoint: endpoint.__name__)
 def test_endpoints_that_need_fastapi_get_it(endpoint: Any) -> None:
     assert DirectRoute("/x", endpoint, methods=["POST"]).direct is None
+
+
+def test_a_result_becomes_a_json_response_and_a_response_stays_one() -> None:
+    assert json_response_of({"a": 1}).body == b'{"a":1}'
+    ready = Response("text")
+    assert json_response_of(ready) is ready
