@@ -129,6 +129,20 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         block = get_first_server_config_dict(self.server_client.global_config_dict, model_server_name)
         return f"{apply_rollout_prefix(self.server_client._build_server_base_url(block), rollout_id)}/v1"
 
+    # Agents of the ecosystem ask these three before they name the attempt of a call, or record a call themselves.
+
+    def _capture_correlation_enabled(self) -> bool:
+        """Return True: every call may name its attempt."""
+        return True
+
+    def _model_call_capture_enabled(self) -> bool:
+        """Return False: agents need not record the calls of the model."""
+        return False
+
+    def _token_id_capture_enabled(self) -> bool:
+        """Return False: the model server records tokens under its usual path."""
+        return False
+
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Return the environment's own metrics if it has any, else the standard ones."""
         reference = getattr(self.config, "resources_server", None)

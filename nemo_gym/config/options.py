@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Path, Scalar, nearest_location, node_at, render_path, value_at
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import Fault, faults_of, validate
@@ -73,7 +74,9 @@ def check_options(
 ) -> list[str]:
     """Add a problem for every option that is unknown, missing or of the wrong type, and for code that fails.
 
-    One warning names the servers whose options could not be validated. Returns the servers that run code of models.
+    An unknown option that a file sets for an implementation outside this package is a warning, unless it looks like a
+    misspelling: environments of the ecosystem keep options of earlier versions of their agents. One warning names the
+    servers whose options could not be validated. Returns the servers that run code of models.
     """
     for server in servers:
         validate(ServerKeys, server.config, root, problems, server.path)
@@ -82,9 +85,13 @@ def check_options(
     secrets = secret_values(data)
     unchecked: dict[str, list[str]] = {}
     inspections = inspect(servers, data)
+    foreign = {server.name for server in servers if not server.directory.is_relative_to(PARENT_DIR)}
     for name, inspection in inspections.items():
         for fault in inspection.faults:
-            _add(fault, data, root, problems, secrets)
+            if name in foreign and _is_stale(fault, root):
+                problems.warn(f"{nearest_location(root, fault.path)}: {fault.message}")
+            else:
+                _add(fault, data, root, problems, secrets)
         if inspection.code_fault is not None:
             file, line, message = inspection.code_fault
             where = Location(display_path(FilePath(file), working_directory), line)
@@ -142,6 +149,11 @@ def _add(
     add(nearest_location(root, fault.path), hide_in_text(fault.message, secrets), fault.remedy)
 
 
+def _is_stale(fault: Fault, root: DictNode) -> bool:
+    """Return whether a file sets an option that its implementation may have had in an earlier version."""
+    return fault.is_unlike_any and nearest_location(root, fault.path).line is not None
+
+
 def _is_unresolved(path: Path, data: Mapping[str, Any], root: DictNode) -> bool:
     """Return whether the value at `path` could not be resolved, such as `${missing}` or `???`."""
     node = node_at(root, path)
@@ -155,8 +167,10 @@ def _unknown(block: Mapping[str, Any], known: set[str], path: Path, implementati
     for key in sorted(set(block) - known):
         at = (*path, key)
         options = ", ".join(sorted(known - set(ServerKeys.model_fields)))
-        remedy = did_you_mean(key, known) or f"Its options are {options}."
-        yield Fault(at, f"{render_path(at)}: {implementation} has no option {key!r}.", remedy)
+        near = did_you_mean(key, known)
+        remedy = near or f"Its options are {options}."
+        message = f"{render_path(at)}: {implementation} has no option {key!r}."
+        yield Fault(at, message, remedy, is_unlike_any=near is None)
 
 
 def _nested_faults(value: Any, data: Any, path: Path, implementation: str) -> Iterator[Fault]:

@@ -26,6 +26,8 @@ class Fault(NamedTuple):
     remedy: str | None = None
     is_missing: bool = False
     """True if a required key is missing."""
+    is_unlike_any: bool = False
+    """True if a key is unknown, and too different from every known one to be a misspelling."""
 
 
 def validate(

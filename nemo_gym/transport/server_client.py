@@ -365,7 +365,11 @@ def rate_limited_calls() -> int:
 
 
 async def request(method: str, url: str, **options: Any) -> aiohttp.ClientResponse:
-    """Call any URL through the process's pooled client, with aiohttp's options and response."""
+    """Call any URL once through the process's pooled client, with aiohttp's options and response.
+
+    Options of the ecosystem with a leading underscore have no effect: they limit its retries and choose its log lines.
+    """
+    options = {name: value for name, value in options.items() if not name.startswith("_")}
     if "json" in options:
         options["data"] = _body_of(options.pop("json"), None)
         options["headers"] = {"Content-Type": "application/json", **(options.get("headers") or {})}

@@ -5,7 +5,6 @@ A key of the ecosystem that has a counterpart here is mapped to it in `_map_ecos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -99,22 +98,17 @@ class VLLMModelConfig(EngineModelConfig):
             raise ValueError("the engine renders prompts; remove this key")
         return value
 
-    @model_validator(mode="before")
+    @field_validator("default_headers", "extra_body", "sampling_overrides", mode="before")
     @classmethod
-    def _map_ecosystem_keys(cls, given: Any) -> Any:
-        """Map keys of the ecosystem to ours, and null to the default where it is an empty mapping there."""
-        if not isinstance(given, Mapping):
-            return given
-        mappings = ("default_headers", "extra_body", "sampling_overrides")
-        keys = {name: {} if value is None and name in mappings else value for name, value in given.items()}
-        if keys.get("supply_prefix_token_ids"):
-            keys["exact_prompts"] = "required_prefix"
-        return keys
+    def _read_null(cls, value: Any) -> Any:
+        return {} if value is None else value  # the ecosystem writes null for no fields
 
     @model_validator(mode="after")
-    def _check_prefix_supply(self) -> Self:
-        if self.supply_prefix_token_ids and not self.return_token_id_information:
-            raise ValueError("supply_prefix_token_ids needs return_token_id_information: true")
+    def _map_ecosystem_keys(self) -> Self:
+        if self.supply_prefix_token_ids:
+            if not self.return_token_id_information:
+                raise ValueError("supply_prefix_token_ids needs return_token_id_information: true")
+            self.exact_prompts = "required_prefix"
         return self
 
     @field_validator("extra_body", "sampling_overrides")

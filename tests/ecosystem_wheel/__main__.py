@@ -1,8 +1,8 @@
 """`make test-ecosystem`: the ecosystem's wheel beside our `nemo_gym`.
 
-Variables: `STAGE` (imports, configurations, tests; all by default), `FOLDERS` (words; only the tests of folders that
-contain one), `OPTIONS=0` (load configurations without the options of servers: a minute), `KEEP=1` (write the figures
-and the page), `ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
+Variables: `STAGE` (imports, configurations, tests, agents; all by default), `FOLDERS` (words; only the tests of folders
+and the agents that contain one), `OPTIONS=0` (load configurations without the options of servers: a minute), `KEEP=1`
+(write the figures and the page), `ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
 Exit code 1 if a stage has fewer green items than the figures in the repository.
 """
 
@@ -23,7 +23,8 @@ def main() -> int:
     workplace = stages.Workplace(packages.python(), packages.left_out())
     before, now = figures.kept(), {}
     for name in figures.TITLES if stage == "all" else [stage]:
-        findings = stages.tests(workplace, words) if name == "tests" else stages.STAGES[name](workplace)
+        sampled = stages.SAMPLED.get(name)
+        findings = sampled(workplace, words) if sampled else stages.STAGES[name](workplace)
         now[name] = figures.figures_of(name, findings)
         print(figures.text_of(name, now[name]), flush=True)
     if words:

@@ -19,6 +19,7 @@ TITLES = {
     "imports": "`app.py` that import",
     "configurations": "configurations accepted",
     "tests": "folders whose own tests pass",
+    "agents": "agents that answer a rollout",
 }
 _SHOWN = 12
 """Causes that the terminal shows for each stage."""

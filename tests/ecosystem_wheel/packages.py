@@ -21,6 +21,7 @@ from tests.ecosystem_wheel import wheel
 
 OLDEST_PYTHON = (3, 13)
 ENVIRONMENT = wheel.CACHE / f"venv-{wheel.VERSION}"
+AGENTS_ENVIRONMENT = wheel.CACHE / f"venv-agents-{wheel.VERSION}"
 LEFT_OUT = wheel.CACHE / f"left_out-{wheel.VERSION}.json"
 LONGEST_LIST = 100
 """A longer requirements file is the frozen environment of one server, which no other could share."""
@@ -42,6 +43,22 @@ def python() -> Path:
         pip = [str(interpreter), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         subprocess.run([*pip, "uv"], check=True)
         LEFT_OUT.write_text(json.dumps(_install(interpreter), indent=2))
+    return interpreter
+
+
+def agents_python() -> Path:
+    """Return an interpreter that has the shared packages and those that only agents need. Call `python` first."""
+    interpreter = AGENTS_ENVIRONMENT / "bin" / "python"
+    if not interpreter.is_file():
+        uv = str(ENVIRONMENT / "bin" / "uv")
+        subprocess.run([uv, "venv", "--quiet", "--python", python(), AGENTS_ENVIRONMENT], check=True)
+        install = [uv, "pip", "install", "--quiet", "--python", str(interpreter)]
+        subprocess.run([*install, "verifiers==0.3.1"], check=True)
+        # verifiers brings a version that the shared omegaconf cannot read its grammar with.
+        subprocess.run([*install, "antlr4-python3-runtime==4.9.3"], check=True)
+        [packages] = AGENTS_ENVIRONMENT.glob("lib/python3*/site-packages")
+        [shared] = ENVIRONMENT.glob("lib/python3*/site-packages")
+        (packages / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
     return interpreter
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.ecosystem_wheel import wheel
+from tests.ecosystem_wheel import agents, packages, wheel
 from tests.ecosystem_wheel.causes import Cause, cause_of
 
 PROBES = Path(__file__).parent
@@ -122,7 +123,15 @@ def tests(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
         return list(pool.map(lambda folder: _run_suite(workplace, folder), folders))
 
 
+def agents_of(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
+    """Collect one rollout of each agent that needs no network, or of those that a word of `wanted` names."""
+    answers = asyncio.run(agents.collect_all(packages.agents_python(), workplace.left_out, wanted))
+    return [Finding(agent, [reason] if reason is not None else []) for agent, _, reason in answers]
+
+
 STAGES = {"imports": imports, "configurations": configurations}
+SAMPLED = {"tests": tests, "agents": agents_of}
+"""Stages of which `FOLDERS` chooses items."""
 
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _BROKEN = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)

@@ -11,6 +11,7 @@ import yaml
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.loading import load
+from nemo_gym.config.options import option_faults
 from nemo_gym.engines.engine_model import EngineModel
 
 FOLDER = PARENT_DIR / "responses_api_models"
@@ -63,3 +64,12 @@ def test_every_folder_has_a_configuration_of_its_name_and_a_readme() -> None:
     folders = {path.parent for path in FOLDER.glob("*/app.py")}
     assert {file.stem for file in FILES} >= {folder.name for folder in folders}
     assert [folder.name for folder in folders if not (folder / "README.md").is_file()] == []
+
+
+@pytest.mark.parametrize("implementation", sorted(path.parent.name for path in FOLDER.glob("*/app.py")))
+def test_an_unknown_option_is_refused(implementation: str) -> None:
+    config_type = server_class_of(implementation).model_fields["config"].annotation
+    faults = option_faults(
+        config_type, {"no_such_key": 1}, ("name", "responses_api_models", implementation), ""
+    )
+    assert any("has no option 'no_such_key'" in fault.message for fault in faults)

@@ -29,6 +29,15 @@ def test_an_unknown_option_stands_where_it_was_written_with_the_nearest_known_on
     )
 
 
+def test_a_stale_option_in_a_file_of_another_package_is_a_warning(folder: Path) -> None:
+    file = folder / "weather.yaml"
+    file.write_text(file.read_text().replace("max_steps: 3", "max_steps: 3\n      group_size: 1"))
+    warnings = loaded(folder).warnings
+    assert any("small_agent has no option 'group_size'" in warning for warning in warnings)
+    command = "++weather_agent.responses_api_agents.small_agent.group_size=1"
+    assert "has no option 'group_size'" in only(problems(folder, command))[1]
+
+
 def test_an_option_of_the_wrong_type_stands_where_it_was_written(folder: Path) -> None:
     (folder / "weather.yaml").write_text((folder / "weather.yaml").read_text().replace("3", "three"))
     where, message, _ = only(problems(folder))
