@@ -43,8 +43,8 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix $(SOURCES)
 
 # The environments, agents and configurations of the ecosystem's wheel beside our package: 20 minutes to install, then
-# STAGE=imports (a minute), STAGE=configurations and STAGE=tests (an hour; FOLDERS=word,word runs a sample). KEEP=1 writes
-# the figures and docs/compatibility.md.
+# STAGE=imports (a minute), STAGE=configurations, STAGE=tests (an hour; FOLDERS=word,word runs a sample) and STAGE=agents
+# (half an hour). KEEP=1 writes the figures and docs/compatibility.md.
 test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
 

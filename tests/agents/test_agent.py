@@ -78,3 +78,11 @@ async def test_metrics_are_the_standard_ones_without_an_environment_of_its_own()
     rows = [{"reward": 1.0, "_ng_task_index": task, "_ng_rollout_index": 0} for task in range(2)]
     reply = await gym.post("agent", "/aggregate_metrics", {"verify_responses": rows})
     assert (await reply.json())["agent_metrics"]["mean/reward"] == 1.0
+
+
+def test_an_agent_of_the_ecosystem_may_name_its_attempt_and_need_not_record_calls() -> None:
+    agent = InProcessGym().add(OneCall, "agent")
+    assert isinstance(agent, OneCall)
+    assert agent._capture_correlation_enabled()
+    assert not agent._model_call_capture_enabled()
+    assert not agent._token_id_capture_enabled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ecosystem_wheel.agents import Answer, table_of
 from tests.ecosystem_wheel.causes import cause_of
 from tests.ecosystem_wheel.figures import fallen, figures_of, page_of
 from tests.ecosystem_wheel.stages import Finding
@@ -36,3 +37,10 @@ def test_fewer_green_items_than_kept_are_reported() -> None:
     assert fallen(kept, now) == ["`app.py` that import: 1, and 2 are kept"]
     assert fallen(now, kept) == []
     assert "| 1 | missing package: torch | `a/app.py` |" in page_of(now)
+
+
+def test_the_table_of_agents_says_how_far_each_came() -> None:
+    reason = cause_of("No module named 'swegym'", {})
+    _, answered, failed = table_of([Answer("a", True, None), Answer("b", False, reason)]).splitlines()
+    assert answered.split() == ["a", "yes", "yes"]
+    assert failed.split(maxsplit=3) == ["b", "no", "no", "missing package: swegym"]

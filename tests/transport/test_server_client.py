@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
+from nemo_gym.mock_engine import MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call
-from nemo_gym.transport.server_client import ServerClient
+from nemo_gym.transport.server_client import ServerClient, process_transport, request
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
 
@@ -64,3 +65,12 @@ def test_a_server_client_can_be_built_as_environments_do() -> None:
         server_client=MagicMock(spec=ServerClient),
     )
     assert TestClient(server.setup_webserver()).get("/").json() == {"status": "ok"}
+
+
+async def test_options_of_the_ecosystem_do_not_reach_the_http_client() -> None:
+    async with MockEngine() as engine:
+        given = {"_max_connection_retries": 1, "_internal": True, "_server_name": "engine"}
+        response = await request("GET", f"{engine.root_url}/health", **given)
+        assert response.status == 200
+        response.release()
+        await process_transport().close()
