@@ -163,3 +163,15 @@ def test_code_without_isolation_is_refused_unless_the_user_allows_it(
     assert "+allow_unsandboxed=true" in err
     out, _ = validated(capsys, "+allow_unsandboxed=true")
     assert "isolation `unsandboxed`, as " in out
+
+
+def test_a_sandbox_provider_that_is_missing_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = folder / "resources_servers" / "weather" / "app.py"
+    option = "cities: int = 1"
+    app.write_text(app.read_text().replace(option, f"{option}\n    sandbox_provider: str | None = None"))
+    blocks = ("+sandbox={opensandbox: {}}", f"++{WEATHER}.sandbox_provider=sandbox")
+    _, err = validated(capsys, *blocks, code=2)
+    assert "weather: there is no sandbox provider 'opensandbox' here" in err
+    assert "install the package that publishes it" in err

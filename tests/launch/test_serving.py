@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import RunningGym, launch
 from nemo_gym.launch.reporting import Reporter
@@ -83,6 +84,25 @@ async def test_the_first_line_names_the_isolation_of_code(
     fork_server = bench.options().fork_server
     await serve(config, Reporter(lambda: stream), stop, began=time.monotonic(), fork_server=fork_server)
     assert stream.getvalue().startswith("env: code of models runs in isolation `")
+
+
+async def test_a_missing_sandbox_provider_is_named_before_anything_starts(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bench.folder)
+    instance = bench.instance("env")
+    options = {**instance.config, "sandbox_provider": {"opensandbox": {}}}
+    config = config_of(replace(instance, config=options), head_server={"port": 0})
+    stream = io.StringIO()
+    with pytest.raises(ConfigErrors, match="env: there is no sandbox provider 'opensandbox' here"):
+        await serve(
+            config,
+            Reporter(lambda: stream),
+            asyncio.Event(),
+            began=time.monotonic(),
+            fork_server=bench.options().fork_server,
+        )
+    assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize(
