@@ -139,7 +139,7 @@ class ContainerProvider(abc.ABC):
             await self._run_in(container, ["sh", "-c", script], ExecContext(user=spec.user), SHORT_S)
 
         program = [container.shell] if spec.command is None else [container.shell, "-c", spec.command]
-        program = ["sh", "-c", f'echo $$ > {file} && exec "$0" "$@"', *program]
+        program = ["sh", "-c", f'{{ echo $$ > {file}; }} 2>/dev/null; exec "$0" "$@"', *program]
         context = ExecContext(spec.cwd, spec.env or {}, spec.user, True, spec.pty)
         with ExitStack() as stack:
             call = stack.enter_context(self._call(container, program, context))
