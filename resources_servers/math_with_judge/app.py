@@ -22,7 +22,7 @@ from nemo_gym.reward_profile import compute_pass_majority_metrics
 from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
-from nemo_gym.verify.math_equality import TIMEOUT_S, is_equal
+from nemo_gym.verify.math_equality import TIMEOUT_S, Equality, Rejection, compare
 from resources_servers.math_with_judge.judging import make_judge
 
 
@@ -34,7 +34,7 @@ class LibraryJudgeMathResourcesServerConfig(BaseResourcesServerConfig, JudgeOpti
     answer_forms: tuple[AnswerForm, ...] = tuple(AnswerForm)
     """The accepted marks of a final answer, in order of precedence."""
     library_verifier_timeout_seconds: PositiveFloat = TIMEOUT_S
-    """Seconds that a comparison may take; beyond them the attempt fails without a reward."""
+    """Seconds that a comparison may take; an answer that takes longer is not accepted."""
     library_verifier_max_concurrency: PositiveInt | None = None
     """Accepted without effect: the worker pool runs one comparison per core."""
 
@@ -61,6 +61,8 @@ class LibraryJudgeMathVerifyResponse(BaseVerifyResponse):
     extracted_answer: str | None
     library_reward: float
     """1 if math-verify found the answers equal, regardless of the judge."""
+    library_reason: str | None
+    """The reason for a `library_reward` of 0: a `Rejection` such as `undecided`, or the kind of an `AnswerFault`."""
     judge_evaluations: list[JudgeEvaluation] | None
     """The judge's questions and answers; null when it was not asked."""
 
@@ -78,17 +80,18 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
         self, body: LibraryJudgeMathVerifyRequest
     ) -> LibraryJudgeMathVerifyResponse:
         answer = self.extract(final_text(body.response))
-        is_library_equal = answer is not None and await self.is_library_equal(body.expected_answer, answer)
+        library = await self.compare(body.expected_answer, answer)
         comparison = None
-        if answer is not None and not is_library_equal and self.config.should_use_judge:
+        if answer is not None and not library.is_equal and self.config.should_use_judge:
             comparison = await self._ask_judge(body, answer)
         return LibraryJudgeMathVerifyResponse(
             responses_create_params=body.responses_create_params,
             response=body.response,
-            reward=float(is_library_equal or (comparison is not None and comparison.is_equal)),
+            reward=float(library.is_equal or (comparison is not None and comparison.is_equal)),
             expected_answer=body.expected_answer,
             extracted_answer=answer,
-            library_reward=float(is_library_equal),
+            library_reward=float(library.is_equal),
+            library_reason=library.reason,
             judge_evaluations=None if comparison is None else list(comparison.evaluations),
         )
 
@@ -97,9 +100,11 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
         answer = final_answer(text, self.config.answer_forms)
         return answer.text if answer else None
 
-    async def is_library_equal(self, expected: str, answer: str) -> bool:
-        """Return whether math-verify finds the answers equal. Raises VerifierError at the timeout."""
-        return await is_equal(expected, answer, timeout_s=self.config.library_verifier_timeout_seconds)
+    async def compare(self, expected: str, answer: str | None) -> Equality:
+        """Return math-verify's comparison of the answers, without the judge."""
+        if answer is None:
+            return Equality(False, Rejection.NO_ANSWER)
+        return await compare(expected, answer, timeout_s=self.config.library_verifier_timeout_seconds)
 
     async def _ask_judge(self, body: LibraryJudgeMathRunRequest, answer: str) -> Comparison:
         return await self._judge.compare(

@@ -51,6 +51,7 @@ class TextToSqlResourcesServerConfig(BaseResourcesServerConfig, JudgeOptions):
 
     verification: Verification = Verification.AUTO
     query_timeout_s: PositiveFloat = 5.0
+    """CPU seconds of each query on each database."""
     max_rows: PositiveInt = 10_000
     judge_system_message: str = SYSTEM
     judge_equal_label: str = EQUAL_LABEL
@@ -93,7 +94,7 @@ class TextToSqlVerifyResponse(BaseVerifyResponse):
     verified_by: Verification | None
     """`execution` or `judge`; null when the answer has no query."""
     failure_reason: str | None
-    """The reason for a reward below 1: `no_sql_extracted`, `judge_evaluation_failed` or a `SqlReason`."""
+    """The reason for a reward below 1: `no_sql_extracted`, `judge_evaluation_failed`, or that of a `SqlVerdict`."""
     failure_detail: str | None = None
     judge_passed: bool = False
     judge_evaluations: list[JudgeEvaluation] = Field(default_factory=list)

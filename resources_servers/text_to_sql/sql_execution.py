@@ -5,8 +5,8 @@
 
 A context is the SQL that builds a database (`CREATE TABLE ...; INSERT ...`). It is built in memory for each query,
 in a worker process, and then sealed: an authorizer allows only reading tables and calling functions, which excludes
-`ATTACH`, `PRAGMA`, `INSERT` and `load_extension`. Time, rows, the size of values and SQLite's memory are limited. An
-answer beyond a limit scores 0; a gold query beyond a limit is an error of the task (`InputError`).
+`ATTACH`, `PRAGMA`, `INSERT` and `load_extension`. CPU time, rows, the size of values and SQLite's memory are limited.
+An answer beyond a limit scores 0; a gold query beyond a limit is an error of the task (`InputError`).
 
 Results are equal when they have the same number of columns (names are ignored) and the same rows (`sql_rows`): in the
 same order when the gold query sorts them, as a multiset otherwise.
@@ -22,10 +22,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.processes.workers import WorkerPool, default_pool
+from nemo_gym.verify.answer_faults import AnswerFault, scored_in_worker
 from resources_servers.text_to_sql.sql_rows import Row, are_same_in_any_order, are_same_in_order
 
 _STEPS_BETWEEN_LOOKS = 200
-"""SQLite instructions between two checks of the deadline. One may take milliseconds, a thousand of them seconds."""
+"""SQLite instructions between two checks of the time. One may take milliseconds, a thousand of them seconds."""
+_CONTROL = "SELECT 1"
+"""The harmless query that decides whether the task is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class SqlLimits:
     """The limits of one query."""
 
     seconds: float = 5.0
-    """Wall-clock time, once for building the database and again for the query."""
+    """CPU seconds, once for building the database and again for the query."""
     rows: int = 10_000
     value_bytes: int = 1 << 20
     """Size of one text or blob."""
@@ -83,8 +87,8 @@ class SqlReason(StrEnum):
 class SqlVerdict:
     """The comparison of an answer's result with the gold one."""
 
-    reason: SqlReason | None
-    """None when they are equal."""
+    reason: str | None
+    """A `SqlReason`, or the kind of an `AnswerFault` if the query broke its worker; None when they are equal."""
     detail: str = ""
     database: int | None = None
     """The index of the context on which a query failed."""
@@ -115,8 +119,6 @@ async def run_gold(
     Raises InputError when a context or the query fails on SQLite or exceeds a limit. It names the invalid field of the
     task: `query_field`, or the entry of `context_fields` for the context.
     """
-    from nemo_gym.processes.workers import default_pool
-
     limits = limits or SqlLimits()
     outcome = await default_pool().run(
         run_on_each, tuple(contexts), query, limits, timeout_s=_pool_timeout(len(contexts), limits)
@@ -142,36 +144,33 @@ async def compare_with_gold(
     *,
     ignore_order: bool | None = None,
     limits: SqlLimits | None = None,
+    pool: WorkerPool | None = None,
 ) -> SqlVerdict:
     """Compare the result of `query` with the gold one on every context.
 
     With `ignore_order` rows are compared as a multiset; by default they are unless the gold query sorts them.
     """
-    from nemo_gym.processes.workers import default_pool
-
     limits = limits or SqlLimits()
     is_ordered = not ignore_order if ignore_order is not None else gold.is_sorted
-    timeout_s = _pool_timeout(len(contexts), limits)
-    try:
-        verdict = await default_pool().run(
-            compare_on_each, tuple(contexts), query, gold.results, is_ordered, limits, timeout_s=timeout_s
-        )
-    except VerifierError as error:
-        # The gold query succeeded in such a worker, so the answer's query ended this one.
-        reason = _REASON_OF_WORKER.get(error.failure.code)
-        if reason is None:
-            raise
-        return SqlVerdict(reason, error.failure.message)
+    databases, rest = tuple(contexts), (gold.results, is_ordered, limits)
+    verdict = await scored_in_worker(
+        compare_on_each,
+        databases,
+        query,
+        *rest,
+        control=(databases, _CONTROL, *rest),
+        timeout_s=_pool_timeout(len(databases), limits),
+        pool=pool,
+    )
+    if isinstance(verdict, AnswerFault):
+        return SqlVerdict(verdict.kind, verdict.detail)
     if verdict.reason is SqlReason.NO_DATABASE:
         raise VerifierError(verdict.detail, code="database_failed", retryable=True)
     return verdict
 
 
-_REASON_OF_WORKER = {"verifier_timeout": SqlReason.TIMED_OUT, "verifier_crashed": SqlReason.TOO_MUCH}
-
-
 def _pool_timeout(databases: int, limits: SqlLimits) -> float:
-    """Return seconds beyond the queries' own limits, for cases these miss, such as one long function call."""
+    """Return CPU seconds beyond the queries' own limits, for cases these miss, such as one long function call."""
     return databases * (2 * limits.seconds + 1) + 2
 
 
@@ -222,8 +221,8 @@ def run_query(context: str, query: str, limits: SqlLimits) -> Result:
 
 
 def _limit_time(database: sqlite3.Connection, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    database.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+    deadline = time.thread_time() + seconds
+    database.set_progress_handler(lambda: time.thread_time() > deadline, _STEPS_BETWEEN_LOOKS)
 
 
 def _build(database: sqlite3.Connection, context: str) -> None:
@@ -241,7 +240,7 @@ def _fetch(database: sqlite3.Connection, query: str, limits: SqlLimits) -> Resul
         return Result(len(cursor.description), _read_rows(cursor, limits))
     except sqlite3.OperationalError as error:
         is_late = str(error) == "interrupted"
-        detail = f"it ran over {limits.seconds:g} s" if is_late else str(error)
+        detail = f"it computed for over {limits.seconds:g} s" if is_late else str(error)
         raise QueryFailed(SqlReason.TIMED_OUT if is_late else SqlReason.FAILED, detail) from error
     except (sqlite3.DataError, MemoryError) as error:
         raise QueryFailed(SqlReason.TOO_MUCH, str(error) or "it takes too much memory") from error

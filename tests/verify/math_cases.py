@@ -236,7 +236,7 @@ $0.05 | 5 cents
 €5 | 5 euros
 -$5 | $-5
 """,
-    "a unit that one side leaves out is understood": r"""
+    "a unit adds to a bare number, because the question may ask for a number of it": r"""
 5 | 5 km
 5 | 5\text{ km}
 5 | 5\,\mathrm{km}
@@ -247,6 +247,8 @@ $0.05 | 5 cents
 90 | 90 degrees
 18 | 18 dollars per day
 12 | 12\text{ cm}^2
+5 | 5 kg m
+5 | 5 m/s
 2\sqrt{3} | 2\sqrt{3}\text{ cm}
 4\pi | 4\pi \text{ square inches}
 """,
@@ -503,6 +505,29 @@ $5 | £5
 5 hours | 5 days
 5 mW | 5 MW
 1 year | 1 month
+""",
+    "a bare number counts the unit of the other side, and none that converts to it": r"""
+5 km | 5000
+5 m | 500
+1 h | 60
+18 dollars | 1800
+5 | 5 dozen eggs
+""",
+    "a letter that follows a number without a space is a factor": r"""
+5 | 5m
+5 | 5s
+5 | 5x
+5\text{ m} | 5m
+""",
+    "a letter that names no unit is a factor": r"""
+5 | 5 x
+5 | 5 i
+5 | 5 k
+5 km | 5 k
+""",
+    "two units leave open which one it is": r"""
+5 | 5 km or 5 m
+5 km | 5 km or 5 m
 """,
     "a relation is no value": r"""
 5 | \neq 5

@@ -81,6 +81,7 @@ async def verify(
 async def test_gold(text: str, extracted: str) -> None:
     scored = await verify(make_server(), text)
     assert (scored.reward, scored.library_reward, scored.extracted_answer) == (1.0, 1.0, extracted)
+    assert scored.library_reason is None
     assert scored.judge_evaluations is None
 
 
@@ -225,6 +226,40 @@ def test_over_http_the_verdict_has_the_fields_of_the_contract() -> None:
             del body[missing]
             assert client.post("/verify", json=body).status_code == 422
         assert client.post("/verify", json=attempt("\\boxed{1}", expected=" ")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "reason"),
+    [
+        ("\\boxed{5^{-1} \\cdot}", "1/5", "undecided"),
+        ("\\boxed{BA}", "AB", "undecided"),
+        ("\\boxed{5}", "101_2", "undecided"),
+        ("\\boxed{1 2}", "12", "undecided"),
+        ("\\boxed{13}", "12", "different"),
+        ("I do not know.", "12", "no_answer"),
+        ("\\boxed{" + "1+" * 2000 + "1}", "12", "too_long"),
+    ],
+)
+def test_the_row_names_the_reason_why_an_answer_is_not_accepted(
+    text: str, expected: str, reason: str
+) -> None:
+    with TestClient(make_server().setup_webserver()) as client:
+        scored = client.post("/verify", json=attempt(text, expected=expected)).json()
+    assert (scored["reward"], scored["library_reward"], scored["library_reason"]) == (0.0, 0.0, reason)
+
+
+async def test_a_judge_decides_where_the_library_is_undecided() -> None:
+    server = make_server(
+        judge_saying(EQUAL_LABEL, EQUAL_LABEL), should_use_judge=True, judge_model_server=JUDGE
+    )
+    scored = await verify(server, "\\boxed{5}", expected="101_2")
+    assert (scored.reward, scored.library_reward, scored.library_reason) == (1.0, 0.0, "undecided")
+
+
+async def test_an_answer_that_computes_too_long_is_0_with_its_reason() -> None:
+    endless = "\\int_0^{1000} \\sin(e^{x^2}) \\cos(x^3) e^{\\sin x} dx"
+    scored = await verify(make_server(library_verifier_timeout_seconds=2), f"\\boxed{{{endless}}}")
+    assert (scored.reward, scored.library_reason) == (0.0, "cpu_time")
 
 
 def test_metrics_tell_the_library_from_the_judge() -> None:

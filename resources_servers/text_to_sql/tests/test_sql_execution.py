@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.processes.workers import WorkerPool
 from resources_servers.text_to_sql import sql_execution
 from resources_servers.text_to_sql.sql_execution import (
     QueryFailed,
@@ -151,12 +155,59 @@ async def test_what_a_worker_cannot_survive_is_the_answers_fault() -> None:
     slow = "SELECT " + " + ".join(["length(replace(hex(zeroblob(400000)), '00', '000'))"] * 90)
     limits = SqlLimits(seconds=0.1)
     verdict = await compare_with_gold([CONTEXT], slow, gold, limits=limits)
-    assert verdict.reason in (
-        SqlReason.TIMED_OUT,
-        SqlReason.TOO_MUCH,
-        SqlReason.WRONG_COLUMNS,
-        SqlReason.WRONG_ROWS,
-    )
+    assert verdict.reason in (SqlReason.TIMED_OUT, SqlReason.TOO_MUCH, "cpu_time")
+
+
+class FailingPool(WorkerPool):
+    """A pool whose first jobs fail as the codes say. Later ones run."""
+
+    def __init__(self, *codes: str) -> None:
+        super().__init__(1)
+        self.codes = list(codes)
+
+    async def submit(self, *args: Any, **kwargs: Any) -> Any:
+        if self.codes:
+            raise VerifierError("the worker failed", code=self.codes.pop(0))
+        return await super().submit(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("codes", "kind"),
+    [
+        (["verifier_timeout"], "cpu_time"),
+        (["verifier_out_of_memory"], "memory"),
+        (["verifier_blocked"] * 2, "blocked"),
+        (["verifier_crashed"] * 2, "crashed"),
+        (["verifier_crashed"], None),
+    ],
+)
+async def test_a_query_that_breaks_its_worker_is_0_with_the_kind_of_its_fault(
+    codes: list[str], kind: str | None
+) -> None:
+    gold = await run_gold([CONTEXT], "SELECT name FROM people")
+    pool = FailingPool(*codes)
+    verdict = await compare_with_gold([CONTEXT], "SELECT name FROM people", gold, pool=pool)
+    await pool.close()
+    assert verdict.reason == kind
+
+
+@pytest.mark.parametrize(
+    "codes", [["verifier_starved"], ["verifier_timeout", "verifier_timeout"], ["verifier_unavailable"]]
+)
+async def test_a_busy_or_broken_machine_is_a_failure(codes: list[str]) -> None:
+    gold = await run_gold([CONTEXT], "SELECT name FROM people")
+    pool = FailingPool(*codes)
+    with pytest.raises(VerifierError):
+        await compare_with_gold([CONTEXT], "SELECT name FROM people", gold, pool=pool)
+    await pool.close()
+
+
+def test_the_time_that_a_query_waits_for_a_core_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count(0, 3600)
+    busy_machine = SimpleNamespace(monotonic=lambda: next(hours), thread_time=time.thread_time)
+    monkeypatch.setattr(sql_execution, "time", busy_machine)
+    thousand = ENDLESS.replace("FROM n", "FROM n WHERE x < 1000")
+    assert run_query("", thousand + "SELECT count(*) FROM n", SqlLimits()).rows == ((1000,),)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +283,7 @@ def test_the_clock_is_looked_at_every_few_rows_because_each_may_be_slow(
         looks += 1
         return 0.0
 
-    monkeypatch.setattr(sql_execution, "time", SimpleNamespace(monotonic=look))
+    monkeypatch.setattr(sql_execution, "time", SimpleNamespace(thread_time=look))
     thousand = ENDLESS.replace("FROM n", "FROM n WHERE x < 1000")
     assert run_query("", thousand + "SELECT count(*) FROM n", SqlLimits()).rows == ((1000,),)
     assert looks > 50
