@@ -5,7 +5,8 @@ answer that breaks its verifier would escape its 0, and a broken machine would b
 
 The fault is an answer's if the verification
 
-- went wrong by itself: it raised an exception, computed beyond its limit, took too much memory or crashed its worker;
+- went wrong by itself: it raised an exception, computed beyond its limit, took too much memory, crashed its worker or
+  had to read too long a text;
 - goes wrong again: a fault of an answer repeats;
 - does not go wrong with a harmless answer to the same task, the control.
 
@@ -27,14 +28,17 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+TOO_LONG = "answer_too_long"
+"""The code of a `VerifierError` for an answer that is too long to be verified."""
 _KINDS = {
     "verifier_timeout": "cpu_time",
     "verifier_blocked": "blocked",
     "verifier_out_of_memory": "memory",
     "verifier_crashed": "crashed",
     "verifier_raised": "raised",
+    TOO_LONG: "too_long",
 }
-_CERTAIN = frozenset({"cpu_time", "memory"})
+_CERTAIN = frozenset({"cpu_time", "memory", "too_long"})
 """Faults that are not repeated to see whether they happen again."""
 _LONGEST_DETAIL = 500
 
@@ -44,7 +48,7 @@ class AnswerFault:
     """The reason why an answer that broke its verification scores 0."""
 
     kind: str
-    """`cpu_time`, `blocked`, `memory`, `crashed` or `raised`."""
+    """`cpu_time`, `blocked`, `memory`, `crashed`, `raised` or `too_long`."""
     detail: str
 
 

@@ -17,14 +17,23 @@ class CodeBlock(NamedTuple):
     text: str
 
 
-_FENCE = re.compile(r"^[ \t]{0,3}(?P<fence>```+|~~~+)(?P<info>[^\n`]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]{0,3}(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$", re.MULTILINE)
+"""The quantifiers are possessive: a long line takes linear time."""
+
+
+MAX_FENCES = 10_000
+"""A text with more fences has no blocks, so that no answer holds the event loop."""
+MAX_CODE_CHARS = 1 << 18
+"""Longer code is not run."""
 
 
 def code_blocks(text: str) -> list[CodeBlock]:
     """Return the fenced blocks of `text`, in order. A block that is never closed extends to the end."""
     blocks: list[CodeBlock] = []
     opening: re.Match[str] | None = None
-    for line in _FENCE.finditer(text):
+    for number, line in enumerate(_FENCE.finditer(text)):
+        if number == MAX_FENCES:
+            return []
         if opening is None:
             opening = line
         elif line["fence"].startswith(opening["fence"]) and not line["info"].strip():
@@ -43,9 +52,14 @@ def _block(opening: re.Match[str], text: str) -> CodeBlock:
 def final_code(text: str, languages: Collection[str]) -> str | None:
     """Return the code of an answer: its last block in one of `languages`, else its last block without a language.
 
-    All of `text` counts as code when it has no fence. Returns None when all blocks are in other languages, and when
-    there is no text.
+    All of `text` counts as code when it has no fence. Returns None when all blocks are in other languages, when there
+    is no text, and when the code is longer than `MAX_CODE_CHARS`.
     """
+    code = _last_code(text, languages)
+    return code if code is not None and len(code) <= MAX_CODE_CHARS else None
+
+
+def _last_code(text: str, languages: Collection[str]) -> str | None:
     blocks = code_blocks(text)
     if not blocks:
         return text if text.strip() else None

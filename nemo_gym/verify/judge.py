@@ -10,6 +10,8 @@
 - **Untrusted data.** Untrusted fields are fenced by lines with an unpredictable mark. The mark is a hash of the
   texts, so that no text can contain its own mark, and the same question always has the same prompt (a recorded judge
   can answer it again).
+- **Length.** A text that is too long for a judge's context is the answer's fault (`nemo_gym.verify.answer_faults`), and
+  no call is made.
 - **Votes.** Each question is asked `judge_votes` times, and the majority decides.
 - **Cache.** A repeated question is answered from the cache, so that a retry repeats only the calls that failed.
 - **Concurrency.** Judge calls have their own limit, separate from the policy's.
@@ -31,16 +33,18 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from nemo_gym.config.prompts import PromptConfig, fill_prompt
 from nemo_gym.config.types import ModelServerRef
-from nemo_gym.failures import ConfigError, JudgeError
+from nemo_gym.failures import ConfigError, JudgeError, VerifierError
 from nemo_gym.responses.items import EasyInputMessage
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.transport.server_client import ServerClient
+from nemo_gym.verify.answer_faults import TOO_LONG
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.judge_calls import call_judge
 
 T = TypeVar("T")
 
 UNREADABLE = "verdict_unreadable"
+MAX_JUDGED_CHARS = 200_000
 _MARK_CHARS = 16
 _SHOWN_CHARS = 200
 
@@ -135,8 +139,10 @@ class Judge:
     ) -> Judgement[T]:
         """Fill the prompt, ask the judge and return its verdict. `untrusted` fields are fenced.
 
-        Raises JudgeError for every failure, and ConfigError when the prompt names other fields.
+        Raises JudgeError for every failure, ConfigError when the prompt names other fields, and VerifierError when an
+        untrusted field is longer than `MAX_JUDGED_CHARS`.
         """
+        _refuse_long(untrusted)
         params = self._options.judge_responses_create_params.model_copy(
             update={"input": messages_of(prompt, fields, untrusted)}
         )
@@ -185,6 +191,15 @@ class Judge:
         self._kept.move_to_end(key)
         while len(self._kept) > self._options.judge_cache_size:
             self._kept.popitem(last=False)
+
+
+def _refuse_long(untrusted: Mapping[str, str]) -> None:
+    for name, text in untrusted.items():
+        if len(text) > MAX_JUDGED_CHARS:
+            raise VerifierError(
+                f"{name} has {len(text)} characters, and a judge reads at most {MAX_JUDGED_CHARS}.",
+                code=TOO_LONG,
+            )
 
 
 def messages_of(

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 MAX_WORDS = 12
+MAX_CHARS = 400
+"""A longer text names no unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ _PART = re.compile(r"(?P<name>[^\W\d_]+\.?|°[CFcf]?|[$€£¥%¢])(?:\^?(?P<pow
 def read_unit(text: str) -> Unit | None:
     """Return the unit that `text` names as a whole; None when it is anything else, `NO_UNIT` for an empty text."""
     text = text.strip().rstrip(".")
+    if len(text) > MAX_CHARS:
+        return None
     words = re.sub(r"\s*/\s*", " per ", text.replace("·", " ")).split()
     if len(words) > MAX_WORDS or _NOT_A_UNIT.search(text.lower()):
         return None

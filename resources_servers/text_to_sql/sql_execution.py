@@ -292,7 +292,9 @@ def compare_results(expected: Result, given: Result, *, is_ordered: bool) -> Sql
 
 
 _LITERALS = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
+    r"'(?:[^']|'')*+(?:'|\Z)|\"(?:[^\"]|\"\")*+(?:\"|\Z)|`[^`]*+(?:`|\Z)|\[[^\]]*+(?:\]|\Z)|--[^\n]*"
+    r"|/\*.*?(?:\*/|\Z)",
+    re.DOTALL,
 )
 _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
