@@ -23,7 +23,8 @@ def normalize(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
     trimmed = " ".join(folded.split()).lstrip(_PUNCTUATION)
     without_marks = trimmed.rstrip(_PUNCTUATION.replace("!", ""))
-    return without_marks if _FACTORIAL.search(without_marks) else trimmed.rstrip(_PUNCTUATION)
+    is_factorial = without_marks.endswith("!") and _FACTORIAL.search(without_marks) is not None
+    return without_marks if is_factorial else trimmed.rstrip(_PUNCTUATION)
 
 
 def normalize_words(text: str) -> str:

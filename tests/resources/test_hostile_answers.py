@@ -6,13 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import inspect
 import json
-import os
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -24,12 +20,11 @@ from nemo_gym.resources.gymnasium import GymnasiumServer
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.testing.environment import _model_class
 from nemo_gym.testing.in_process import InProcessGym
+from tests.loop_steps import MOST_CPU_S, measured_steps
 from tests.our_environments import OUR_ENVIRONMENTS, OurEnvironment
-from tests.verify.hostile_answers import MEGABYTE, hostile_answers
+from tests.verify.hostile_answers import MEGABYTE, chosen_count, hostile_answers
 
-COUNT = int(os.environ.get("HOSTILE_ANSWERS", "12"))
-MOST_CPU_S = 0.4
-"""CPU seconds of one step of the event loop with a megabyte. Reading and writing its JSON takes a tenth."""
+COUNT = chosen_count(default=12)
 JUDGE = {"judge_model_server": {"type": "responses_api_models", "name": "judge"}}
 OPTIONS: dict[str, dict[str, Any]] = {
     "math_with_judge": {"should_use_judge": False, "library_verifier_timeout_seconds": 2},
@@ -62,24 +57,6 @@ def attempt(row: dict[str, Any], text: str, tool: str | None) -> bytes:
     response = {**answer, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     # Python writes lone surrogates as escapes, as an engine in Python does.
     return json.dumps({**row, "response": response}).encode()
-
-
-@contextlib.contextmanager
-def measured_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """Collect the CPU seconds of each step of the event loop. They do not depend on other programs."""
-    steps: list[float] = []
-    run_step = asyncio.Handle._run
-
-    def run_measured(handle: asyncio.Handle) -> None:
-        began = time.thread_time()
-        try:
-            run_step(handle)
-        finally:
-            steps.append(time.thread_time() - began)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(asyncio.Handle, "_run", run_measured)
-        yield steps
 
 
 class Environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 MEGABYTE = 1 << 20
@@ -100,6 +101,11 @@ _FRAMES = (
     "{}\n\n{}",
 )
 COUNT = 1000
+
+
+def chosen_count(default: int) -> int:
+    """Return how many answers a test sends: the variable HOSTILE_ANSWERS, or `default`."""
+    return int(os.environ.get("HOSTILE_ANSWERS", default))
 
 
 def hostile_answers(count: int = COUNT) -> list[str]:
