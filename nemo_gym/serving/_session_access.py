@@ -22,6 +22,7 @@ OPENING_ROUTES = frozenset({"/seed_session", "/reset"})
 EXCLUSIVE_ROUTES = OPENING_ROUTES | {"/close_session", "/close"}
 """Routes that open or close a session. They hold its lock exclusively, and also work for a closed session."""
 _AGENT_SESSIONS = "/v1/agent_sessions"
+_API_KEY = b"x-api-key"
 _SESSION, _TOKEN, _INCARNATION = SESSION_HEADER.encode(), TOKEN_HEADER.encode(), INCARNATION_HEADER.encode()
 _NAMED_SESSION = f"a session named in {SESSION_HEADER}"
 
@@ -113,15 +114,17 @@ class SessionAccess:
 
     def check_token(self, headers: Headers, purpose: str) -> None:
         """Raise `AccessRefusal` for a request without the run's token, in its own header or as an API key."""
-        given = headers.get(_TOKEN)
-        if given is None:
-            given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
-        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
+        bearer = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+        given = (headers.get(_TOKEN, b""), headers.get(_API_KEY, b""), bearer)
+        if self.token is not None and not any(
+            hmac.compare_digest(proof, self.token.encode()) for proof in given
+        ):
             raise AccessRefusal(
                 f"{purpose} of `{self.server_name}` requires the run's token",
                 code="token_required",
                 status=401,
-                remedy="Call it with a ServerClient of this run, or send the token as x-ng-token or as API key.",
+                remedy="Call it with a ServerClient of this run, or send the token in x-ng-token. A program that"
+                " an agent starts sends it as its API key (Authorization: Bearer, or x-api-key).",
             )
 
     def _cookie(self, session: str) -> RawHeader:

@@ -178,8 +178,18 @@ def test_every_route_that_other_machines_reach_needs_the_token(
         for path in ("/", "/_ng/stats", "/openapi.json", "/reverify_mode", "/nowhere"):
             assert (client.get(path).status_code == 401) is needs_token, path
             assert (client.get(path, headers={"x-ng-token": "wrong"}).status_code == 401) is needs_token
-            for proof in (TOKEN, {"authorization": "Bearer the-run-token"}):
+            for proof in (
+                TOKEN,
+                {"authorization": "Bearer the-run-token"},
+                {"x-api-key": "the-run-token"},
+                {"x-api-key": "of another service", "authorization": "Bearer the-run-token"},
+            ):
                 assert client.get(path, headers=proof).status_code in (200, 404), path
+            for wrong in ({"authorization": "Bearer wrong"}, {"x-api-key": "wrong"}, {"x-api-key": ""}):
+                assert (client.get(path, headers=wrong).status_code == 401) is needs_token
+        if needs_token:
+            remedy = client.get("/nowhere").json()["error"]["remedy"]
+            assert "API key (Authorization: Bearer, or x-api-key)" in remedy
         assert client.post("/verify", json=VERIFY).status_code == 401
         for path in (
             "/health",

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -210,7 +211,7 @@ def row_written_twice_after_a_death() -> AbstractContextManager[Any]:
     return patch.object(Journal, "add_row", add_twice)
 
 
-def tool_retried_on_a_server_error() -> AbstractContextManager[Any]:
+def call_retried_on_a_server_error() -> AbstractContextManager[Any]:
     """A call is sent again after an HTTP 5xx even if it is not repeatable."""
     original = caller._may_be_sent_again
 
@@ -218,6 +219,30 @@ def tool_retried_on_a_server_error() -> AbstractContextManager[Any]:
         return original(last, repeatable or getattr(last, "status", 0) >= 500)
 
     return patch.object(caller, "_may_be_sent_again", may_be_sent_again)
+
+
+@contextmanager
+def tool_retried_on_a_server_error() -> Iterator[None]:
+    """A tool call, and no other, is sent again after an HTTP 5xx although it is not repeatable."""
+    send, original = Caller.send, caller._may_be_sent_again
+
+    class OfATool(int):
+        """A false `repeatable` that marks the call of a tool."""
+
+    async def send_marked(self: Caller, server: str, call: Any, deadline: Any = None) -> Any:
+        if call.path == "/add":
+            call = replace(call, repeatable=OfATool(False))
+        return await send(self, server, call, deadline)
+
+    def may_be_sent_again(last: Any, repeatable: bool) -> bool:
+        is_retried = isinstance(repeatable, OfATool) and getattr(last, "status", 0) >= 500
+        return original(last, repeatable or is_retried)
+
+    with (
+        patch.object(Caller, "send", send_marked),
+        patch.object(caller, "_may_be_sent_again", may_be_sent_again),
+    ):
+        yield
 
 
 @contextmanager
@@ -269,6 +294,7 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
     (row_written_twice_after_a_death, {"nothing twice", "counts agree", "files recover"}, 0),
+    (call_retried_on_a_server_error, {"nothing twice"}, 117),
     (tool_retried_on_a_server_error, {"nothing twice"}, 117),
     (closing_asked_once, {"sessions are closed"}, 15),
     (sweeper_closes_early, {"sessions are closed"}, 11),
