@@ -4,6 +4,9 @@ A cgroup counts every page: of processes, of /tmp and /dev/shm, and of shared me
 resident memory of all processes and the shared mappings, whose pages need not be resident in any process; files in
 /tmp and /dev/shm have a bound of their own, and other memory without a mapping cannot be made
 (`nemo_gym.isolation.system_calls`).
+
+In version 2, a group with processes cannot enable controllers for its children, so that a gym makes groups only in the
+root group; elsewhere its memory is counted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from nemo_gym.processes.process_tree import resident_bytes
 
 _SHARED_MAPPINGS = (b"/dev/zero", b"/memfd:", b"/SYSV")
 _REMOVAL_S = 2.0
+_PROC = Path("/proc/self")
 _numbers = itertools.count(1)
 
 
@@ -66,12 +70,20 @@ def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
         for name in ("memory.limit_in_bytes", "memory.max"):
             if (folder / name).exists():
                 (folder / name).write_text(str(limit_bytes))
+                _deny_swap(folder)
                 return MemoryGroup(folder)
     except OSError:
         pass
     with contextlib.suppress(OSError):
         folder.rmdir()
     return None
+
+
+def _deny_swap(folder: Path) -> None:
+    """Keep pages beyond the limit of a group of version 2 from the swap space."""
+    swap = folder / "memory.swap.max"
+    if swap.exists():
+        swap.write_text("0")
 
 
 @cache
@@ -105,8 +117,8 @@ def _remove_leftovers(parent: Path) -> None:
 def _own_groups() -> Iterator[Path]:
     """The folders of this process's groups that have a memory controller, by the mounts that show them."""
     try:
-        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        groups = [line.split(":", 2) for line in (_PROC / "cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (_PROC / "mountinfo").read_text().splitlines()]
     except OSError:
         return
     for mount in mounts:

@@ -11,7 +11,7 @@ from tests.chaos.faulty_gym import tell
 from tests.simulation.planted_bugs import PLANTED
 
 SEEDS = 1000
-WITHIN_SEEDS = 200
+WITHIN_SEEDS = 300
 
 
 def test_a_thousand_seeds_violate_no_invariant() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from nemo_gym.isolation import memory
@@ -43,3 +47,93 @@ def test_a_group_is_gone_after_its_removal() -> None:
     group.remove()
     with pytest.raises(FileNotFoundError):
         open(group.processes_file)  # noqa: PTH123, SIM115 - it must not exist
+
+
+class KernelOfVersion2:
+    """Folders that behave as cgroups of version 2: a new group gets the files of its parent's controllers."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.groups, self._proc = folder / "cgroup", folder / "proc"
+        self.is_read_only = False
+        make_folder = self._make_folder = Path.mkdir
+        remove_folder = Path.rmdir
+
+        def mkdir(path: Path, *args: int, **options: bool) -> None:
+            if self.is_read_only:
+                raise OSError(30, "Read-only file system")
+            make_folder(path, *args, **options)
+            if self.groups not in path.parents:
+                return
+            (path / "cgroup.procs").write_text("")
+            if "memory" in (path.parent / "cgroup.subtree_control").read_text().split():
+                for name, text in (("max", "max"), ("swap.max", "max"), ("events", "oom 0\noom_kill 0\n")):
+                    (path / f"memory.{name}").write_text(text)
+
+        def rmdir(path: Path) -> None:
+            if self.groups in path.parents and path.exists():
+                shutil.rmtree(path)
+            else:
+                remove_folder(path)
+
+        for path in (self.groups, self._proc):
+            make_folder(path)
+        (self._proc / "mountinfo").write_text(
+            f"24 1 0:5 / /proc rw - proc proc rw\n"
+            f"36 25 0:31 / {self.groups} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+        )
+        monkeypatch.setattr(memory, "_PROC", self._proc)
+        monkeypatch.setattr(Path, "mkdir", mkdir)
+        monkeypatch.setattr(Path, "rmdir", rmdir)
+        memory._parent.cache_clear()
+
+    def enter(self, group: str, children_have: str) -> Path:
+        """Make `group` that of this process, whose children have the controllers `children_have`."""
+        folder = self.groups / group
+        self._make_folder(folder, parents=True, exist_ok=True)
+        (folder / "cgroup.subtree_control").write_text(children_have)
+        (self._proc / "cgroup").write_text(f"0::/{group}\n")
+        return folder
+
+
+@pytest.fixture
+def version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelOfVersion2]:
+    yield KernelOfVersion2(tmp_path, monkeypatch)
+    memory._parent.cache_clear()
+
+
+def test_a_group_of_version_2_has_the_limit_without_swap(version_2: KernelOfVersion2) -> None:
+    root = version_2.enter("", "cpu memory pids")
+    group = memory.make_memory_group(64 * MIB)
+    assert group is not None
+    folder = Path(group.processes_file).parent
+    assert folder.parent == root
+    assert (folder / "memory.max").read_text() == str(64 * MIB)
+    assert (folder / "memory.swap.max").read_text() == "0"
+    assert not group.is_exceeded()
+    (folder / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\noom_group_kill 0\n")
+    assert group.is_exceeded()
+    group.remove()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("controllers", ["", "cpu pids"])
+def test_a_group_with_processes_has_no_limited_children_in_version_2(
+    version_2: KernelOfVersion2, controllers: str
+) -> None:
+    own = version_2.enter("user.slice/session-1.scope", controllers)
+    assert memory.make_memory_group(64 * MIB) is None
+    assert [path.name for path in own.iterdir()] == ["cgroup.subtree_control"], "no group is left behind"
+
+
+def test_a_read_only_tree_of_version_2_has_no_group(version_2: KernelOfVersion2) -> None:
+    version_2.enter("", "memory")
+    version_2.is_read_only = True
+    assert memory.make_memory_group(64 * MIB) is None
+
+
+async def test_memory_is_counted_where_version_2_denies_a_group(
+    sandbox: ConfinedRunner, version_2: KernelOfVersion2
+) -> None:
+    version_2.enter("user.slice/session-1.scope", "")
+    done = await run(sandbox, SHARED_MEMORY, limits=SandboxLimits(wall_s=60, memory_bytes=128 * MIB))
+    assert done.ending is Ending.MEMORY_EXCEEDED
