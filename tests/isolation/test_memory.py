@@ -58,14 +58,15 @@ class KernelOfVersion2:
         make_folder = self._make_folder = Path.mkdir
         remove_folder = Path.rmdir
 
-        def mkdir(path: Path, *args: int, **options: bool) -> None:
+        def mkdir(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
             if self.is_read_only:
                 raise OSError(30, "Read-only file system")
-            make_folder(path, *args, **options)
-            if self.groups not in path.parents:
+            make_folder(path, mode, parents, exist_ok)
+            controllers = path.parent / "cgroup.subtree_control"
+            if not controllers.exists():
                 return
             (path / "cgroup.procs").write_text("")
-            if "memory" in (path.parent / "cgroup.subtree_control").read_text().split():
+            if "memory" in controllers.read_text().split():
                 for name, text in (("max", "max"), ("swap.max", "max"), ("events", "oom 0\noom_kill 0\n")):
                     (path / f"memory.{name}").write_text(text)
 
