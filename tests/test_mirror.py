@@ -13,10 +13,12 @@ PACKAGE = TESTS.parent / "nemo_gym"
 TESTED_ELSEWHERE = {
     "authoring/_warm_pytest.py": "tests/authoring/test_suites.py runs every suite through it",
     "cli/download_dataset_from_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
+    "cli/prepare_benchmark.py": "tests/datasets/test_benchmarks.py runs the command as a process",
     "cli/reverify.py": "tests/cli/test_outputs.py runs the command; tests/rollouts/lookback has the rest",
     "cli/test.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/test_all.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/upload_dataset_to_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
+    "datasets/_script_process.py": "tests/datasets/test_benchmarks.py runs it for every script",
     "launch/_host.py": "tests/launch/test_run_helper.py runs it as the process of a trainer's gym",
     "launch/_script.py": "tests/launch/test_spawners.py runs it for every server of its own interpreter",
     "testing/tiny_model.py": "tests/train needs it, and torch",

@@ -153,7 +153,9 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
             raise ConfigError(
                 f"{each.where}: the file of dataset {each.dataset.name} does not exist",
                 code="dataset_missing",
-                remedy=f"Fetch or prepare {each.dataset.jsonl_fpath}.",
+                remedy=f"Prepare it with {each.dataset.prepare_script}: gym eval prepare, with the same names."
+                if each.dataset.prepare_script
+                else f"Fetch or prepare {each.dataset.jsonl_fpath}.",
             )
         prompt = keys.prompt_config or each.dataset.prompt_config
         repeats = keys.num_repeats or each.dataset.num_repeats

@@ -119,12 +119,12 @@ def load_keys(
     return keys
 
 
-def outline(arguments: Sequence[str], working_directory: Path) -> dict[str, Any] | None:
+def outline(arguments: Sequence[str], working_directory: Path, problems: Problems) -> dict[str, Any]:
     """Return the composed configuration as plain values, with interpolations as text and without any check.
 
-    None if a file or an argument cannot be read, which `load` reports.
+    Empty if a file or an argument cannot be read, which is a problem.
     """
-    return _Loader(working_directory.resolve(), None).outline(arguments)
+    return _Loader(working_directory.resolve(), None, problems=problems).outline(arguments)
 
 
 @dataclass
@@ -180,10 +180,10 @@ class _Loader:
             data, servers, datasets, self.problems.warnings, command_keys, provenance, tuple(runs_code)
         )
 
-    def outline(self, arguments: Sequence[str]) -> dict[str, Any] | None:
+    def outline(self, arguments: Sequence[str]) -> dict[str, Any]:
         composed = compose(self._sources(arguments, ENV_FILE, None), self.problems, self.known)
         root = Directives(composed.root, self.problems).resolve()
-        plain: dict[str, Any] | None = None if self.problems.has_gaps else to_plain(root)
+        plain: dict[str, Any] = {} if self.problems.has_gaps else to_plain(root)
         return plain
 
     def load_keys(self, arguments: Sequence[str], model: type[KeysT]) -> KeysT | None:

@@ -79,7 +79,7 @@ def select(
     agent = selector.agent_block(selection.agent_type) if selection.agent_type else None
     selector.problems.raise_if_any()
     paths = [_config_paths(files)] if files else []
-    found = outline([*paths, *overrides], working_directory) or {}
+    found = outline([*paths, *overrides], working_directory, Problems())  # the command reports the problems
     added = [*_agent_overrides(found, agent, selection.agent_type, selector.problems)] if files else []
     selector.problems.raise_if_any()
     if needs_model and files:

@@ -1,8 +1,8 @@
 """`make test-ecosystem`: the ecosystem's wheel beside our `nemo_gym`.
 
 Variables: `STAGE` (imports, configurations, tests, agents, runs; all by default), `FOLDERS` (words; only the tests of
-folders and the agents that contain one, or the runs of these environments), `OPTIONS=0` (load configurations without the
-options of servers: a minute), `KEEP=1` (write the figures and the page), `ECOSYSTEM_PYTHON`,
+folders and the agents that contain one, or the runs of these environments), `OPTIONS=0` (load configurations without
+the options of servers: a minute), `KEEP=1` (write the figures and the page), `ECOSYSTEM_PYTHON`,
 `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
 Exit code 1 if a stage has fewer green items than the figures in the repository.
 """

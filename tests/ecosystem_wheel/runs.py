@@ -1,9 +1,9 @@
 """The stage `runs`: environments are collected by `gym eval run` and by `ng_e2e_collect_rollouts`.
 
-A root holds the wheel's environments and resources servers; agents and model servers are this repository's. Each command
-runs in an empty folder with that root as `--search-dir`, and with the configurations as they are. It collects one task
-of each dataset, with one engine stub for all commands. The environments need no package that the shared environment
-lacks, and no judge.
+A root holds the wheel's environments and resources servers; agents and model servers are this repository's. Each
+command runs in an empty folder with that root as `--search-dir`, and with the configurations as they are. It collects
+one task of each dataset, with one engine stub for all commands. The environments need no judge, and no package that the
+shared environment lacks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ LIMIT_S = 300
 MODEL = "mock"
 MODEL_FILE = "responses_api_models/vllm_model/configs/vllm_model.yaml"
 ROOT = wheel.CACHE / f"root-{wheel.VERSION}"
+LINKED = ("environments", "resources_servers", "responses_api_agents/gymnasium_agent")
+"""Gymnasium environments have routes of their own, which only the agent of that name calls."""
 ENVIRONMENTS = (
     *(
         "arc_agi",
@@ -64,9 +66,9 @@ def runs(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
 
 
 def lay_root() -> None:
-    """Link the wheel's environments and resources servers into a folder of their own."""
-    ROOT.mkdir(exist_ok=True)
-    for name in ("environments", "resources_servers"):
+    """Link the folders into a root."""
+    for name in LINKED:
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         if not (ROOT / name).is_symlink():
             (ROOT / name).symlink_to(wheel.TREE / name, target_is_directory=True)
 

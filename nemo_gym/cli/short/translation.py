@@ -101,6 +101,24 @@ def searched(line: GymLine) -> Target:
     return Target(line.command, [f"++words={spelled(list(line.names))}", *line.overrides])
 
 
+def stored_on_hub(line: GymLine) -> Target:
+    """A dataset on the Hugging Face hub, the only storage."""
+    if line.values.get("storage") not in (None, "hf"):
+        raise click.UsageError("--storage: only the Hugging Face hub (hf) is supported.")
+    return plain(line)
+
+
+def rendered(line: GymLine) -> Target:
+    """Files that may lie below a folder of `--search-dir`."""
+    add_search_dirs(line.values)
+    return plain(line)
+
+
+def prepared(line: GymLine) -> Target:
+    """The files of benchmarks and environments, and nothing that only a run needs."""
+    return Target(line.command, _selected(line, needs_model=False).overrides)
+
+
 def configured(line: GymLine) -> Target:
     """The positional arguments and options select a configuration, with the policy's model."""
     return Target(line.command, _selected(line).overrides)

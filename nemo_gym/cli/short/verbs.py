@@ -28,7 +28,10 @@ from nemo_gym.cli.short.translation import (
     listed,
     names_as,
     plain,
+    prepared,
+    rendered,
     searched,
+    stored_on_hub,
 )
 
 
@@ -54,7 +57,80 @@ PROMPT = Flag(
     names=("--prompt-config",), key="prompt_config", metavar="FILE", help="Prompt template of the rows."
 )
 
+REPOSITORY = Flag(names=("--repo-id",), key="repo_id", metavar="OWNER/NAME", help="Repository on the hub.")
+ARTIFACT = Flag(names=("--artifact",), key="artifact_fpath", metavar="FILE", help="File in the repository.")
+STORAGE = Flag(names=("--storage",), metavar="hf", help="Where it is: the Hugging Face hub.")
+SERVER = Flag(names=("--resources-server",), form="texts", metavar="NAME", help="A resources server.")
+
+DATASET = {
+    "upload": Verb(
+        command="upload_dataset_to_hf",
+        summary="Upload a dataset to the Hugging Face hub.",
+        example="gym dataset upload -i data/train.jsonl --repo-id me/my-tasks",
+        translate=stored_on_hub,
+        flags=(
+            INPUT,
+            REPOSITORY,
+            ARTIFACT,
+            Flag(names=("--private",), key="private", form="switch", help="Make a new repository private."),
+            STORAGE,
+        ),
+    ),
+    "download": Verb(
+        command="download_dataset_from_hf",
+        summary="Download a dataset from the Hugging Face hub.",
+        example="gym dataset download --repo-id me/my-tasks -o data/train.jsonl",
+        translate=stored_on_hub,
+        flags=(
+            REPOSITORY,
+            ARTIFACT,
+            Flag(names=("--revision",), key="revision", metavar="NAME", help="Branch, tag or commit."),
+            Flag(names=("--output", "-o"), key="output_fpath", metavar="FILE", help="File to write."),
+            STORAGE,
+        ),
+    ),
+    "render": Verb(
+        command="materialize_prompts",
+        summary="Fill a prompt template with the rows of a dataset.",
+        example="gym dataset render -i questions.jsonl --prompt-config cot.yaml -o tasks.jsonl",
+        translate=rendered,
+        flags=(INPUT, PROMPT, OUTPUT, SEARCH_DIR),
+    ),
+    "collate": Verb(
+        command="prepare_data",
+        summary="Check, count and merge the datasets of a configuration.",
+        example="gym dataset collate mcqa --mode example_validation --output-dir data",
+        arguments="[NAME]...",
+        translate=inspected,
+        flags=(
+            *SELECTION,
+            Flag(
+                names=("--mode",),
+                key="mode",
+                metavar="NAME",
+                help="example_validation or train_preparation; by default all datasets.",
+            ),
+            Flag(names=("--output-dir",), key="output_dirpath", metavar="DIR", help="Folder to write."),
+            Flag(names=("--download",), key="should_download", form="switch", help="Download missing files."),
+            JSON,
+        ),
+    ),
+}
 EVAL = {
+    "prepare": Verb(
+        command="prepare_benchmark",
+        summary="Prepare the datasets of benchmarks by their scripts.",
+        example="gym eval prepare --benchmark gpqa",
+        arguments="[NAME]...",
+        translate=prepared,
+        flags=(
+            *SELECTION[1:2],
+            *SELECTION[3:4],
+            SEARCH_DIR,
+            Flag(names=("--split",), key="split", metavar="TYPE", help="Type of the datasets to prepare."),
+            Flag(names=("--overwrite",), key="overwrite", form="switch", help="Also datasets that exist."),
+        ),
+    ),
     "run": Verb(
         command="e2e_collect_rollouts",
         summary="Start the servers, collect rollouts, stop the servers.",
@@ -205,10 +281,23 @@ ENV = {
         example="gym env test mcqa",
         arguments="[NAME]...",
         translate=names_as("entrypoint", "resources_servers/{}"),
-        flags=(
-            Flag(names=("--resources-server",), form="texts", metavar="NAME", help="A resources server."),
-            SEARCH_DIR,
-        ),
+        flags=(SERVER, SEARCH_DIR),
+    ),
+    "schema": Verb(
+        command="schema",
+        summary="Print the JSON Schema of an environment's task rows.",
+        example="gym env schema mcqa",
+        arguments="NAME",
+        translate=names_as("entrypoint", "resources_servers/{}"),
+        flags=(SERVER, SEARCH_DIR),
+    ),
+    "packages": Verb(
+        command="pip_list",
+        summary="List the packages with which a server runs.",
+        example="gym env packages mcqa",
+        arguments="NAME",
+        translate=names_as("entrypoint", "resources_servers/{}"),
+        flags=(SERVER, SEARCH_DIR, JSON),
     ),
     "start": Verb(
         command="run",
@@ -226,6 +315,7 @@ ENV = {
     ),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
+    "dataset": ("Move, render and check datasets.", DATASET),
     "env": ("Create, check, test and start environments.", ENV),
     "eval": ("Run evaluations and work on their results.", EVAL),
 }

@@ -17,8 +17,11 @@ from nemo_gym.cli.short.translation import (
     listed,
     names_as,
     plain,
+    prepared,
+    rendered,
     searched,
     split_arguments,
+    stored_on_hub,
 )
 from tests.config.roots import write_root
 
@@ -43,6 +46,17 @@ def test_a_verb_without_names_refuses_one() -> None:
     assert plain(line(flags=("++a=1",), extras=("+b=2",))) == Target("command", ["++a=1", "+b=2"])
     with pytest.raises(click.UsageError, match="Unexpected argument 'x'"):
         plain(line("x"))
+
+
+def test_only_the_hub_stores_datasets() -> None:
+    assert stored_on_hub(line(flags=("++a=1",), storage="hf")).arguments == ["++a=1"]
+    with pytest.raises(click.UsageError, match="only the Hugging Face hub"):
+        stored_on_hub(line(storage="gitlab"))
+
+
+def test_a_benchmark_is_prepared_without_a_model() -> None:
+    assert prepared(line("mcqa")).arguments == ['++config_paths=["resources_servers/mcqa/configs/mcqa.yaml"]']
+    assert rendered(line(flags=("++a=1",), search_dir=())).arguments == ["++a=1"]
 
 
 def test_names_become_the_value_of_a_key() -> None:

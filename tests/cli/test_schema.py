@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.authoring.scaffold import scaffold
+from nemo_gym.cli import schema
+
+TASK_DATA = "from pydantic import BaseModel\nclass TaskData(BaseModel):\n    question: str\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    scaffold("resources_servers/mine", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path / "resources_servers" / "mine"
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        schema.main(["+entrypoint=resources_servers/mine"])
+    captured = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, captured.out, captured.err
+
+
+def test_the_schema_is_that_of_the_declared_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "task_data.py").write_text(TASK_DATA)
+    code, out, _ = printed(capsys)
+    assert code == 0
+    assert json.loads(out)["required"] == ["question"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"), [(None, "has no task_data.py"), ("x = 1\n", "no model TaskData")]
+)
+def test_an_environment_without_a_model_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], source: str | None, reason: str
+) -> None:
+    if source is not None:
+        (folder / "task_data.py").write_text(source)
+    code, _, err = printed(capsys)
+    assert code == 2
+    assert reason in err
