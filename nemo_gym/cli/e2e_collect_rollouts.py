@@ -153,7 +153,7 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
             raise ConfigError(
                 f"{each.where}: the file of dataset {each.dataset.name} does not exist",
                 code="dataset_missing",
-                remedy=f"Prepare it with {each.dataset.prepare_script}: gym eval prepare, with the same names."
+                remedy=f"Its script is {each.dataset.prepare_script}. Run it by: gym eval prepare"
                 if each.dataset.prepare_script
                 else f"Fetch or prepare {each.dataset.jsonl_fpath}.",
             )

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,7 @@ small:
 SCRIPT = """\
 import json
 from pathlib import Path
+from typing import Any
 
 from benchmarks.small.rows import ROWS
 
@@ -59,7 +61,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def dataset(here: Path, **changes: object) -> PreparedDataset:
+def dataset(here: Path, **changes: Any) -> PreparedDataset:
     script = here / "benchmarks" / "small" / "prepare.py"
     found = PreparedDataset("small", script, here, "benchmarks/small/data/rows.jsonl", ())
     return found._replace(**changes)

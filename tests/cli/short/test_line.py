@@ -42,7 +42,7 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
     ("line", "hint"),
     [
         ("evla run mcqa", "There is no verb 'evla'. Did you mean 'eval'?"),
-        ("eval rum mcqa", "There is no verb 'rum'. Choose one of run,"),
+        ("eval rum mcqa", "There is no verb 'rum'. Choose one of prepare, run,"),
         ("eval run mcqa --modle x", "Did you mean"),
         ("eval run mcqa --num-repeats five", "'five' is not a valid integer"),
         ("eval run mcqb", "Did you mean 'mcqa'?"),
