@@ -12,9 +12,16 @@ from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
-from nemo_gym.names import OUTCOME_KEY, PARAMS_KEY, RESERVED_PREFIX, TOKEN_HEADER
+from nemo_gym.names import (
+    OUTCOME_KEY,
+    PARAMS_KEY,
+    RESERVED_PREFIX,
+    ROLLOUT_INDEX_KEY,
+    TASK_INDEX_KEY,
+    TOKEN_HEADER,
+)
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, outcome_of
 from nemo_gym.serving.rows import ReverifyMode
@@ -74,7 +81,12 @@ class Reverifier:
         line = (self.run.scored if is_scored else self.run.failures).line_of(task.identity)
         stored = orjson.loads(line)
         if self.judge_failed_only and is_scored:
-            return AgentAnswer(stored, line)
+            identified = {
+                TASK_INDEX_KEY: task.identity.task,
+                ROLLOUT_INDEX_KEY: task.identity.repeat,
+                **stored,
+            }
+            return AgentAnswer(identified, line if identity_at(line) else None)
         environment = environment_of(task.agent, self.config)
         try:
             verified = await self._verify(environment, task, stored)

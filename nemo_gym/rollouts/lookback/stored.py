@@ -22,9 +22,9 @@ _DIGEST_BYTES = 1 << 20
 class IndexedRows(PlacedRows):
     """A JSONL file of rows, indexed by rollout. The last of several rows of a rollout is used."""
 
-    def __init__(self, path: Path, *, unique: bool = False) -> None:
+    def __init__(self, path: Path, *, unique: bool = False, numbers_rows: bool = False) -> None:
         """Raises `ConfigError` for an invalid line and, with `unique`, for a second row of a rollout."""
-        super().__init__(path)
+        super().__init__(path, numbers_rows=numbers_rows)
         self._index: dict[RolloutId, PlacedRow] = {}
         for number, row in enumerate(self.places, start=1):
             if unique and row.identity in self._index:
@@ -54,7 +54,7 @@ class StoredRun:
     def __init__(self, rows: Path) -> None:
         """`rows` is the run's file of scored rows. Raises `ConfigError` if it is missing or damaged."""
         self.files = RunFiles.existing(rows)
-        self.scored = IndexedRows(self.files.rows, unique=True)
+        self.scored = IndexedRows(self.files.rows, unique=True, numbers_rows=True)
         self.failures = IndexedRows(self.files.failures)
         self.tasks = IndexedRows(self.files.materialized_inputs)
 

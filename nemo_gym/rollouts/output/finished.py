@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
@@ -63,14 +64,14 @@ class PlacedRow(NamedTuple):
 class PlacedRows:
     """A file of rows with the positions of its lines; a missing file has none."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises `ConfigError` for an invalid line."""
+    def __init__(self, path: Path, *, numbers_rows: bool = False) -> None:
+        """`numbers_rows` is as in `identity_of_line`. Raises `ConfigError` for an invalid line."""
         self.path = path
         self.places: list[PlacedRow] = []
         self._opened = ExitStack()
         if holds_text(path):
             self._file = self._opened.enter_context(opened_plain(path))
-            self.places += read_places(self._file, path)
+            self.places += read_places(self._file, path, numbers_rows=numbers_rows)
 
     def line(self, place: PlacedRow) -> bytes:
         """Return the bytes of a row, without the line break."""
@@ -86,26 +87,33 @@ def read_identities(path: Path) -> Iterator[RolloutId]:
         yield identity_of_line(line.content, path, line.number)
 
 
-def read_places(file: IO[bytes], path: Path) -> Iterator[PlacedRow]:
+def read_places(file: IO[bytes], path: Path, *, numbers_rows: bool = False) -> Iterator[PlacedRow]:
     """Yield every row with its position in `file`, the content of `path`. Raises `ConfigError` for an invalid line."""
     start = 0
     for number, line in enumerate(file, start=1):
         content = line.removesuffix(b"\n")
-        yield PlacedRow(identity_of_line(content, path, number), start, len(content))
+        identity = identity_of_line(content, path, number, numbers_rows=numbers_rows)
+        yield PlacedRow(identity, start, len(content))
         start += len(line)
 
 
-def identity_of_line(line: bytes, path: Path, number: int = 0) -> RolloutId:
-    """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line."""
-    return identity_at(line) or _parse_identity(line, path, number)
+def identity_of_line(line: bytes, path: Path, number: int = 0, *, numbers_rows: bool = False) -> RolloutId:
+    """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.
+
+    With `numbers_rows`, a row without any identity, as other programs write it, gets that of its line: `number` from 1.
+    """
+    return identity_at(line) or _parse_identity(line, path, number, numbers_rows)
 
 
-def _parse_identity(line: bytes, path: Path, number: int) -> RolloutId:
+def _parse_identity(line: bytes, path: Path, number: int, numbers_rows: bool) -> RolloutId:
     place, remedy = (
         f"{path}:{number}",
         "Remove the line to repeat its rollout, or start with +overwrite=true.",
     )
-    identity = identity_in(read_object(line, place, code="damaged_output", remedy=remedy))
+    row = read_object(line, place, code="damaged_output", remedy=remedy)
+    identity = identity_in(row)
+    if identity is None and numbers_rows and TASK_INDEX_KEY not in row:
+        return RolloutId(number - 1, 0)
     if identity is None:
         message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
         raise ConfigError(message, code="damaged_output", remedy=remedy)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import orjson
 import pytest
 from fastapi import Request
 from pydantic import ConfigDict
@@ -225,3 +226,12 @@ def test_no_policy_is_needed() -> None:
     assert servers_for([AGENT], config) == {AGENT, "match"}
     with pytest.raises(ConfigError, match="has no `resources_server`"):
         servers_for(["match"], config)
+
+
+async def test_rows_of_another_program_without_identities_are_verified(rows: Path, tmp_path: Path) -> None:
+    kept = [{k: v for k, v in row.items() if not k.startswith("_ng_")} for row in read_rows(rows)]
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text("".join(f"{orjson.dumps(row).decode()}\n" for row in kept))
+    await again(plain, tmp_path / "new.jsonl", gym_of(), judge_failed_only=True)
+    written = read_rows(tmp_path / "new.jsonl")
+    assert [row["_ng_task_index"] for row in written] == list(range(len(kept)))

@@ -59,3 +59,12 @@ def test_a_judge_failure_is_one_with_a_response() -> None:
     assert is_judge_failure(judge_failure_row(0))
     assert not is_judge_failure(failure_row(0, kind="judge_failed"))
     assert not is_judge_failure(failure_row(0, response={}))
+
+
+def test_rows_of_other_programs_are_numbered_by_their_lines(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    rows.write_text('{"reward": 1.0}\n{"reward": 0.0}\n')
+    run = StoredRun(rows)
+    assert list(run.scored) == [RolloutId(0, 0), RolloutId(1, 0)]
+    assert run.scored.row(RolloutId(1, 0)) == {"reward": 0.0}
+    run.close()
