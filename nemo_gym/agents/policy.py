@@ -137,8 +137,10 @@ def user_message(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text, "type": "message"}
 
 
-def without_tokens(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove token ids and log-probabilities from an item."""
+def without_tokens(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item without token ids and log-probabilities."""
+    if CARRIED_FIELDS.isdisjoint(item):
+        return item
     return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
 
 

@@ -15,8 +15,8 @@ import asyncio
 import hashlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -65,15 +65,15 @@ class EngineAnswer(NamedTuple):
     url: str
 
 
-@contextmanager
-def attributed_to(url: str) -> Iterator[None]:
-    """Set the engine at `url` as the peer of an `EngineError` that names no peer."""
-    try:
-        yield
-    except EngineError as error:
-        if error.failure.peer is None:
-            error.failure = replace(error.failure, peer=url)
-        raise
+class AttributedTo(AbstractContextManager[None]):
+    """Sets the engine at `url` as the peer of an `EngineError` that names no peer."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, EngineError) and error.failure.peer is None:
+            error.failure = replace(error.failure, peer=self._url)
 
 
 class UpstreamEngine:

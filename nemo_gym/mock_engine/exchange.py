@@ -93,8 +93,7 @@ class Exchange:
     ) -> None:
         """Send a whole answer."""
         self.status = status
-        sent = [(b"content-type", content_type), *headers, (b"content-length", b"%d" % len(body))]
-        await send_response(self._send, status, sent, body)
+        await send_response(self._send, status, [(b"content-type", content_type), *headers], body)
 
     async def start(self, status: int, content_type: bytes, headers: Sequence[Header] = ()) -> None:
         """Send the head of an answer. Without a content length the body is chunked."""

@@ -69,39 +69,37 @@ class SessionAccess:
 
     def admit(self, path: str, headers: Headers) -> Admission:
         """Return the session of a request. Raises `AccessRefusal`; `SessionRefusal` after a restart of this process."""
-        session: str | None = None
-        if _SESSION in headers:
-            session = headers[_SESSION].decode("latin-1")
+        named = headers.get(_SESSION)
         if path in self.control_routes or (self.guards_every_route and path not in self.open_routes):
             self.check_token(headers, path)
-        elif session is not None and self.authenticates_sessions:
+        elif self.authenticates_sessions and named is not None:
             self.check_token(headers, _NAMED_SESSION)
-        if session is None and b"cookie" in headers:
-            session = self._session_of_cookie(headers[b"cookie"].decode("latin-1"))
-            if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
-                session = None  # an old cookie opens a new session and not the closed one
-        is_new = session is None
-        if session is None:
-            session = clock.hex_id()
+        # A client that sends a cookie carries the cookies of the latest response only.
+        needs_cookie = b"cookie" in headers or path == _AGENT_SESSIONS
+        if named is not None:
+            session = named.decode("latin-1")
+        elif (given := self._session_of_cookie(path, headers)) is not None:
+            session = given
+        else:
+            session, needs_cookie = clock.hex_id(), True
         incarnation = headers.get(_INCARNATION)
         if incarnation is not None and incarnation != self.incarnation.encode():
             raise self._lost(session)
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
-        # A client that sends a cookie carries the cookies of the latest response only.
-        needs_cookie = is_new or b"cookie" in headers or path == _AGENT_SESSIONS
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
 
-    def data_for(self, path: str, context: RequestContext) -> dict[str, Any]:
-        """Return the data behind `request.session`. Raises `SessionRefusal` for a closed session."""
+    def data_for(self, path: str, context: RequestContext) -> dict[str, Any] | None:
+        """Return the data of an open session, otherwise None. Raises `SessionRefusal` for a closed session."""
         sessions, session = self.sessions, context.session
         if path in OPENING_ROUTES and sessions.was_closed_before_opening(session):
             raise self._closed(session)
         if path == "/seed_session":
             return self._open(context)
-        if path not in EXCLUSIVE_ROUTES and sessions.is_closed(session):
+        data = sessions.data(session)
+        if data is None and path not in EXCLUSIVE_ROUTES and sessions.is_closed(session):
             raise self._closed(session)
-        return sessions.data(session)
+        return data
 
     def keep(self, context: RequestContext, data: dict[str, Any]) -> None:
         """Open the request's session with `data`, if the handler stored something in it."""
@@ -130,19 +128,22 @@ class SessionAccess:
     def _cookie(self, session: str) -> RawHeader:
         return b"set-cookie", self.cookies.header(session).encode("latin-1")
 
-    def _session_of_cookie(self, header: str) -> str | None:
-        for part in header.split(";"):
+    def _session_of_cookie(self, path: str, headers: Headers) -> str | None:
+        for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
             name, _, value = part.strip().partition("=")
-            if name == self.cookies.name:
-                session = self.cookies.session_of(value)
-                if session is None and self.authenticates_sessions:
-                    raise AccessRefusal(
-                        "the session cookie was not signed by this run",
-                        code="session_forged",
-                        status=403,
-                        remedy="Open a session with /seed_session.",
-                    )
-                return session
+            if name != self.cookies.name:
+                continue
+            session = self.cookies.session_of(value)
+            if session is None and self.authenticates_sessions:
+                raise AccessRefusal(
+                    "the session cookie was not signed by this run",
+                    code="session_forged",
+                    status=403,
+                    remedy="Open a session with /seed_session.",
+                )
+            if session is not None and path in OPENING_ROUTES and self.sessions.is_closed(session):
+                return None  # an old cookie opens a new session and not the closed one
+            return session
         return None
 
     def _lost(self, session: str) -> SessionRefusal:

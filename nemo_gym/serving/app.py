@@ -43,9 +43,7 @@ class GymApp(FastAPI):
         return outermost
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._request_middleware(super().__call__, scope, receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             is_prefixed = scope["path"].startswith(_IN_A_ROLLOUT)
             if is_prefixed:
                 scope = without_prefix(scope)
@@ -56,6 +54,8 @@ class GymApp(FastAPI):
             if is_prefixed and "path_params" in scope:
                 handler = partial(run_in_rollout, handler)
             await self._request_middleware(handler, scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._request_middleware(super().__call__, scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -65,12 +65,10 @@ class GymApp(FastAPI):
 
     def _direct_handler(self, scope: Scope) -> ASGIApp | None:
         """Return the handler of a direct route; None for other routes and for apps with their own middleware."""
-        routes = self.router.routes
-        if len(routes) != self._direct_table.routes:
-            self._direct_table = DirectTable(routes)
-        if self.user_middleware:
-            return None
-        return self._direct_table.handlers.get((scope["method"], scope["path"]))
+        table, routes = self._direct_table, self.router.routes
+        if len(routes) != table.routes:
+            table = self._direct_table = DirectTable(routes)
+        return None if self.user_middleware else table.handlers.get((scope["method"], scope["path"]))
 
     async def answer_error(self, request: Request, error: Exception) -> Response | None:
         """Return the response of the app's exception handler for `error`; None without such a handler."""

@@ -25,6 +25,7 @@ class DisconnectWatch:
         self._receive = receive
         self._is_answered = is_answered
         self._left = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
 
     @property
     def has_disconnected(self) -> bool:
@@ -39,20 +40,7 @@ class DisconnectWatch:
         """Await `handling`; cancel it and return when the client disconnects."""
         handler = asyncio.current_task()
         assert handler is not None
-        watcher: asyncio.Task[None] | None = None
-
-        async def watch() -> None:
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            self._left.set()
-            if not self._is_answered():
-                handler.cancel()
-
-        def begin() -> None:
-            nonlocal watcher
-            watcher = asyncio.ensure_future(watch())
-
-        beginning = asyncio.get_running_loop().call_later(WATCHED_AFTER_S, begin)
+        beginning = asyncio.get_running_loop().call_later(WATCHED_AFTER_S, self._begin, handler)
         try:
             await handling
         except asyncio.CancelledError:
@@ -61,5 +49,16 @@ class DisconnectWatch:
             handler.uncancel()
         finally:
             beginning.cancel()
-            if watcher is not None:
-                watcher.cancel()
+            if self._watcher is not None:
+                self._watcher.cancel()
+                self._watcher = None  # its traceback refers to this object
+
+    def _begin(self, handler: asyncio.Task[object]) -> None:
+        self._watcher = asyncio.ensure_future(self._watch(handler))
+
+    async def _watch(self, handler: asyncio.Task[object]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._left.set()
+        if not self._is_answered():
+            handler.cancel()

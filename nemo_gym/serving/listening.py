@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from nemo_gym.failures import InputError
-from nemo_gym.transport.whole_response import RawHeaders, send_messages
+from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY, RawHeaders, send_messages
 
 SERVER_KEEPALIVE_S = 75
 """Longer than clients keep an idle connection, so that the server never closes one during a request."""
@@ -34,7 +34,6 @@ BACKLOG = 4_096
 _OWN_WRITE_BYTES = 1 << 16
 """A larger body is written apart from its head, because joining them would copy it."""
 _UVICORN_ONLY = frozenset({b"connection", b"transfer-encoding", b"content-length"})
-_WITHOUT_BODY = frozenset({204, 304})
 
 
 def with_whole_responses(app: ASGIApp) -> ASGIApp:
@@ -65,7 +64,7 @@ class UvicornSend:
     async def whole(self, status: int, headers: RawHeaders, body: bytes) -> None:
         """Send an ordinary response in one write. Anything else is left to uvicorn."""
         cycle = self.cycle
-        head = _head_of(status, tuple([each for each in headers if each[0] != b"content-length"]))
+        head = _head_of(status, tuple(headers))
         if (
             head is None
             or len(body) > _OWN_WRITE_BYTES
@@ -87,7 +86,11 @@ class UvicornSend:
 @lru_cache(maxsize=256)
 def _head_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
     """Return the head of a response up to its Content-Length; None if uvicorn must judge its status or headers."""
-    if status < 200 or status in _WITHOUT_BODY or not all(_is_ordinary(*header) for header in headers):
+    if (
+        status < 200
+        or status in STATUSES_WITHOUT_BODY
+        or not all(_is_ordinary(*header) for header in headers)
+    ):
         return None
     return STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % header for header in headers])
 

@@ -28,6 +28,7 @@ from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
 from nemo_gym.transport.memory import CLIENT_CANCELS
@@ -105,41 +106,37 @@ class RequestMiddleware:
         stats = RequestStats() if is_probe else self.stats
         stats.requests += 1
         stats.in_flight += 1
+        outer = current_context.get()
         try:
-            await self._handle_in_session(app, scope, receive, responder)
+            context = self._admit(path, scope, responder)
+            current_context.set(context)
+            if path in EXCLUSIVE_ROUTES:
+                async with self.access.sessions.locks.exclusive(context.session):
+                    self._provide_session(scope, context, responder)
+                    await app(scope, receive, responder)
+            elif self._provide_session(scope, context, responder):
+                with self.access.sessions.locks.shared(context.session):
+                    await app(scope, receive, responder)
+            else:
+                await app(scope, receive, responder)
         except asyncio.CancelledError:
             stats.cancelled += 1
             raise
         except Exception as error:  # noqa: BLE001 - the boundary: every exception becomes an envelope
             await self._send_error(error, scope, receive, responder)
         finally:
+            current_context.set(outer)
             stats.in_flight -= 1
             if responder.status >= 400:
                 stats.errors += 1
 
-    async def _handle_in_session(
-        self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder
-    ) -> None:
-        path, headers = scope["path"], dict(scope["headers"])
+    def _admit(self, path: str, scope: Scope, responder: _Responder) -> RequestContext:
+        """Return the context of a request. Raises for requests of foreign pages, and as `SessionAccess.admit`."""
+        headers = dict(scope["headers"])
         if self.browsers is not None and CLIENT_CANCELS not in scope:  # no page can send a call in memory
             self.browsers.check(headers)
-        session, response_headers = self.access.admit(path, headers)
-        context = RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
-        responder.headers = response_headers
-        locks = self.access.sessions.locks
-        previous = current_context.set(context)
-        try:
-            if path in EXCLUSIVE_ROUTES:
-                async with locks.exclusive(session):
-                    self._provide_session(scope, context, responder)
-                    await app(scope, receive, responder)
-            elif self._provide_session(scope, context, responder):
-                with locks.shared(session):
-                    await app(scope, receive, responder)
-            else:
-                await app(scope, receive, responder)
-        finally:
-            current_context.reset(previous)
+        session, responder.headers = self.access.admit(path, headers)
+        return RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:
         """Set `request.session`. Returns whether the session is open.
@@ -148,11 +145,14 @@ class RequestMiddleware:
         the session, and its cookie lets the client return to it.
         """
         access = self.access
-        data = scope["session"] = access.data_for(scope["path"], context)
-        is_open = context.session in access.sessions
-        if access.authenticates_sessions and not is_open:
+        data = access.data_for(scope["path"], context)
+        if data is not None:
+            scope["session"] = data
+            return True
+        data = scope["session"] = {SESSION_ID_KEY: context.session}
+        if access.authenticates_sessions:
             responder.before_response = partial(access.keep, context, data)
-        return is_open
+        return False
 
     async def _send_error(
         self, error: Exception, scope: Scope, receive: Receive, responder: _Responder

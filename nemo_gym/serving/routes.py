@@ -23,8 +23,9 @@ from nemo_gym.failures import InputError
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.context import LEAVE_OUT_HEADER
 from nemo_gym.transport.request_body import WholeBody
+from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY
 
-_WITHOUT_BODY = frozenset({204, 205, 304})
+_WITHOUT_BODY = STATUSES_WITHOUT_BODY | {205}
 _LEAVE_OUT = LEAVE_OUT_HEADER.encode()
 
 
@@ -79,8 +80,17 @@ class _DirectHandler:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert isinstance(receive, WholeBody)  # the middleware has read it
         body = receive.body
+        given = Response() if self._response_name is not None else None
         try:
-            response = await self._respond(scope, receive, send, body)
+            arguments: dict[str, Any] = {}
+            if self._body_model is not None and self._body_name is not None:
+                arguments[self._body_name] = parse_body(self._body_model, body)
+            if self._request_name is not None:
+                arguments[self._request_name] = _ReadRequest(scope, receive, send, body)
+            if self._response_name is not None:
+                arguments[self._response_name] = given
+            result = await self._endpoint(**arguments)
+            response = result if isinstance(result, Response) else self._response_of(result, given, scope)
         except Exception as error:
             request = _ReadRequest(scope, receive, send, body)
             answered = await scope["app"].answer_error(request, error)
@@ -89,25 +99,15 @@ class _DirectHandler:
             response = answered
         await response(scope, receive, send)
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send, body: bytes) -> Response:
-        arguments: dict[str, Any] = {}
-        given: Response | None = None
-        if self._body_model is not None and self._body_name is not None:
-            arguments[self._body_name] = parse_body(self._body_model, body)
-        if self._request_name is not None:
-            arguments[self._request_name] = _ReadRequest(scope, receive, send, body)
-        if self._response_name is not None:
-            given = arguments[self._response_name] = Response()
-            del given.headers["content-length"]
-        result = await self._endpoint(**arguments)
-        if isinstance(result, Response):
-            return result
+    def _response_of(self, result: Any, given: Response | None, scope: Scope) -> Response:
+        """Return the response with a handler's result, and with the status and headers of its `Response`."""
         status = self._status if given is None or given.status_code == 200 else given.status_code
         if status in _WITHOUT_BODY:
             response = Response(status_code=status)
         else:
             response = JsonResponse(dump_body(result, _left_out(scope)), status)
         if given is not None:
+            del given.headers["content-length"]
             response.raw_headers += given.raw_headers
         return response
 

@@ -89,12 +89,11 @@ class SessionRegistry:
             self._until[session] = until
         return self._open.setdefault(session, {SESSION_ID_KEY: session})
 
-    def data(self, session: str) -> dict[str, Any]:
-        """Return the data behind `request.session`; an unknown session has only its id and is not stored."""
+    def data(self, session: str) -> dict[str, Any] | None:
+        """Note a request of the session and return its data; None if it is not open."""
         data = self._open.get(session)
-        if data is None:
-            return {SESSION_ID_KEY: session}
-        self._touched[session] = self._clock()
+        if data is not None:
+            self._touched[session] = self._clock()
         return data
 
     def close(self, session: str) -> bool:

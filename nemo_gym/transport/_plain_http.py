@@ -32,7 +32,7 @@ IDLE_S = 30.0
 """Idle connections are closed before the gym's servers close them (after 75 s)."""
 _KEEPALIVE_PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_INVALID_IN_PATH = re.compile(r"[ \r\n]")
+_INVALID_IN_PATH = re.compile(r"[^\x21-\xff]")
 _RESERVED_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
 """Headers that only this client may set: they frame the request and name its host."""
 _MAX_CACHED_BEGINS = 1000
@@ -59,7 +59,7 @@ class _Origin:
     netloc: str
     prefix: str
     idle: list[_Connection] = field(default_factory=list)
-    begins: dict[tuple[str, str], str] = field(default_factory=dict)
+    begins: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, base_url: str) -> _Origin:
@@ -79,27 +79,29 @@ class _Origin:
         """Encode `call` as one or two pieces of bytes."""
         body = call.body or b""
         begin = self.begins.get((call.method, call.path)) or self._begin(call.method, call.path)
-        headers = "".join([f"{name}: {value}\r\n" for name, value in call.headers.items()])
-        if headers.count("\n") != len(call.headers) or headers.count("\r") != len(call.headers):
-            raise self._invalid("a header contains a line break")
         if not _RESERVED_HEADERS.isdisjoint(call.headers):
             raise self._invalid(
                 f"the client itself sets these headers: {', '.join(sorted(_RESERVED_HEADERS & call.headers.keys()))}"
             )
-        length = f"Content-Length: {len(body)}\r\n\r\n" if body or call.method in _WITH_BODY else "\r\n"
+        lines = [f"{name}: {value}\r\n" for name, value in call.headers.items()]
         try:
-            head = f"{begin}{headers}{length}".encode("latin-1")
+            headers = "".join(lines).encode("latin-1")
         except UnicodeEncodeError as error:
             raise self._invalid(f"a header contains a character outside Latin-1: {error}") from error
+        if len(headers.splitlines()) != len(lines):
+            raise self._invalid("a header contains a line break")
+        if body or call.method in _WITH_BODY:
+            headers += b"Content-Length: %d\r\n" % len(body)
+        head = b"%b%b\r\n" % (begin, headers)
         return [head + body] if len(body) <= _COPIED_BODY_BYTES else [head, body]
 
-    def _begin(self, method: str, path: str) -> str:
+    def _begin(self, method: str, path: str) -> bytes:
         """Return the first lines of a request, cached per method and path."""
         if not path.startswith("/") or _INVALID_IN_PATH.search(path):
             raise self._invalid(f"the path {path!r} is invalid")
         if len(self.begins) >= _MAX_CACHED_BEGINS:
             self.begins.clear()
-        begin = f"{method} {self.prefix}{path} HTTP/1.1\r\nHost: {self.netloc}\r\n"
+        begin = f"{method} {self.prefix}{path} HTTP/1.1\r\nHost: {self.netloc}\r\n".encode("latin-1")
         self.begins[method, path] = begin
         return begin
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import orjson
 
@@ -112,14 +113,17 @@ class Caller:
         )
         return await self.send(server, call, deadline)
 
-    async def send(self, server: str, call: Call, deadline: Deadline | None = None) -> Reply:
+    def send(self, server: str, call: Call, deadline: Deadline | None = None) -> Coroutine[Any, Any, Reply]:
         """Return the peer's reply, whatever its status, redirects excepted.
 
         Raises `TransportError`, `DeadlineError` or `ConfigError`.
         """
         url = self.directory.choose(server, call.session, self._is_out if self._out else None)
         if deadline is None:
-            return await self._try(server, url, call)
+            return self._try(server, url, call)
+        return self._try_until(deadline, server, url, call)
+
+    async def _try_until(self, deadline: Deadline, server: str, url: str, call: Call) -> Reply:
         left = deadline.seconds_left(self._clock)
         try:
             async with asyncio.timeout(max(left, 0.0)):

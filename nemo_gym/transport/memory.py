@@ -40,9 +40,9 @@ class InMemoryTransport:
                 f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
             )
         receiver = ReplyCollector()
-        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         target = _target(base_url, call.path)
-        headers.append((b"host", target["server"][0].encode()))
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+        headers += target["headers"]
         scope = {**target, "method": call.method, "headers": headers}
         await app(scope, WholeBody(call.body or b"", _until_cancelled), receiver)
         if receiver.reply is None:
@@ -62,12 +62,14 @@ class InMemoryTransport:
 def _target(base_url: str, url_path: str) -> Mapping[str, Any]:
     """Return the scope fields that calls to the same URL share."""
     path, _, query = url_path.partition("?")
+    host = base_url.partition("://")[2]
     return {
         **_SCOPE,
         "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "server": (base_url.partition("://")[2], 0),
+        "server": (host, 0),
+        "headers": [(b"host", host.encode())],
     }
 
 

@@ -53,6 +53,7 @@ _REPEATABLE_PATHS = frozenset(
     }
 )
 """Paths that are safe to repeat after a broken connection: model calls, sessions by id, and a pure verify."""
+_OPENING = "/seed_session"
 
 
 class _Content:
@@ -253,44 +254,56 @@ class ServerClient(BaseModel):
         context = current_context.get()
         if context is not None and context.is_policy_acting and is_control_route(url_path):
             return ServerReply(_no_such_tool(url_path), method, f"{server_name}{url_path}")
-        path = f"{url_path}?{urlencode(params)}" if params else url_path
-        call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
+        call = _new_call(method, url_path, json, data, params, headers)
         if cookies:
-            call_headers["cookie"] = cookie_header(cookies)
+            call.headers["cookie"] = cookie_header(cookies)
             session = session or session_of_cookies(cookies)
-        if repeatable is None:
-            repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
-        body = _body_of(json, data)
-        if body is not None:
-            call_headers.setdefault("content-type", "application/json")
-        return await self._send(server_name, Call(method, path, body, call_headers, session, repeatable))
-
-    async def _send(self, server: str, call: Call) -> ServerReply:
-        """Add the gym's headers and send the call."""
+        call.repeatable = (
+            url_path in _REPEATABLE_PATHS or method == "GET" if repeatable is None else repeatable
+        )
         caller, token = self.connection
-        context = current_context.get()
-        opens = call.path == "/seed_session"
-        headers, session = call.headers, call.session
         if token is not None:
-            headers[TOKEN_HEADER] = token
+            call.headers[TOKEN_HEADER] = token
         if context is not None:
-            call.propagated = context.deadline
-            call.session = session = session or _session_of_context(context, server, opens)
-            if server in context.incarnations and not opens and session == context.session:
-                headers[INCARNATION_HEADER] = context.incarnations[server]
+            session = _put_context(call, context, server_name, session)
         if session:
-            headers[SESSION_HEADER] = session
-        reply = await caller.send(server, call, call.propagated)
-        if opens and context is not None and INCARNATION_HEADER in reply.headers:
-            context.incarnations[server] = reply.headers[INCARNATION_HEADER]
-        return ServerReply(reply, call.method, f"{server}{call.path}")
+            call.headers[SESSION_HEADER] = call.session = session
+        reply = await caller.send(server_name, call, call.propagated)
+        if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
+            context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
+        return ServerReply(reply, method, f"{server_name}{call.path}")
 
 
-def _session_of_context(context: RequestContext, server: str, opens: bool) -> str:
-    """Return the session of the current request; a second session at the same server gets its own name."""
-    if opens and server in context.incarnations:
-        return f"{context.session}~{clock.hex_id()[:8]}"
-    return context.session
+def _new_call(
+    method: str,
+    url_path: str,
+    json: Any,
+    data: bytes | str | None,
+    params: Mapping[str, Any] | None,
+    headers: Mapping[str, str] | None,
+) -> Call:
+    path = f"{url_path}?{urlencode(params)}" if params else url_path
+    call_headers = {name.lower(): value for name, value in headers.items()} if headers else {}
+    body = _body_of(json, data)
+    if body is not None:
+        call_headers.setdefault("content-type", "application/json")
+    return Call(method, path, body, call_headers)
+
+
+def _put_context(call: Call, context: RequestContext, server: str, session: str | None) -> str:
+    """Give a call the deadline and the incarnation of the current request, and return the call's session.
+
+    A second session at the same server gets its own name.
+    """
+    call.propagated = context.deadline
+    incarnation = context.incarnations.get(server)
+    if call.path == _OPENING:
+        return session or (
+            context.session if incarnation is None else f"{context.session}~{clock.hex_id()[:8]}"
+        )
+    if incarnation is not None and session in (None, context.session):
+        call.headers[INCARNATION_HEADER] = incarnation
+    return session or context.session
 
 
 def _no_such_tool(url_path: str) -> Reply:

@@ -12,12 +12,13 @@ from typing import TypeAlias
 from nemo_gym.transport.request_body import Message
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+STATUSES_WITHOUT_BODY = frozenset({204, 304})
 
 
 def send_response(
     send: Callable[[Message], Awaitable[None]], status: int, headers: RawHeaders, body: bytes
 ) -> Awaitable[None]:
-    """Send a complete response; `headers` include its Content-Length."""
+    """Send a complete response. Its Content-Length is added to `headers`."""
     whole: Callable[[int, RawHeaders, bytes], Awaitable[None]] | None = getattr(send, "whole", None)
     return send_messages(send, status, headers, body) if whole is None else whole(status, headers, body)
 
@@ -25,5 +26,7 @@ def send_response(
 async def send_messages(
     send: Callable[[Message], Awaitable[None]], status: int, headers: RawHeaders, body: bytes
 ) -> None:
+    if status not in STATUSES_WITHOUT_BODY:
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nemo_gym.engines.engine import ENGINE_RETRY, UpstreamEngine, attributed_to
+from nemo_gym.engines.engine import ENGINE_RETRY, AttributedTo, UpstreamEngine
 from nemo_gym.engines.engine_model import (
     EngineModel,
     EngineModelConfig,
@@ -118,7 +118,7 @@ class OpenAIModel(EngineModel):
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
         chat, url = await self._engine.post("/chat/completions", self._upstream(self._with_metadata(body)))
-        with attributed_to(url):
+        with AttributedTo(url):
             answer = response_of_chat(chat, params, ids=new_id, now=now(), dialect=self._dialect)
         self.take_notes(answer.finish.warnings)
         return answer.response
@@ -143,7 +143,7 @@ class OpenAIModel(EngineModel):
         )
         self.take_notes(notes)
         answer, url = await self._engine.post("/responses", self._upstream(body))
-        with attributed_to(url):
+        with AttributedTo(url):
             return finished_response(self.read_native_answer(answer, params))
 
     def read_native_answer(self, answer: dict[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from fastapi import FastAPI
 
 from nemo_gym import WORKING_DIR
-from nemo_gym.engines.engine import EngineAnswer, EngineRefused, UpstreamEngine, attributed_to
+from nemo_gym.engines.engine import AttributedTo, EngineAnswer, EngineRefused, UpstreamEngine
 from nemo_gym.engines.engine_model import (
     EngineModel,
     model_entry,
@@ -182,7 +182,7 @@ class VLLMModel(EngineModel):
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
         completion = await self._complete(body, needs_ids=self._calls is not None)
-        with attributed_to(completion.url):
+        with AttributedTo(completion.url):
             response, finish = response_of_chat(
                 completion.chat,
                 params,
@@ -230,7 +230,7 @@ class VLLMModel(EngineModel):
         request = {"store": False, **self._merged(body, "max_output_tokens")}
         began_with = self._policy.version
         answer, url = await self._policy.work(self._engine.post("/responses", request))
-        with attributed_to(url):
+        with AttributedTo(url):
             response = finished_response(answer)
         if began_with is not None and response["output"]:
             record = CallRecord(policy_version=began_with)
@@ -240,7 +240,7 @@ class VLLMModel(EngineModel):
     def _finish_of(self, completion: Completion, asked: Mapping[str, Any]) -> Finish:
         """Return the finish of a chat answer. Raises the errors of its conversion to a Responses object."""
         params = {"tools": asked.get("tools")}
-        with attributed_to(completion.url):
+        with AttributedTo(completion.url):
             read = response_of_chat(
                 completion.chat,
                 params,

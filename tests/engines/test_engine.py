@@ -11,7 +11,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from nemo_gym.engines.engine import EngineRefused, UpstreamEngine, attributed_to
+from nemo_gym.engines.engine import AttributedTo, EngineRefused, UpstreamEngine
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
 from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN
@@ -208,10 +208,10 @@ async def test_the_deadline_of_the_rollout_ends_the_call() -> None:
 
 
 def test_an_error_without_a_peer_names_the_engine() -> None:
-    with pytest.raises(EngineError) as raised, attributed_to(A):
+    with pytest.raises(EngineError) as raised, AttributedTo(A):
         raise EngineError("nonsense", code="malformed_answer")
     assert raised.value.failure.peer == A
-    with pytest.raises(EngineError) as raised, attributed_to(A):
+    with pytest.raises(EngineError) as raised, AttributedTo(A):
         raise EngineError("nonsense", code="malformed_answer", peer=B)
     assert raised.value.failure.peer == B
 

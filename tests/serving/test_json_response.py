@@ -22,8 +22,8 @@ async def test_body_status_and_headers_are_sent_and_then_the_background_task_run
     assert start["status"] == 201
     assert start["headers"] == [
         (b"content-type", b"application/json"),
-        (b"content-length", b"7"),
         (b"x-name", b"M\xfcller"),
+        (b"content-length", b"7"),
     ]
     assert (body["body"], last) == (b'{"a":1}', "background")
 

@@ -327,7 +327,7 @@ class Fixed:
 
 async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() -> None:
     """It fails where a new uvicorn has another request cycle than `UvicornSend` expects."""
-    app = Fixed(200, [(b"content-length", b"4"), (b"x-name", b"1")], b"body")
+    app = Fixed(200, [(b"x-name", b"1")], b"body")
     async with recorded(app) as (transport, protocol):
         for _ in range(2):
             transport.written.clear()
@@ -339,25 +339,21 @@ async def test_uvicorn_sends_the_head_and_the_body_of_a_response_in_one_write() 
         assert not transport.is_closing()
 
 
-LENGTH = (b"content-length", b"4")
-
-
 @pytest.mark.parametrize(
     ("request_line", "response"),
     [
-        (b"GET / HTTP/1.1\r\n", (200, [LENGTH], b"body")),
-        (b"GET / HTTP/1.1\r\n", (599, [LENGTH, (b"x", b"1")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"content-length", b"100000")], b"x" * 100_000)),
+        (b"GET / HTTP/1.1\r\n", (200, [], b"body")),
+        (b"GET / HTTP/1.1\r\n", (599, [(b"x", b"1")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [], b"x" * 100_000)),
         (b"GET / HTTP/1.1\r\n", (204, [], b"")),
-        (b"GET / HTTP/1.1\r\n", (304, [LENGTH], b"")),
-        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"connection", b"close")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (304, [], b"")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"connection", b"close")], b"body")),
         (b"GET / HTTP/1.1\r\n", (200, [(b"Transfer-Encoding", b"chunked")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [(b"Content-Length", b"4")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"x", b"a\r\nset-cookie: stolen=1")], b"body")),
-        (b"GET / HTTP/1.1\r\n", (200, [LENGTH, (b"x y", b"1")], b"body")),
-        (b"GET / HTTP/1.1\r\nConnection: close\r\n", (200, [LENGTH], b"body")),
-        (b"GET / HTTP/1.0\r\n", (200, [LENGTH], b"body")),
-        (b"HEAD / HTTP/1.1\r\n", (200, [LENGTH], b"")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"x", b"a\r\nset-cookie: stolen=1")], b"body")),
+        (b"GET / HTTP/1.1\r\n", (200, [(b"x y", b"1")], b"body")),
+        (b"GET / HTTP/1.1\r\nConnection: close\r\n", (200, [], b"body")),
+        (b"GET / HTTP/1.0\r\n", (200, [], b"body")),
+        (b"HEAD / HTTP/1.1\r\n", (200, [], b"")),
     ],
 )
 async def test_a_response_in_one_call_is_the_response_in_two_messages(
@@ -376,7 +372,7 @@ async def test_a_response_in_one_call_is_the_response_in_two_messages(
 
 
 async def test_a_client_that_does_not_read_holds_up_its_next_response() -> None:
-    app = Fixed(200, [LENGTH], b"body")
+    app = Fixed(200, [], b"body")
     async with recorded(app) as (transport, protocol):
         protocol.pause_writing()
         protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -396,7 +392,7 @@ async def test_nothing_is_sent_to_a_client_that_left_or_after_a_complete_respons
         await proceed.wait()
         for _ in range(2):
             try:
-                await send_response(send, 200, [LENGTH], b"body")
+                await send_response(send, 200, [], b"body")
             except RuntimeError as error:
                 refused.append(str(error))
 

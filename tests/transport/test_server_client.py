@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from nemo_gym.mock_engine import MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call
+from nemo_gym.transport.rollout_context import rollout_context
 from nemo_gym.transport.server_client import ServerClient, process_transport, request
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
@@ -44,15 +45,24 @@ async def test_session_and_deadline_travel_with_the_calls_a_handler_makes() -> N
     assert "x-ng-deadline" not in seen[-1].headers
 
 
-def test_a_second_session_at_the_same_server_gets_a_name_of_its_own() -> None:
-    from nemo_gym.transport.context import RequestContext
-    from nemo_gym.transport.server_client import _session_of_context
+async def test_a_second_session_at_the_same_server_gets_a_name_of_its_own() -> None:
+    gym = InProcessGym()
+    gym.add(CounterEnvironment, "env")
+    seen: list[Call] = []
+    send = gym.transport.send
 
-    context = RequestContext("s")
-    assert _session_of_context(context, "env", opens=True) == "s"
-    context.incarnations["env"] = "incarnation-1"
-    assert _session_of_context(context, "env", opens=True) != "s"
-    assert _session_of_context(context, "env", opens=False) == "s"
+    async def recorded(base_url: str, call: Call) -> Any:
+        seen.append(call)
+        return await send(base_url, call)
+
+    gym.transport.send = recorded  # type: ignore[method-assign]
+    client = gym.client()
+    with rollout_context("s"):
+        for path in ("/seed_session", "/seed_session", "/verify"):
+            await client.post("env", path, json=task_row())
+    first, second, verify = (call.headers["x-ng-session"] for call in seen)
+    assert (first, verify) == ("s", "s")
+    assert second.startswith("s~")
 
 
 def test_a_server_client_can_be_built_as_environments_do() -> None:

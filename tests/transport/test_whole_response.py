@@ -6,7 +6,7 @@ from typing import Any
 
 from nemo_gym.transport.whole_response import RawHeaders, send_response
 
-HEADERS = [(b"content-length", b"2")]
+HEADERS = [(b"x-name", b"1")]
 
 
 class Sender:
@@ -36,5 +36,9 @@ async def test_any_other_sender_gets_two_messages() -> None:
 
     await send_response(send, 201, HEADERS, b"{}")
     start, body = sender.sent
-    assert (start["type"], start["status"], start["headers"]) == ("http.response.start", 201, HEADERS)
+    assert (start["type"], start["status"], start["headers"]) == (
+        "http.response.start",
+        201,
+        [*HEADERS, (b"content-length", b"2")],
+    )
     assert (body["type"], body["body"]) == ("http.response.body", b"{}")
