@@ -4,8 +4,9 @@ The engine stub has its own process. The rate covers the time from the start of 
 start and stop of the servers. `collecting_rollouts_per_s` is the rate of the collection alone, including its metrics.
 `gym_cpu_ms` is the CPU of the command and all its servers; the engine stub's CPU is separate.
 
-`of_the_rate_without_collector` compares with the closed loop of `python -m perf rollouts`, measured in the same run at
-the same number in flight.
+`of_the_rate_without_collector` compares with the closed loop of `python -m perf rollouts` at the same number in flight.
+It is measured before and after each collection, because other programs of the machine come and go.
+`of_the_cpu_without_collector` compares the CPU of a rollout: it holds on a busy machine, where rates do not.
 """
 
 from __future__ import annotations
@@ -44,20 +45,28 @@ class BenchKeys(Keys):
 
 def run(runs: int, keys: BenchKeys) -> Figures:
     """Return figures by placement, each medians of `runs` collections. Raises `RuntimeError` if incomplete."""
-    figures: Figures = {}
-    for placement in keys.placements or PLACEMENTS:
-        tell(f"{placement}, without the collector")
-        without = _without_collector(placement, keys)
-        rate = without["rollouts_per_s"]
-        tell(f"{placement}, the whole command")
-        collected = median_of(runs, lambda placement=placement: _collect_once(placement, keys))  # type: ignore[misc]
-        figures[placement] = collected | {
-            "rollouts_per_s_without_collector": rate,
-            "cpu_ms_without_collector": without["cpu_ms"],
-            "of_the_rate_without_collector": collected["rollouts_per_s"] / rate,
-            "collecting_of_the_rate_without_collector": collected["collecting_rollouts_per_s"] / rate,
-        }
-    return figures
+    return {
+        placement: median_of(runs, lambda placement=placement: _compared(placement, keys))  # type: ignore[misc]
+        for placement in keys.placements or PLACEMENTS
+    }
+
+
+def _compared(placement: Placement, keys: BenchKeys) -> Figures:
+    tell(f"{placement}, without the collector")
+    before = _without_collector(placement, keys)
+    tell(f"{placement}, the whole command")
+    collected = _collect_once(placement, keys)
+    tell(f"{placement}, without the collector again")
+    after = _without_collector(placement, keys)
+    rate = (before["rollouts_per_s"] + after["rollouts_per_s"]) / 2
+    cpu_ms = (before["cpu_ms"] + after["cpu_ms"]) / 2
+    return collected | {
+        "rollouts_per_s_without_collector": rate,
+        "cpu_ms_without_collector": cpu_ms,
+        "of_the_rate_without_collector": collected["rollouts_per_s"] / rate,
+        "collecting_of_the_rate_without_collector": collected["collecting_rollouts_per_s"] / rate,
+        "of_the_cpu_without_collector": cpu_ms / collected["cpu_ms"],
+    }
 
 
 def _without_collector(placement: Placement, keys: BenchKeys) -> Figures:

@@ -29,6 +29,8 @@ from nemo_gym.names import (
 MASKED_KEYS = (MASKED_KEY, "mask_sample")
 """The gym's key, and the ecosystem's key with the same meaning."""
 REWARD_COMPONENTS = "reward_components"
+_NUMBERS = (int, float)  # and booleans, which are integers
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,9 @@ def outcome_of(row: Mapping[str, Any]) -> str:
 
 def finite_number(value: object) -> float | None:
     """Return the value as a float, booleans as 0 and 1; None for NaN, infinities and other types."""
-    if not isinstance(value, (bool, int, float)):
+    if not isinstance(value, _NUMBERS):
         return None
-    return float(value) if -sys.float_info.max <= value <= sys.float_info.max else None
+    return float(value) if -_LARGEST <= value <= _LARGEST else None
 
 
 def canonical_answer(answer: object) -> str | None:

@@ -33,7 +33,7 @@ from nemo_gym.transport.circuit_breaker import (
     CircuitBreakers,
     breakers_of,
 )
-from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
+from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline, Timer
 from nemo_gym.transport.directory import Directory
 
 log = logging.getLogger(__name__)
@@ -124,11 +124,12 @@ class Caller:
         return self._try_until(deadline, server, url, call)
 
     async def _try_until(self, deadline: Deadline, server: str, url: str, call: Call) -> Reply:
-        left = deadline.seconds_left(self._clock)
+        timer = Timer(max(deadline.seconds_left(self._clock), 0.0))
         try:
-            async with asyncio.timeout(max(left, 0.0)):
-                return await self._try(server, url, call)
-        except TimeoutError as error:
+            return await self._try(server, url, call)
+        except asyncio.CancelledError as error:
+            if not timer.takes_back_cancellation():
+                raise
             breaker = self._out.get(url)
             cause = f" ({breaker.cause})" if breaker is not None else ""
             raise DeadlineError(
@@ -138,6 +139,8 @@ class Caller:
                 remedy="Raise +rollout_timeout_s if rollouts need longer.",
                 peer=server,
             ) from error
+        finally:
+            timer.stop()
 
     async def _try(self, server: str, url: str, call: Call) -> Reply:
         attempt = 0

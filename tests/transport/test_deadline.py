@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from nemo_gym.transport import Deadline
+from nemo_gym.transport.deadline import Timer
 from tests.transport.doubles import Clock
 
 
@@ -19,3 +24,42 @@ async def test_the_seconds_left_decrease_and_become_negative() -> None:
 
 def test_deadlines_of_the_same_instant_are_equal() -> None:
     assert Deadline(5.0) == Deadline.after(2, lambda: 3.0)
+
+
+async def test_a_timer_cancels_the_task_and_takes_the_cancellation_back() -> None:
+    timer = Timer(0.0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.get_running_loop().create_future()
+    assert timer.takes_back_cancellation()
+    await asyncio.sleep(0)  # the task goes on
+
+
+async def test_a_timer_that_is_stopped_cancels_nothing() -> None:
+    timer = Timer(0.0)
+    timer.stop()
+    await asyncio.sleep(0.01)
+    assert not timer.takes_back_cancellation()
+
+
+@pytest.mark.parametrize("has_expired", [False, True])
+async def test_the_cancellation_of_another_task_is_not_taken_back(has_expired: bool) -> None:
+    has_begun = asyncio.Event()
+    taken_back: list[bool] = []
+
+    async def wait() -> None:
+        timer = Timer(0.0 if has_expired else 3600.0)
+        has_begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            taken_back.append(timer.takes_back_cancellation())
+            raise
+        finally:
+            timer.stop()
+
+    task = asyncio.create_task(wait())
+    await has_begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert taken_back == [False]
