@@ -258,16 +258,10 @@ class ServerClient(BaseModel):
         if cookies:
             call.headers["cookie"] = cookie_header(cookies)
             session = session or session_of_cookies(cookies)
-        call.repeatable = (
-            url_path in _REPEATABLE_PATHS or method == "GET" if repeatable is None else repeatable
-        )
+        if repeatable is not None:
+            call.repeatable = repeatable
         caller, token = self.connection
-        if token is not None:
-            call.headers[TOKEN_HEADER] = token
-        if context is not None:
-            session = _put_context(call, context, server_name, session)
-        if session:
-            call.headers[SESSION_HEADER] = call.session = session
+        _put_own_headers(call, server_name, token, session, context)
         reply = await caller.send(server_name, call, call.propagated)
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
@@ -287,23 +281,26 @@ def _new_call(
     body = _body_of(json, data)
     if body is not None:
         call_headers.setdefault("content-type", "application/json")
-    return Call(method, path, body, call_headers)
+    is_repeatable = url_path in _REPEATABLE_PATHS or method == "GET"
+    return Call(method, path, body, call_headers, repeatable=is_repeatable)
 
 
-def _put_context(call: Call, context: RequestContext, server: str, session: str | None) -> str:
-    """Give a call the deadline and the incarnation of the current request, and return the call's session.
-
-    A second session at the same server gets its own name.
-    """
-    call.propagated = context.deadline
-    incarnation = context.incarnations.get(server)
-    if call.path == _OPENING:
-        return session or (
-            context.session if incarnation is None else f"{context.session}~{clock.hex_id()[:8]}"
-        )
-    if incarnation is not None and session in (None, context.session):
-        call.headers[INCARNATION_HEADER] = incarnation
-    return session or context.session
+def _put_own_headers(
+    call: Call, server: str, token: str | None, session: str | None, context: RequestContext | None
+) -> None:
+    """Give a call the run's token, and the session, the deadline and the incarnation of the current request."""
+    if token is not None:
+        call.headers[TOKEN_HEADER] = token
+    if context is not None:
+        call.propagated = context.deadline
+        incarnation = context.incarnations.get(server)
+        if incarnation is not None and call.path == _OPENING:  # a second session at the same server
+            session = session or f"{context.session}~{clock.hex_id()[:8]}"
+        elif incarnation is not None and session in (None, context.session):
+            call.headers[INCARNATION_HEADER] = incarnation
+        session = session or context.session
+    if session:
+        call.headers[SESSION_HEADER] = call.session = session
 
 
 def _no_such_tool(url_path: str) -> Reply:
