@@ -43,7 +43,9 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     def new_app(self) -> GymApp:
         app = super().new_app()
-        install_model_call_capture(app, self.server_client.global_config_dict, self.config.name)
+        # Tests of authors pass a mock of the client, which has no configuration.
+        configuration = getattr(self.server_client, "global_config_dict", None)
+        install_model_call_capture(app, configuration, self.config.name)
         return app
 
     @abstractmethod

@@ -42,11 +42,17 @@ class Timer:
         self._handle = asyncio.get_running_loop().call_later(seconds, self._expire)
 
     def stop(self) -> None:
+        """Take back what is left of the timer: its schedule, or its cancellation after another error."""
         self._handle.cancel()
+        if self._has_expired:
+            self.takes_back_cancellation()
 
     def takes_back_cancellation(self) -> bool:
         """Return whether this timer alone has cancelled the task; then its cancellation is taken back."""
-        return self._has_expired and self._task.uncancel() <= self._cancelled_before
+        if not self._has_expired:
+            return False
+        self._has_expired = False
+        return self._task.uncancel() <= self._cancelled_before
 
     def _expire(self) -> None:
         self._has_expired = True

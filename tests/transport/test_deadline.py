@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -63,3 +64,13 @@ async def test_the_cancellation_of_another_task_is_not_taken_back(has_expired: b
     await asyncio.wait([task])
     assert task.cancelled()
     assert taken_back == [False]
+
+
+async def test_a_cancellation_that_became_another_error_is_taken_back() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    timer = Timer(0.0)
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.get_running_loop().create_future()
+    timer.stop()
+    assert task.cancelling() == 0
