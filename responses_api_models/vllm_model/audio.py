@@ -17,7 +17,7 @@ _FORMATS = {".wav": "wav", ".mp3": "mpeg", ".flac": "flac", ".ogg": "ogg", ".m4a
 
 
 def with_audio(chat: dict[str, Any], root: str | None) -> dict[str, Any]:
-    """Return the chat request with the audio that its metadata names. Relative paths are below `root`.
+    """Return the chat request with the audio that its metadata names. Files are below `root`.
 
     Raises `InputError` for metadata that names no readable audio.
     """
@@ -46,9 +46,12 @@ def _urls(key: str, metadata: Mapping[str, Any], root: str | None) -> list[str]:
 
 
 def _data_url(key: str, path: str, root: str | None) -> str:
-    if not Path(path).is_absolute() and root is None:
-        raise _refused(key, f"{path!r} is relative, and the model server has no `audio_root`")
-    file = Path(root or "/") / path
+    if root is None:
+        raise _refused(key, f"names the file {path!r}, and the model server has no `audio_root`")
+    folder = Path(root).resolve()
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder):  # a request may come from an agent that nobody trusts
+        raise _refused(key, f"{path!r} is not below `audio_root`")
     kind = _FORMATS.get(file.suffix.lower())
     if kind is None:
         raise _refused(key, f"{path!r} is not one of {', '.join(_FORMATS)}")

@@ -62,7 +62,7 @@ class VLLMModelConfig(EngineModelConfig):
     forward_request_chat_template_kwargs: bool = True
     """If false, `chat_template_kwargs` of a chat request are left out; those of its metadata are not."""
     audio_root: str | None = None
-    """The folder of relative paths in `metadata.audio_path` and `metadata.audio_paths` of a row."""
+    """The folder of the files in `metadata.audio_path` and `metadata.audio_paths` of a row. No other file is read."""
     chat_template_kwargs: dict[str, Any] | None = None
     """Default arguments of the chat template; a request can override them."""
     sampling_overrides: dict[str, Any] = Field(default_factory=dict)

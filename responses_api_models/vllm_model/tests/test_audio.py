@@ -68,6 +68,15 @@ def test_unusable_metadata_is_refused(root: Path, metadata: dict[str, Any], prob
         with_audio(chat_with(metadata), str(root))
 
 
-def test_a_relative_path_needs_a_root() -> None:
+@pytest.mark.parametrize("path", ["a.wav", "/a.wav"])
+def test_a_file_needs_a_root(path: str) -> None:
     with pytest.raises(InputError, match="audio_root"):
-        with_audio(chat_with({"audio_path": "a.wav"}), None)
+        with_audio(chat_with({"audio_path": path}), None)
+
+
+@pytest.mark.parametrize("path", ["../a.wav", "link/a.wav", "{parent}/a.wav"])
+def test_a_file_outside_the_root_is_not_read(root: Path, path: str) -> None:
+    (root.parent / "a.wav").write_bytes(b"secret")
+    (root / "link").symlink_to(root.parent)
+    with pytest.raises(InputError, match="not below"):
+        with_audio(chat_with({"audio_path": path.format(parent=root.parent)}), str(root))
