@@ -41,6 +41,7 @@ def test_a_reference_is_of_the_type_that_it_names(kind: str, type_: type) -> Non
 def test_metrics_are_empty_unless_given() -> None:
     assert AggregateMetrics().model_dump() == {
         "group_level_metrics": [],
+        "repeat_level_metrics": [],
         "agent_metrics": {},
         "key_metrics": {},
     }
