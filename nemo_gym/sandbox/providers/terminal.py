@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -57,7 +58,7 @@ class TerminalProcess:
         finally:
             os.close(inner)
         self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self._output), _file_of(os.dup(self._terminal))
+            lambda: _TerminalOutput(self._output), _file_of(os.dup(self._terminal))
         )
         return self
 
@@ -78,10 +79,7 @@ class TerminalProcess:
         if self._is_closed:
             raise SandboxPtyError("the terminal session is closed")
         async with asyncio.timeout(timeout_s):
-            try:
-                return await stream.read(_CHUNK_BYTES)
-            except OSError:  # Linux answers EIO at the end of a terminal
-                return b""
+            return await stream.read(_CHUNK_BYTES)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while chunk := await self.read():
@@ -157,6 +155,17 @@ class TerminalProcess:
     def _set_size(self, rows: int, cols: int) -> None:
         assert self._terminal is not None
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+class _TerminalOutput(asyncio.StreamReaderProtocol):
+    """Reads a terminal to its end, which Linux reports as EIO.
+
+    A stream reader with an exception drops the output that it holds, so that EIO becomes a plain end.
+    """
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        is_end = isinstance(exc, OSError) and exc.errno == errno.EIO
+        super().connection_lost(None if is_end else exc)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

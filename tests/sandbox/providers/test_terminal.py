@@ -8,7 +8,7 @@ import pytest
 
 from nemo_gym.sandbox.providers.specification import SandboxPtyError
 from nemo_gym.sandbox.providers.terminal import TerminalProcess
-from tests.waiting import until_gone
+from tests.waiting import until, until_gone
 
 
 async def session_of(script: str, *, pty: bool = True, released: list[str] | None = None) -> TerminalProcess:
@@ -35,6 +35,15 @@ async def test_a_terminal_has_a_size_and_an_echo() -> None:
         assert await session.wait_exit(timeout_s=30) == 5
         assert await session.read_stderr() == b""
         assert session.mode == "pty"
+
+
+async def test_output_before_the_end_of_a_terminal_is_kept() -> None:
+    async with await session_of("echo one; echo two") as session:
+        assert await session.wait_exit(timeout_s=30) == 0
+        reading = session._transport
+        assert reading is not None
+        await until(reading.is_closing)
+        assert await output_of(session) == b"one\r\ntwo\r\n"
 
 
 async def test_a_terminal_can_change_its_size() -> None:
