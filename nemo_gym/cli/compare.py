@@ -97,8 +97,7 @@ _COLUMNS = ("task", "before", "after", "difference")
 
 def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str, str, str, str]]:
     for pair in found.changed[: keys.changes]:
-        means = (sum(task.scores) / len(task.scores) for task in pair)
-        before, after = (f"{mean:.4g}" for mean in means)
+        before, after = (f"{task.mean:.4g}" for task in pair)
         yield str(pair.before.index), before, after, f"{pair.difference:+.4g}", pair.before.title
 
 

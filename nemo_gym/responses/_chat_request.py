@@ -24,8 +24,8 @@ from nemo_gym.responses._chat_messages import Transcript
 from nemo_gym.responses._request_fields import (
     CARRIED_FIELDS,
     CHAT_ONLY,
-    INCLUDE_ENCRYPTED_REASONING,
     INCLUDE_LOGPROBS,
+    KNOWN_INCLUDES,
     RESPONSES_LIMITS,
     RESPONSES_ONLY,
     STREAM_FIELDS,
@@ -101,7 +101,7 @@ def _put_logprobs(params: Mapping[str, Any], body: _Json, problems: ConversionPr
         body["top_logprobs"] = params.get("top_logprobs") or 0
     include = params.get("include") or []
     for value in include if isinstance(include, list) else [include]:
-        if value not in (INCLUDE_LOGPROBS, INCLUDE_ENCRYPTED_REASONING):
+        if value not in KNOWN_INCLUDES:
             problems.add("include", f"{value!r} can't be included")
 
 

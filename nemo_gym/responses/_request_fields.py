@@ -92,6 +92,8 @@ CHAT_LIMITS = ("max_completion_tokens", "max_tokens")
 
 INCLUDE_LOGPROBS = "message.output_text.logprobs"
 INCLUDE_ENCRYPTED_REASONING = "reasoning.encrypted_content"
+KNOWN_INCLUDES = (INCLUDE_LOGPROBS, INCLUDE_ENCRYPTED_REASONING)
+"""Values of `include`. A tuple, because a request may contain values that cannot be hashed."""
 
 RESPONSES_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
     "previous_response_id": ("no responses are kept; send the whole conversation as `input`", ()),

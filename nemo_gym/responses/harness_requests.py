@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from nemo_gym.responses._chat_messages import ITEM_FIELDS
 from nemo_gym.responses._chat_request import RESPONSES_FIELDS
+from nemo_gym.responses._request_fields import KNOWN_INCLUDES
 from nemo_gym.responses.harness_tools import HarnessTools
 from nemo_gym.responses.messages_request import MESSAGES_FIELDS, TOOL_FIELDS
 from nemo_gym.responses.problems import Converted, Note
@@ -44,7 +45,6 @@ NONCE_PREFIX = "x-anthropic-billing-header"
 """A system block that begins so holds a number that changes with every request, which would break every prefix."""
 
 _DROPPED_INCLUDES = "the engine has no such part of an answer"
-_KNOWN_INCLUDES = frozenset({"message.output_text.logprobs", "reasoning.encrypted_content"})
 
 
 class ToleratedResponse(NamedTuple):
@@ -103,9 +103,9 @@ def _known_fields(item: Any) -> Any:
 
 def _known_includes(include: list[Any], notes: list[Note]) -> list[Any]:
     for value in include:
-        if value not in _KNOWN_INCLUDES:
+        if value not in KNOWN_INCLUDES:
             notes.append(Note("dropped_field", f"include.{value}", _DROPPED_INCLUDES))
-    return [value for value in include if value in _KNOWN_INCLUDES]
+    return [value for value in include if value in KNOWN_INCLUDES]
 
 
 def _without_nonce(system: list[Any], notes: list[Note]) -> list[Any]:

@@ -43,6 +43,11 @@ class TaskAttempts:
     scores: list[float] = field(default_factory=list)
     failed: int = 0
 
+    @property
+    def mean(self) -> float:
+        """Return the mean score of a task with scores."""
+        return mean(self.scores)
+
 
 TaskKey = tuple[str, int]
 """The digest of a task's content, and its number among tasks of the same content."""
@@ -57,7 +62,7 @@ class TaskPair(NamedTuple):
     @property
     def difference(self) -> float:
         """Return the mean score after, less the mean score before."""
-        return mean(self.after.scores) - mean(self.before.scores)
+        return self.after.mean - self.before.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,12 @@ class RunComparison:
     @property
     def before(self) -> float | None:
         """Return the mean score before, over the paired tasks; None without pairs."""
-        return mean([mean(pair.before.scores) for pair in self.pairs]) if self.pairs else None
+        return mean([pair.before.mean for pair in self.pairs]) if self.pairs else None
 
     @property
     def after(self) -> float | None:
         """Return the mean score after, over the paired tasks; None without pairs."""
-        return mean([mean(pair.after.scores) for pair in self.pairs]) if self.pairs else None
+        return mean([pair.after.mean for pair in self.pairs]) if self.pairs else None
 
     @property
     def difference(self) -> float | None:

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
+from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.providers.command_line import CommandDone, CommandLine
 from nemo_gym.sandbox.providers.options import ReadinessProbe
 from nemo_gym.sandbox.providers.readiness import wait_until_ready
@@ -74,6 +75,8 @@ class ContainerProvider(abc.ABC):
     name: str
     engine_errors: tuple[str, ...] = ()
     """Words of the engine's own errors, in lower case. A program may print them, so that the state decides."""
+    check_command: ClassVar[str]
+    """A command of the engine that succeeds if sandboxes can run."""
 
     def __init__(
         self, program: str, probe: ReadinessProbe, *, concurrency: int, default_timeout_s: float | None
@@ -81,6 +84,16 @@ class ContainerProvider(abc.ABC):
         self._engine = CommandLine(program, concurrency)
         self._probe = probe
         self._default_timeout_s = default_timeout_s
+
+    @classmethod
+    def find_missing(cls, options: Mapping[str, Any]) -> str | None:
+        """The program or the daemon that is missing; None if sandboxes can run."""
+        try:
+            provider = cls(**options)
+        except ConfigError as error:
+            return str(error)
+        reason = answer_of(provider._engine.program, cls.check_command)
+        return None if reason is None else f"`{cls.name} {cls.check_command}` fails: {reason}"
 
     @abc.abstractmethod
     def _call(

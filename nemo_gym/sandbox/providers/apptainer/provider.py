@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.providers.apptainer.options import (
     ApptainerCreateConfig,
     ApptainerExecConfig,
@@ -28,7 +27,6 @@ from nemo_gym.sandbox.providers.containers import (
     ContainerCall,
     ContainerProvider,
     ExecContext,
-    answer_of,
     warn_of_unused,
 )
 from nemo_gym.sandbox.providers.options import section
@@ -52,6 +50,7 @@ class ApptainerProvider(ContainerProvider):
     """Creates sandboxes as instances of apptainer. `bin_path` is the folder of the program."""
 
     name = "apptainer"
+    check_command = "version"
     engine_errors = ("fatal:", *_MISSING)
 
     def __init__(
@@ -70,16 +69,6 @@ class ApptainerProvider(ContainerProvider):
             concurrency=self._exec_config.concurrency,
             default_timeout_s=self._exec_config.default_timeout_s,
         )
-
-    @classmethod
-    def find_missing(cls, options: Mapping[str, Any]) -> str | None:
-        """The program that is missing; None if instances can run."""
-        try:
-            provider = cls(**options)
-        except ConfigError as error:
-            return str(error)
-        reason = answer_of(provider._engine.program, "version")
-        return None if reason is None else f"`apptainer version` fails: {reason}"
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start an instance, and wait until it runs commands. Raises SandboxCreateError with apptainer's reason."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.providers.command_line import CommandDone, find_program
 from nemo_gym.sandbox.providers.containers import (
     SHORT_S,
@@ -17,7 +16,6 @@ from nemo_gym.sandbox.providers.containers import (
     ContainerCall,
     ContainerProvider,
     ExecContext,
-    answer_of,
     warn_of_unused,
 )
 from nemo_gym.sandbox.providers.docker._run_command import (
@@ -53,6 +51,7 @@ class DockerProvider(ContainerProvider):
     """Creates sandboxes as containers of a local Docker daemon."""
 
     name = "docker"
+    check_command = "info"
     engine_errors = (
         *_MISSING,
         "is not running",
@@ -78,16 +77,6 @@ class DockerProvider(ContainerProvider):
             concurrency=self._exec_config.concurrency,
             default_timeout_s=self._exec_config.default_timeout_s,
         )
-
-    @classmethod
-    def find_missing(cls, options: Mapping[str, Any]) -> str | None:
-        """The program or the daemon that is missing; None if containers can run."""
-        try:
-            provider = cls(**options)
-        except ConfigError as error:
-            return str(error)
-        reason = answer_of(provider._engine.program, "info")
-        return None if reason is None else f"`{cls.name} info` fails: {reason}"
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start a container, and wait until it runs commands. Raises SandboxCreateError with the engine's reason."""
