@@ -19,6 +19,7 @@ from nemo_gym.cli.short.flags import (
     SELECTION,
     Flag,
     comma_separated,
+    first_or_list,
 )
 from nemo_gym.cli.short.translation import (
     Translation,
@@ -229,6 +230,26 @@ EVAL = {
                 help="Exit with 1 if the mean score changed by less than X.",
             ),
             Flag(names=("--score",), key="score", metavar="KEY", help="Number of a row to compare."),
+            Flag(names=("--markdown",), key="markdown", form="switch", help="Print Markdown."),
+            JSON,
+        ),
+    ),
+    "health-check": Verb(
+        command="health_check",
+        summary="Find signs of broken data and of reward hacking.",
+        example="gym eval health-check results/rollouts.jsonl",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
+        flags=(
+            Flag(
+                names=("--skip",),
+                key="skip",
+                form="texts",
+                metavar="RULE",
+                write=first_or_list,
+                help="A rule that is not checked; repeatable.",
+            ),
+            Flag(names=("--strict",), key="strict", form="switch", help="Exit with 1 for signs too."),
             Flag(names=("--markdown",), key="markdown", form="switch", help="Print Markdown."),
             JSON,
         ),

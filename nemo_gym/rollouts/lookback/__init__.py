@@ -1,4 +1,4 @@
-"""Work on stored runs: random access to rows, merged shards, new verification, profiles of tasks, comparisons.
+"""Work on stored runs: random access to rows, merged shards, new verification, profiles of tasks, comparisons, health.
 
 Stored files are never changed; every result is a new file. Builds on `plan`, `output` and `run`.
 
@@ -7,4 +7,5 @@ Stored files are never changed; every result is a new file. Builds on `plan`, `o
 - `reverify`: scores stored rollouts again without a policy
 - `reward_profile`: reward statistics per task
 - `comparison`: the difference between two runs of the same tasks
+- `health`: signs of broken data and of reward hacking
 """

@@ -1,0 +1,119 @@
+"""Runs the rules over rows: in one pass over the file, with 48 bytes a row in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym.config.problems import did_you_mean
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.health.attempts import Attempts
+from nemo_gym.rollouts.lookback.health.rows import CheckedRow
+from nemo_gym.rollouts.lookback.health.rules import DAMAGED_ROW, RULES, Finding, HealthRule, Severity
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
+
+MOST_KEPT = 1_000
+"""Findings of a rule that a report keeps. The count includes all."""
+
+
+class HealthCheck:
+    """The rules over the rows of one run."""
+
+    def __init__(self, skip: Collection[str] = ()) -> None:
+        """`skip` names rules that are switched off. Raises `ConfigError` for an unknown name."""
+        for name in skip:
+            if name not in RULES:
+                remedy = did_you_mean(name, RULES) or f"Choose one of {', '.join(RULES)}."
+                raise ConfigError(f"there is no rule {name!r}", code="no_rule", param="skip", remedy=remedy)
+        self.rules: Sequence[HealthRule] = [rule for rule in RULES.values() if rule.name not in skip]
+        self.attempts = Attempts()
+
+    def read_line(self, line: bytes, number: int) -> Iterator[Finding]:
+        """Yield the findings in the line with this number, from 1."""
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            yield from self._damaged(number, str(error))
+            return
+        if isinstance(row, dict):
+            yield from self.read(row, number)
+        else:
+            yield from self._damaged(number, f"it is a {type(row).__name__}")
+
+    def _damaged(self, number: int, reason: str) -> Iterator[Finding]:
+        if DAMAGED_ROW in self.rules:
+            yield Finding(DAMAGED_ROW.name, reason, number)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Iterator[Finding]:
+        """Yield the findings in the row on the line with this number, from 1."""
+        identity = identity_in(row) or RolloutId(number - 1, 0)
+        checked = CheckedRow(number, identity, row)
+        self.attempts.add(checked)
+        for rule in self.rules:
+            text = rule.in_row(checked) if rule.in_row else None
+            if text is not None:
+                yield Finding(rule.name, text, number, *identity)
+
+    def finish(self) -> Iterator[Finding]:
+        """Yield the findings in groups and in the whole run, after the last row."""
+        for rule in self.rules:
+            for hit in rule.in_run(self.attempts) if rule.in_run else ():
+                yield Finding(rule.name, *hit)
+
+
+@dataclass(slots=True)
+class RuleFindings:
+    """The findings of one rule."""
+
+    rule: HealthRule
+    count: int = 0
+    first: list[Finding] = field(default_factory=list)
+    """At most `MOST_KEPT` of them."""
+
+    def add(self, finding: Finding) -> None:
+        """Count and keep a finding."""
+        self.count += 1
+        if len(self.first) < MOST_KEPT:
+            self.first.append(finding)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """The findings in a run."""
+
+    rows: int
+    rules: Mapping[str, RuleFindings]
+    """By name, for every rule that was checked."""
+
+    @property
+    def found(self) -> Sequence[RuleFindings]:
+        """Return the rules with findings, faults first."""
+        return [findings for findings in self.rules.values() if findings.count]
+
+    @property
+    def has_faults(self) -> bool:
+        """Return whether data is broken."""
+        return any(findings.rule.severity is Severity.FAULT for findings in self.found)
+
+
+def check_health(rows: Path, *, skip: Collection[str] = ()) -> HealthReport:
+    """Check the run with the scored rows `rows`.
+
+    Raises `ConfigError` if there is no such run, if it is compressed and damaged, or for an unknown rule in `skip`.
+    """
+    check = HealthCheck(skip)
+    rules = {rule.name: RuleFindings(rule) for rule in check.rules}
+    count = 0
+    for line in read_lines(RunFiles.existing(rows).rows):
+        count += 1
+        for finding in check.read_line(line.content, line.number):
+            rules[finding.rule].add(finding)
+    for finding in check.finish():
+        rules[finding.rule].add(finding)
+    return HealthReport(count, rules)

@@ -1,0 +1,147 @@
+"""The rules of single rows: each returns the fault that it finds, or None."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from nemo_gym.failures import Outcome
+from nemo_gym.metrics.records import finite_number, is_scored, outcome_of
+from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
+from nemo_gym.rollouts.lookback.health.rows import CheckedRow
+
+_BLOCK = 8_192
+_SHORTEST_BLOCK = 2_048
+_REPETITIVE = 0.08
+"""The compressed share of a repeated text. Prose and code have 0.3 to 0.5, a JSON list of alike objects 0.13."""
+_SAME_CALLS = 10
+_NEAR_ZERO = -1e-3
+_FEWEST_TOKENS = 32
+_VERDICTS = re.compile(r"(is_|all_)?(correct|passed|success|succeeded|solved|resolved|verified)")
+_EXPECTED = (
+    "expected_answer",
+    "reference_answer",
+    "correct_answer",
+    "gold_answer",
+    "ground_truth",
+    "solution",
+)
+_SHORTEST_ANSWER = 8
+_VERIFIER_FILE = re.compile(
+    r"(?:^|[\s/\\\"'=])((?:verif(?:y|ier|ication)|grad(?:er?|ing)|rewards?|scor(?:er?|ing)|judge|conftest|run_tests|"
+    r"test_outputs|expected_output)[\w-]*\.(?:py|sh|json|txt|ya?ml|js|ts))\b",
+    re.IGNORECASE,
+)
+
+
+def bad_reward(row: CheckedRow) -> str | None:
+    """A scored row has no reward that is a finite number."""
+    if is_scored(row.row):
+        return None
+    failure = row.row.get(FAILURE_CLASS_KEY)
+    return f"failed: {failure}" if failure is not None else f"the reward is {row.row.get(REWARD_KEY)!r}"
+
+
+def empty_turn(row: CheckedRow) -> str | None:
+    """A turn has neither text nor a call. The last turn of a truncated rollout is not checked."""
+    whole = row.turns
+    if is_truncated(row):
+        whole = whole[:-1]
+    elif not whole:
+        return "the response has no output"
+    return next((f"turn {number}" for number, turn in enumerate(whole, 1) if not turn.is_answer), None)
+
+
+def truncated(row: CheckedRow) -> str | None:
+    """The rollout was cut by a limit."""
+    return str(row.row.get("_ng_end_reason") or "truncated") if is_truncated(row) else None
+
+
+def is_truncated(row: CheckedRow) -> bool:
+    """Return whether the rollout was cut by a limit."""
+    if outcome_of(row.row) == Outcome.TRUNCATED:
+        return True
+    response = row.row.get("response")
+    return isinstance(response, Mapping) and bool(response.get("incomplete_details"))
+
+
+def repetition(row: CheckedRow) -> str | None:
+    """A text repeats itself, which its compressed size shows, or one call is repeated with the same arguments."""
+    for number, turn in enumerate(row.turns, 1):
+        for block in _blocks(turn.text.encode()):
+            if len(zlib.compress(block, 1)) < _REPETITIVE * len(block):
+                return f"turn {number} repeats {block[-60:].decode(errors='ignore')!r}"
+    for call, same in groupby(row.calls):
+        if (count := sum(1 for _ in same)) >= _SAME_CALLS:
+            return f"{count} successive calls of {call.name} with the same arguments"
+    return None
+
+
+def _blocks(text: bytes) -> Iterator[bytes]:
+    """Yield overlapping blocks of a text, the last one at its end; none of a short text."""
+    if len(text) < _SHORTEST_BLOCK:
+        return
+    for start in range(0, len(text) - _BLOCK, _BLOCK // 2):
+        yield text[start : start + _BLOCK]
+    yield text[-_BLOCK:]
+
+
+def missing_tokens(row: CheckedRow) -> str | None:
+    """A turn lacks the tokens that other turns of the row have, or a call is masked."""
+    if not row.has_tokens:
+        return None
+    for number, turn in enumerate(row.turns, 1):
+        if not turn.has_tokens:
+            return f"turn {number} has no tokens"
+    return next((f"call {n}: {call.masked}" for n, call in enumerate(row.model_calls) if call.masked), None)
+
+
+def certain_logprobs(row: CheckedRow) -> str | None:
+    """All log-probabilities are near 0: the policy has collapsed, or the engine does not report them."""
+    free = [call.tokens for call in row.model_calls if call.tokens and not call.is_under_grammar]
+    logprobs = [logprob for tokens in free for logprob in tokens.logprobs]
+    if len(logprobs) < _FEWEST_TOKENS or min(logprobs) < _NEAR_ZERO:
+        return None
+    return f"{len(logprobs):,} tokens, the least likely at {min(logprobs):.2g}"
+
+
+def reward_disagrees(row: CheckedRow) -> str | None:
+    """A Boolean verdict of the verifier and the reward disagree: false with 1 or more, or true with 0 or less."""
+    reward = finite_number(row.row.get(REWARD_KEY))
+    if reward is None:
+        return None
+    for name, verdict in row.row.items():
+        if isinstance(verdict, bool) and _VERDICTS.fullmatch(name):
+            disagrees = reward <= 0 if verdict else reward >= 1
+            if disagrees:
+                return f"{name} is {str(verdict).lower()}, the reward {reward:g}"
+    return None
+
+
+def answer_leaked(row: CheckedRow) -> str | None:
+    """The prompt or a tool result contains the expected answer, of 8 characters or more."""
+    for name, answer in _expected_answers(row):
+        if answer in row.prompt:
+            return f"the prompt contains {name}"
+        if any(answer in result for result in row.tool_results):
+            return f"a tool result contains {name}"
+    return None
+
+
+def _expected_answers(row: CheckedRow) -> Iterator[tuple[str, str]]:
+    places = [row.row, row.row.get("verifier_metadata")]
+    for place in places:
+        for name in _EXPECTED:
+            answer = place.get(name) if isinstance(place, Mapping) else None
+            if isinstance(answer, str) and len(answer.strip()) >= _SHORTEST_ANSWER:
+                yield name, answer.strip()
+
+
+def verifier_touched(row: CheckedRow) -> str | None:
+    """The arguments of a call name a file of a verifier, such as `grader.py` or `reward.txt`."""
+    for call in row.calls:
+        if match := _VERIFIER_FILE.search(call.arguments):
+            return f"{call.name} names {match[1]}"
+    return None

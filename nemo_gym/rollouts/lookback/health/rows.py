@@ -1,0 +1,136 @@
+"""A row as the rules of `health` read it: model turns, their text, tool results, the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from nemo_gym.names import PARAMS_KEY
+from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
+from nemo_gym.tokens.rows import calls_of, output_of
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class ModelTurn:
+    """The output items between two inputs of the model."""
+
+    texts: list[str] = field(default_factory=list)
+    """Reasoning and messages."""
+    calls: list[ToolCall] = field(default_factory=list)
+    is_answer: bool = False
+    """Whether it has a message with content, or a call."""
+    has_tokens: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return everything that the model wrote, arguments of calls included."""
+        return "\n".join([*self.texts, *(call.arguments for call in self.calls)])
+
+
+@dataclass(frozen=True)
+class CheckedRow:
+    """A row of a run and its place."""
+
+    line: int
+    """The number of its line, from 1."""
+    identity: RolloutId
+    row: Mapping[str, Any]
+
+    @cached_property
+    def turns(self) -> Sequence[ModelTurn]:
+        """The model's turns."""
+        return list(_turns(output_of(self.row)))
+
+    @cached_property
+    def text(self) -> str:
+        """Everything that the model wrote."""
+        return "\n".join(turn.text for turn in self.turns)
+
+    @cached_property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of tools, in order."""
+        return [call for turn in self.turns for call in turn.calls]
+
+    @cached_property
+    def model_calls(self) -> Sequence[CallRecord]:
+        """The token records of its model calls; empty for a row without tokens."""
+        return calls_of(self.row) if self.has_tokens else []
+
+    @cached_property
+    def has_tokens(self) -> bool:
+        """Whether any of its turns has token ids, or a record of why it has none."""
+        return any(turn.has_tokens for turn in self.turns)
+
+    @property
+    def prompt(self) -> str:
+        """The text of the task's input."""
+        params = self.row.get(PARAMS_KEY)
+        given = params.get("input") if isinstance(params, Mapping) else None
+        items = given if isinstance(given, list) else [{"content": given}]
+        return "\n".join(text_of_content(_field(item, "content")) for item in items)
+
+    @property
+    def tool_results(self) -> Iterator[str]:
+        """Yield the texts that tools answered."""
+        for item in output_of(self.row):
+            if _is_tool_result(item):
+                yield text_of_content(item.get("output"))
+
+
+def text_of_content(content: object) -> str:
+    """Return the text of an item's content: a string, or parts with a `text`."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+
+
+def _turns(output: Sequence[Mapping[str, Any]]) -> Iterator[ModelTurn]:
+    turn: ModelTurn | None = None
+    for item in output:
+        if _is_tool_result(item) or item.get("role", "assistant") != "assistant":
+            if turn is not None:
+                yield turn
+            turn = None
+        else:
+            turn = turn or ModelTurn()
+            _add(turn, item)
+    if turn is not None:
+        yield turn
+
+
+def _add(turn: ModelTurn, item: Mapping[str, Any]) -> None:
+    kind = item.get("type") or "message"
+    turn.has_tokens |= item.get(RECORD_FIELD) is not None or bool(item.get("generation_token_ids"))
+    if kind == "reasoning":
+        turn.texts += [text_of_content(item.get("summary")), text_of_content(item.get("content"))]
+    elif kind == "message":
+        text = text_of_content(item.get("content"))
+        turn.texts.append(text)
+        turn.is_answer |= bool(text.strip()) or _has_refusal(item.get("content"))
+    else:
+        arguments = item.get("arguments", item.get("input"))
+        turn.calls.append(ToolCall(str(item.get("name") or kind), str(arguments or "")))
+        turn.is_answer = True
+
+
+def _has_refusal(content: object) -> bool:
+    return isinstance(content, list) and any(_field(part, "refusal") for part in content)
+
+
+def _is_tool_result(item: Mapping[str, Any]) -> bool:
+    return str(item.get("type")).endswith("_output")
+
+
+def _field(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
