@@ -13,7 +13,7 @@ from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
 from nemo_gym.tokens.rows import calls_of, output_of
 
 
-class ToolCall(NamedTuple):
+class CheckedCall(NamedTuple):
     """A call of a tool."""
 
     name: str
@@ -26,7 +26,7 @@ class ModelTurn:
 
     texts: list[str] = field(default_factory=list)
     """Reasoning and messages."""
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[CheckedCall] = field(default_factory=list)
     is_answer: bool = False
     """Whether it has a message with content, or a call."""
     has_tokens: bool = False
@@ -57,7 +57,7 @@ class CheckedRow:
         return "\n".join(turn.text for turn in self.turns)
 
     @cached_property
-    def calls(self) -> Sequence[ToolCall]:
+    def calls(self) -> Sequence[CheckedCall]:
         """The calls of tools, in order."""
         return [call for turn in self.turns for call in turn.calls]
 
@@ -120,7 +120,7 @@ def _add(turn: ModelTurn, item: Mapping[str, Any]) -> None:
         turn.is_answer |= bool(text.strip()) or _has_refusal(item.get("content"))
     else:
         arguments = item.get("arguments", item.get("input"))
-        turn.calls.append(ToolCall(str(item.get("name") or kind), str(arguments or "")))
+        turn.calls.append(CheckedCall(str(item.get("name") or kind), str(arguments or "")))
         turn.is_answer = True
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nemo_gym.rollouts.lookback.health.rows import CheckedRow, ToolCall
+from nemo_gym.rollouts.lookback.health.rows import CheckedRow, CheckedCall
 from nemo_gym.rollouts.plan.identity import RolloutId
 
 
@@ -18,7 +18,7 @@ def test_inputs_of_the_model_divide_its_turns() -> None:
         {"role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
     )
     assert [turn.text for turn in row.turns] == ["think\n\n{}", "diff", "done"]
-    assert row.calls == [ToolCall("add", "{}"), ToolCall("patch", "diff")]
+    assert row.calls == [CheckedCall("add", "{}"), CheckedCall("patch", "diff")]
     assert list(row.tool_results) == ["3"]
     assert [turn.is_answer for turn in row.turns] == [True, True, True]
 
