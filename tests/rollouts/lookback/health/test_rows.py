@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nemo_gym.rollouts.lookback.health.rows import CheckedRow, CheckedCall
+from nemo_gym.rollouts.lookback.health.rows import CheckedCall, CheckedRow
 from nemo_gym.rollouts.plan.identity import RolloutId
 
 
