@@ -254,6 +254,21 @@ EVAL = {
             JSON,
         ),
     ),
+    "report": Verb(
+        command="report",
+        summary="Write a run as one HTML file.",
+        example="gym eval report results/rollouts.jsonl -o report.html",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
+        flags=(
+            Flag(
+                names=("--output", "-o"),
+                key="output_html_fpath",
+                metavar="FILE",
+                help="File to write (HTML).",
+            ),
+        ),
+    ),
     "export": Verb(
         command="export",
         summary="Convert scored rollouts to the format of a trainer.",

@@ -7,5 +7,6 @@ Stored files are never changed; every result is a new file. Builds on `plan`, `o
 - `reverify`: scores stored rollouts again without a policy
 - `reward_profile`: reward statistics per task
 - `comparison`: the difference between two runs of the same tasks
+- `report`: a run as one HTML file
 - `health`: signs of broken data and of reward hacking
 """

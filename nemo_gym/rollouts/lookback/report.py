@@ -1,0 +1,150 @@
+"""A run as one HTML file that works without a network: figures, charts and failures of each agent.
+
+The page has no script and makes no request; its policy (CSP) forbids both. All text from rows is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.metrics import AgentMetrics
+from nemo_gym.metrics.records import finite_number, is_scored
+from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
+from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
+from nemo_gym.rollouts.output.atomic import write_atomically
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.inputs import refuse_inputs
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rollouts.run.answer import FAILURE_KEY
+from nemo_gym.rollouts.run.run_metrics import agent_of
+
+_PASS = re.compile(r"pass@(\d+)/reward")
+_OUTCOME = "count/outcome/"
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+:root { color-scheme: light dark }
+table { border-collapse: collapse } th, td { text-align: left; padding: .2rem 1rem .2rem 0; vertical-align: top }
+td.number { text-align: right } code { overflow-wrap: anywhere }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); gap: 1rem } figure { margin: 0 }
+svg { width: 100%; height: auto } rect, circle { fill: #3b76b8 }
+polyline { fill: none; stroke: #3b76b8; stroke-width: 2 }
+text { font-size: 12px; fill: currentColor }
+"""
+
+
+@dataclass(slots=True)
+class AgentFigures:
+    """The figures of one agent's rollouts."""
+
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    rewards: array[float] = field(default_factory=lambda: array("d"))
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    output_tokens: array[float] = field(default_factory=lambda: array("d"))
+    failures: Counter[str] = field(default_factory=Counter)
+    """Failure class → attempts, of which others may have succeeded."""
+    messages: dict[str, str] = field(default_factory=dict)
+    """Failure class → the message of one."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a scored or failed row."""
+        self.metrics.add(row)
+        if not is_scored(row):
+            kind = str(row.get(FAILURE_CLASS_KEY) or "no reward")
+            self.failures[kind] += 1
+            self.messages.setdefault(kind, str(_member(row, FAILURE_KEY, "message") or ""))
+            return
+        self.rewards.append(float(row[REWARD_KEY]))
+        for column, value in (
+            (self.seconds, _member(row, "_ng_timing", "total")),
+            (self.output_tokens, _member(row, "response", "usage", "output_tokens")),
+        ):
+            number = finite_number(value)
+            if number is not None:
+                column.append(number)
+
+
+def write_report(rows: Path, output: Path) -> None:
+    """Write the page of the run with the scored rows `rows`.
+
+    Raises `ConfigError` if there is no such run, if it is damaged, or if `output` is one of its files.
+    """
+    files = RunFiles.existing(rows)
+    refuse_inputs([output], files.present())
+    agents: dict[str, AgentFigures] = {}
+    for path in (files.rows, files.failures):
+        for line in read_lines(path) if holds_text(path) else ():
+            row = read_object(line.content, f"{path}:{line.number}", code="damaged_output")
+            agents.setdefault(agent_of(row), AgentFigures()).add(row)
+    write_atomically(output, (part.encode() for part in render_report(rows.name, agents)))
+
+
+def render_report(title: str, agents: Mapping[str, AgentFigures]) -> Iterator[str]:
+    """Yield the text of the page."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield '<meta name="viewport" content="width=device-width">'
+    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
+    for name, figures in sorted(agents.items()):
+        yield f"<h2>{escape(name)}</h2>\n"
+        yield from _section(figures)
+    yield "</body></html>\n"
+
+
+def _section(figures: AgentFigures) -> Iterator[str]:
+    metrics = figures.metrics.result()["agent_metrics"]
+    yield _table(_headline(metrics))
+    yield '<div class="charts">'
+    for name, values in (
+        ("Rewards", figures.rewards),
+        ("Seconds a rollout", figures.seconds),
+        ("Output tokens a rollout", figures.output_tokens),
+    ):
+        if values:
+            yield bar_chart(name, histogram(values))
+    if passed := {int(found[1]): metrics[key] for key in metrics if (found := _PASS.fullmatch(key))}:
+        yield curve_chart("pass@k", dict(sorted(passed.items())))
+    yield "</div>\n"
+    if figures.failures:
+        yield "<h3>Failed attempts</h3>"
+        yield _table((kind, f"{n:,}", figures.messages[kind]) for kind, n in figures.failures.most_common())
+
+
+def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    yield "tasks", f"{metrics['count/tasks']:,}", ""
+    for key, count in metrics.items():
+        if key.startswith(_OUTCOME):
+            yield key.removeprefix(_OUTCOME), f"{count:,}", ""
+    if "mean/reward" in metrics:
+        low, high = (metrics.get(f"ci95_{end}/reward") for end in ("low", "high"))
+        interval = "" if low is None or high is None else f"{low:.4g} to {high:.4g}, with 95 % confidence"
+        yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
+    for key, value in metrics.items():
+        if _PASS.fullmatch(key):
+            yield key.removesuffix("/reward"), f"{value:.1f} %", ""
+
+
+def _table(rows: Iterator[tuple[str, str, str]]) -> str:
+    lines = (
+        f'<tr><th>{escape(name)}</th><td class="number">{escape(number)}</td><td>{escape(text)}</td></tr>'
+        for name, number, text in rows
+    )
+    return f"<table>{''.join(lines)}</table>\n"
+
+
+def _member(value: Any, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

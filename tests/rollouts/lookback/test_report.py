@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.report import write_report
+from tests.rollouts.stored_runs import failure_row, scored_row, store
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)>"
+
+
+class Page(HTMLParser):
+    """The elements and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def page_of(path: Path) -> Page:
+    write_report(path, path.with_suffix(".html"))
+    return Page(path.with_suffix(".html").read_text(encoding="utf-8"))
+
+
+def test_a_page_has_the_figures_of_each_agent(tmp_path: Path) -> None:
+    rows = [
+        scored_row(task, repeat, reward=float(repeat > task), _ng_timing={"total": 1.5})
+        for task in (0, 1)
+        for repeat in (0, 1)
+    ]
+    failures = [failure_row(2, n) for n in (0, 1)]
+    page = page_of(store(tmp_path / "out.jsonl", rows, failures))
+    assert page.tags.count("svg") == 4
+    cells = [text for text in page.texts if text.strip()]
+    for name, figure in (("tasks", "3"), ("completed", "4"), ("failed", "2"), ("mean reward", "0.25")):
+        assert cells[cells.index(name) + 1] == figure
+    assert cells[cells.index("engine:gone") + 1 : cells.index("engine:gone") + 3] == [
+        "2",
+        "the engine is gone",
+    ]
+    assert cells[cells.index("pass@2") + 1] == "50.0 %"
+
+
+def test_text_of_rows_is_escaped_and_the_page_makes_no_request(tmp_path: Path) -> None:
+    hostile = {"agent_ref": {"type": "responses_api_agents", "name": HOSTILE}}
+    failure = {"_ng_failure": {"message": HOSTILE}, "_ng_failure_class": HOSTILE}
+    rows = [scored_row(0) | hostile]
+    page = page_of(store(tmp_path / "out.jsonl", rows, [failure_row(1) | hostile | failure]))
+    assert {"script", "img", "link", "a", "iframe"}.isdisjoint(page.tags)
+    assert not [
+        name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")
+    ]
+    assert any(
+        name == "content" and (value or "").startswith("default-src 'none'")
+        for name, value in page.attributes
+    )
+    assert HOSTILE in page.texts
+
+
+def test_a_run_of_failures_alone_has_a_page(tmp_path: Path) -> None:
+    page = page_of(store(tmp_path / "out.jsonl", [], [failure_row(0)]))
+    assert "svg" not in page.tags
+    assert "engine:gone" in page.texts
+
+
+def test_the_run_itself_is_not_overwritten(tmp_path: Path) -> None:
+    path = store(tmp_path / "out.jsonl", [scored_row(0)])
+    with pytest.raises(ConfigError):
+        write_report(path, path)
