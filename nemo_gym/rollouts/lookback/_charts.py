@@ -22,7 +22,7 @@ class Bar(NamedTuple):
     """A bar of a histogram."""
 
     label: str
-    count: int
+    number: int
 
 
 def histogram(values: Sequence[float]) -> list[Bar]:
@@ -38,14 +38,14 @@ def histogram(values: Sequence[float]) -> list[Bar]:
 
 def bar_chart(title: str, bars: Sequence[Bar]) -> str:
     """Return a bar chart; every bar of a short one is labelled, else the first and the last."""
-    most = max((bar.count for bar in bars), default=0) or 1
+    most = max((bar.number for bar in bars), default=0) or 1
     step = _WIDTH / max(len(bars), 1)
     parts = [_text(0, _MARGIN - 8, f"{most:,}", "start")]
     for place, bar in enumerate(bars):
-        height = bar.count / most * (_HEIGHT - 2 * _MARGIN)
+        height = bar.number / most * (_HEIGHT - 2 * _MARGIN)
         x, y = place * step, _HEIGHT - _MARGIN - height
         shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(step - 2, 1):.1f}" height="{height:.1f}">'
-        parts.append(f"{shape}<title>{escape(bar.label)}: {bar.count:,}</title></rect>")
+        parts.append(f"{shape}<title>{escape(bar.label)}: {bar.number:,}</title></rect>")
         if len(bars) <= _MOST_VALUES:
             parts.append(_text(x + step / 2, _HEIGHT - 6, bar.label, "middle"))
     if len(bars) > _MOST_VALUES:

@@ -16,8 +16,8 @@ def test_few_values_have_a_bar_each() -> None:
 def test_many_values_are_counted_in_intervals(scale: float) -> None:
     bars = histogram([scale * (n / 100 - 0.5) for n in range(100)])
     assert len(bars) == 24
-    assert sum(bar.count for bar in bars) == 100
-    assert max(bar.count for bar in bars) == 5
+    assert sum(bar.number for bar in bars) == 100
+    assert max(bar.number for bar in bars) == 5
 
 
 def test_charts_are_xml_with_their_figures_and_escaped_labels() -> None:
