@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -54,11 +55,21 @@ class OutputKeys(Keys):
 class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
     """The keys of all commands that collect rollouts."""
 
+    num_repeats: Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]] | None = Field(
+        None,
+        description="Rollouts of each row, by default 1 or as its dataset declares; or numbers by the agent or "
+        "`task_source` of a row, with `_default` for all others.",
+    )
     collector_processes: Any = Field(
         None,
         description="Removed: one collector writes over 10,000 rows a second. Split a larger run by datasets or "
         "commands, and merge the outputs with ng_aggregate_rollouts.",
     )
+
+    @property
+    def repeats_of_all(self) -> int | None:
+        """The number of rollouts of each row, None if the keys do not have one."""
+        return self.num_repeats if isinstance(self.num_repeats, int) else None
 
     @field_validator("collector_processes")
     @classmethod
@@ -83,7 +94,6 @@ class CollectKeys(CollectionKeys):
         description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
     agent_name: str | None = Field(None, description="The agent of rows without `agent_ref`.")
-    num_repeats: int = Field(1, ge=1, description="Rollouts of each row.")
     prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
     head_server: HeadServerAddress = Field(
         default_factory=lambda: HeadServerAddress(host=None, port=None),
@@ -112,7 +122,7 @@ COMMAND = Command(
 def collect_rollouts(keys: CollectKeys) -> int:
     datasets = dataset_files(
         keys.input_jsonl_fpath,
-        num_repeats=keys.num_repeats,
+        num_repeats=keys.repeats_of_all or 1,
         agent_name=keys.agent_name,
         prompt_config=keys.prompt_config,
     )
@@ -181,7 +191,8 @@ def settings_of(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> Collec
         datasets=tuple(datasets),
         output=Path(keys.output_jsonl_fpath),
         existing=keys.existing(),
-        limits=keys.limits,
+        limits=replace(keys.limits, most_in_parallel=keys.max_resident_rollout_tasks),
+        repeats_by_agent=keys.num_repeats if isinstance(keys.num_repeats, dict) else {},
         **keys.model_dump(include=set(CollectOptions.model_fields)),
     )
 

@@ -49,9 +49,6 @@ def command() -> ConfigCommand[Any]:
             None,
             description="The agent of rows without `agent_ref`. Only this agent's declared datasets are used.",
         )
-        num_repeats: int | None = Field(
-            None, ge=1, description="Rollouts of each row; by default as its dataset declares."
-        )
         prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
         placement: Literal["process", "inline"] = Field(
             "process",
@@ -125,7 +122,7 @@ def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
         return list(_declared_files(keys, config))
     return dataset_files(
         keys.input_jsonl_fpath,
-        num_repeats=keys.num_repeats or 1,
+        num_repeats=keys.repeats_of_all or 1,
         agent_name=keys.agent_name,
         prompt_config=keys.prompt_config,
     )
@@ -158,7 +155,7 @@ def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
                 else f"Fetch or prepare {each.dataset.jsonl_fpath}.",
             )
         prompt = keys.prompt_config or each.dataset.prompt_config
-        repeats = keys.num_repeats or each.dataset.num_repeats
+        repeats = keys.repeats_of_all or each.dataset.num_repeats
         yield DatasetFile(each.file, repeats, agent, Path(prompt) if prompt else None)
 
 

@@ -15,9 +15,8 @@ from pydantic import Field, ValidationError
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, Task, TaskShaper
 from nemo_gym.rollouts.run.options import LimitOptions
 from nemo_gym.rollouts.run.required_servers import require_agents
 
@@ -55,8 +54,8 @@ class RolloutRequest:
     def plan(self) -> Iterator[PlannedAttempt]:
         """Yield every rollout; the repeats of a row are consecutive."""
         for number, task in enumerate(self.tasks):
-            identities = (RolloutId(number, repeat) for repeat in range(self.options.num_repeats))
-            yield from attempts_of(task, identities, self.options.num_repeats_add_seed)
+            repeated = RepeatedTask(task, self.options.num_repeats)
+            yield from attempts_of(number, [repeated], self.options.num_repeats_add_seed)
 
 
 def read_request(

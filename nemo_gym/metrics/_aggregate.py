@@ -9,6 +9,7 @@ verifier's own fields, `input_tokens` and other counts of `response.usage`):
     count/scored, count/unscored_tasks  rollouts with a reward; tasks without any
     count/outcome/<outcome>             attempts by outcome; `missing` for planned rollouts without a row
     count/failure/<class>               failures by class
+    count/imputed                       rollouts without a row that count as reward 0, if a run asks for it
     coverage/reward, pass@k/reward, …   see `nemo_gym.metrics._families`
 """
 
@@ -184,7 +185,7 @@ def _complete_plan(sizes: Mapping[int, int], planned: Planned | None) -> Planned
 
 def _count_metrics(table: RecordTable, planned: Planned) -> dict[str, int]:
     outcomes, failures = table.outcomes(), table.failures()
-    outcomes["missing"] = planned.rollouts - outcomes.total()
+    outcomes["missing"] += planned.rollouts - outcomes.total()
     scored = Counter(table.scored(task.places) for task in table.tasks())
     counts = {
         "count/tasks": planned.tasks,

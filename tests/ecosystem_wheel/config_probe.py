@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.cli.e2e_collect_rollouts import COMMAND as COLLECT
 from nemo_gym.config.loading import load
 from nemo_gym.config.options import Inspection
 from nemo_gym.config.problems import ConfigErrors
@@ -82,7 +83,7 @@ def load_one(file: str) -> Loaded:
     arguments = [f"+config_paths=[{','.join(paths)}]", *(f"++{each}" for each in GIVEN)]
     start = time.perf_counter()
     try:
-        load(arguments, env_path=None, inspect=loaded.keep)
+        load(arguments, env_path=None, inspect=loaded.keep, other_keys=[COLLECT.keys])
     except ConfigErrors as errors:
         loaded.problems = [str(problem) for problem in errors.problems]
     except Exception as error:  # noqa: BLE001  # a fault of ours is a finding, not the end of the stage

@@ -154,7 +154,9 @@ def deadline_dropped() -> AbstractContextManager[Any]:
 
 def window_too_wide() -> AbstractContextManager[Any]:
     """One rollout more than allowed is in flight."""
-    return patch.object(collect, "window_of", lambda wanted, planned: window_of(wanted + 1, planned))
+    return patch.object(
+        collect, "window_of", lambda wanted, planned, most: window_of(wanted + 1, planned, most)
+    )
 
 
 def drain_without_end() -> AbstractContextManager[Any]:

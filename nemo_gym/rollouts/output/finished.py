@@ -13,8 +13,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import orjson
+
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import TASK_INDEX_KEY
+from nemo_gym.names import TASK_INDEX_KEY, TIMING_KEY
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
@@ -49,6 +51,19 @@ def read_finished(path: Path, is_planned: IsPlanned) -> StoredRollouts:
                 remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
             )
     return StoredRollouts(finished, unplanned)
+
+
+def read_durations(path: Path) -> dict[int, float]:
+    """Return the longest time in seconds of each task's rollouts in `path`; a row without timing adds nothing."""
+    durations: dict[int, float] = {}
+    for line in read_lines(path) if holds_text(path) else ():
+        row = orjson.loads(line.content)
+        timing = row.get(TIMING_KEY)
+        total = timing.get("total") if isinstance(timing, dict) else None
+        if isinstance(total, int | float):
+            task = int(row[TASK_INDEX_KEY])
+            durations[task] = max(durations.get(task, 0.0), float(total))
+    return durations
 
 
 class PlacedRow(NamedTuple):

@@ -13,7 +13,10 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from nemo_gym.failures import ConfigError
+import orjson
+
+from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.names import FAILURE_CLASS_KEY, OUTCOME_KEY, REWARD_KEY
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -23,6 +26,9 @@ from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts
+
+INVALID_JUDGEMENT_KEY = "invalid_judge_response"
+"""In a row: its reward is 0 because the judge's answer was not valid."""
 
 
 class Existing(Enum):
@@ -84,11 +90,12 @@ def open_journal(
     is_planned: IsPlanned,
     existing: Existing = Existing.REFUSE,
     allow_identity_change: bool = False,
+    retries_invalid_judgements: bool = False,
 ) -> Journal:
     """Begin or resume the run in `files`. Raises `ConfigError` with a remedy if that is not allowed.
 
     `start` is recorded in the manifest: the time and settings of this start. Rows of rollouts that are not planned are
-    moved to a file of their own.
+    moved to a file of their own. With `retries_invalid_judgements`, rows that a judge could not score become failures.
     """
     notes: list[str] = []
     refuse_existing(files, existing)
@@ -98,6 +105,8 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
+        if retries_invalid_judgements:
+            notes += _fail_invalid_judgements(rows, files)
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
@@ -181,6 +190,31 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
     return [
         f"{files.rows.name} had rows of rollouts that the plan does not have: they are now in {kept_at.name}"
     ]
+
+
+def _fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> list[str]:
+    """Move the rows with a true `invalid_judge_response` to the failures; return a note if there are any."""
+    moved = 0
+    with closing(append_to(files.failures)) as failures:
+        for line in read_lines(files.rows):
+            if _has_invalid_judgement(line.content):
+                failures.append(_as_failure(line.content))
+                moved += 1
+    if not moved:
+        return []
+    rows.replace(line.content for line in read_lines(files.rows) if not _has_invalid_judgement(line.content))
+    return [f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"]
+
+
+def _has_invalid_judgement(line: bytes) -> bool:
+    key = INVALID_JUDGEMENT_KEY
+    return key.encode() in line and bool(orjson.loads(line).get(key))
+
+
+def _as_failure(line: bytes) -> bytes:
+    row = orjson.loads(line)
+    row.pop(REWARD_KEY, None)
+    return orjson.dumps(row | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

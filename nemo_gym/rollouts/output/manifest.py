@@ -25,7 +25,7 @@ from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import PlanSettings
 
 SCHEMA_VERSION = 1
-_GROWING = re.compile(r"datasets\.\d+\.num_repeats")
+_GROWING = re.compile(r"datasets\.\d+\.num_repeats|settings\.num_repeats\..+")
 """Fields that may grow without affecting finished rollouts."""
 _INCIDENTAL_KEYS = frozenset({"host", "port", "num_workers", "datasets"})
 _INCIDENTAL_ENDINGS = ("base_url", "api_key", "token", "password", "secret", "headers")
@@ -115,7 +115,14 @@ def identity_of(
     ]
     return {
         "datasets": datasets,
-        "settings": {"limit": settings.limit, "num_repeats_add_seed": settings.add_seed},
+        "settings": {
+            "limit": settings.limit,
+            "num_repeats_add_seed": settings.add_seed,
+            "num_repeats": settings.routing.num_repeats,
+            "agent_map": settings.routing.agent_map,
+            "fan_out": settings.routing.fan_out,
+            "skills": {"hash": settings.skills_ref["hash"]} if settings.skills_ref else {},
+        },
         "responses_create_params": dict(settings.overrides),
         "config": {name: lasting(servers[name]) for name in sorted(servers)},
         "code": code_identity(),

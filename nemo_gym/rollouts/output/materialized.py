@@ -6,6 +6,7 @@ plan. A resumed run continues after its last row.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 
 from nemo_gym.rollouts.output._append_file import AppendFile
@@ -17,6 +18,8 @@ from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 
 _BEFORE_ALL = RolloutId(-1, -1)
+AFTER_ALL = RolloutId(sys.maxsize, 0)
+"""The file is written whole on opening, for plans that are not in the order of identities."""
 
 
 class MaterializedInputs:

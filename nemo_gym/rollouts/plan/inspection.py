@@ -6,6 +6,7 @@ All faults are counted; the first ones are kept with file, line and field. The p
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RowFaults
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults
 
 
 @dataclass(slots=True)
@@ -29,6 +30,13 @@ class FileInspection:
     """Rows taken: all rows of the file, up to the limit."""
     valid: int
     invalid: int
+    rollouts: int
+    bounds: array[int] | None = None
+    """A bound of each row's rollout numbers; None if `num_repeats` of the file is the bound of all."""
+
+    def has_rollout(self, row: int, repeat: int) -> bool:
+        """Return whether the plan has this rollout. `row` counts from 0 in this file."""
+        return 0 <= row < self.rows and repeat < (self.bounds[row] if self.bounds else self.file.num_repeats)
 
 
 @dataclass(slots=True)
@@ -50,7 +58,7 @@ class DatasetInspection:
     @property
     def rollouts(self) -> int:
         """Rollouts of the plan."""
-        return sum(file.valid * file.file.num_repeats for file in self.files)
+        return sum(file.rollouts for file in self.files)
 
     @property
     def first_tasks(self) -> tuple[int, ...]:
@@ -59,12 +67,9 @@ class DatasetInspection:
 
     def membership(self) -> Callable[[RolloutId], bool]:
         """Return a function that tells whether the plan has a rollout."""
-        planned = [
-            (range(first, first + file.rows), range(file.file.num_repeats))
-            for first, file in zip(self.first_tasks, self.files, strict=True)
-        ]
+        files = list(zip(self.first_tasks, self.files, strict=True))
         return lambda identity: any(
-            identity.task in tasks and identity.repeat in repeats for tasks, repeats in planned
+            file.has_rollout(identity.task - first, identity.repeat) for first, file in files
         )
 
     @property
@@ -101,17 +106,24 @@ def inspect(settings: PlanSettings) -> DatasetInspection:
 def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: DatasetInspection) -> None:
     shaper = shaper_of(file, settings)
     digest = hashlib.sha256()
-    rows = invalid = 0
+    rows = invalid = rollouts = 0
+    bounds = None if settings.routing.is_uniform else array("L")
     for number, content in islice(read_lines(locate(file.path)), settings.limit):
         digest.update(content.strip() + b"\n")
         rows += 1
+        copies: list[RepeatedTask] = []
         try:
-            task = shaper.shape(content)
+            copies = shaper.tasks(content, file.num_repeats)
         except FaultyRowError as error:
             invalid += 1
             inspection.faults.add(file.path, number, error)
-            continue
-        inspection.agents[task.agent] += 1
-        inspection.rollouts_of[task.agent] += file.num_repeats
-        inspection.rows_with_reserved_keys += bool(task.reserved_keys)
-    inspection.files.append(FileInspection(file, digest.hexdigest(), rows, rows - invalid, invalid))
+        for task, repeats in copies:
+            inspection.agents[task.agent] += 1
+            inspection.rollouts_of[task.agent] += repeats
+            rollouts += repeats
+        if copies:
+            inspection.rows_with_reserved_keys += bool(copies[0].task.reserved_keys)
+        if bounds is not None:
+            bounds.append(len(copies) * max((repeats for _, repeats in copies), default=0))
+    inspected = FileInspection(file, digest.hexdigest(), rows, rows - invalid, invalid, rollouts, bounds)
+    inspection.files.append(inspected)

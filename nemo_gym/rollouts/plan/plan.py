@@ -1,21 +1,22 @@
 """The plan of a run: every (task, repeat) once, in order, read from the dataset on demand.
 
-The repeats of a task are consecutive, so groups finish early and engines reuse their prefix cache. A plan over a
-million rows takes the memory of one.
+The repeats of a task are consecutive, so groups finish early and engines reuse their prefix cache. Settings can choose
+another order. A plan over a million rows takes the memory of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.names import ATTEMPT_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper
+from nemo_gym.rollouts.plan.routing import Routing
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, TaskShaper
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,22 @@ class PlanSettings:
     """`+responses_create_params.<field>=…`."""
     add_seed: bool = False
     """Use the number of each repeat as its sampling seed."""
+    routing: Routing = field(default_factory=Routing)
+    skills_ref: Mapping[str, Any] | None = None
+    """The skills of the run, which every row names."""
+    interleave_repeats: bool = False
+    """Plan the first repeat of every task before the second. The dataset is read once per repeat."""
+
+    def in_order_of_identity(self) -> PlanSettings:
+        """Return the settings of the same plan in the order of its identities."""
+        return replace(self, interleave_repeats=False)
+
+
+class _Planned(NamedTuple):
+    """A task with pending rollouts."""
+
+    number: int
+    copies: Sequence[RepeatedTask]
 
 
 class Plan:
@@ -60,41 +77,82 @@ class Plan:
         *,
         first_tasks: tuple[int, ...] = (0,),
         finished: FinishedRollouts | None = None,
+        durations: Mapping[int, float] | None = None,
     ) -> None:
-        """`first_tasks`: the index of each file's first task. `finished`: rollouts to skip."""
+        """`first_tasks`: the index of each file's first task. `finished`: rollouts to skip.
+
+        `durations`: seconds of earlier rollouts by task. The pending rollouts of these tasks come first, the longest
+        at the start; their rows are held in memory.
+        """
         self._settings = settings
         self._first_tasks = first_tasks
         self._finished = finished or FinishedRollouts()
+        self._durations = durations or {}
         self._shapers = [shaper_of(file, settings) for file in settings.datasets]
 
     def __iter__(self) -> Iterator[PlannedAttempt]:
+        every, known = self._every_repeat(), self._durations
+        longest = [task for task in self._tasks(every) if task.number in known] if known else []
+        for task in sorted(longest, key=lambda each: -known[each.number]):
+            yield from self._attempts(task, every)
+        rounds = (range(repeat, repeat + 1) for repeat in every)
+        for repeats in rounds if self._settings.interleave_repeats else (every,):
+            for task in self._tasks(repeats):
+                if task.number not in known:
+                    yield from self._attempts(task, repeats)
+
+    def _every_repeat(self) -> range:
+        routing, files = self._settings.routing, self._settings.datasets
+        return range(max((routing.most_repeats(file.num_repeats) for file in files), default=0))
+
+    def _tasks(self, repeats: range) -> Iterator[_Planned]:
+        """Yield the tasks that have pending rollouts among `repeats`."""
+        is_uniform = self._settings.routing.is_uniform
         for file, shaper, first in zip(
             self._settings.datasets, self._shapers, self._first_tasks, strict=True
         ):
             lines = islice(read_lines(locate(file.path)), self._settings.limit)
             for index, line in enumerate(lines, start=first):
-                pending = self._pending(index, file.num_repeats)
-                if not pending:
-                    continue
+                if is_uniform and not self._is_pending(index, file.num_repeats, repeats):
+                    continue  # the row needs no parsing
                 try:
-                    task = shaper.shape(line.content)
+                    yield _Planned(index, shaper.tasks(line.content, file.num_repeats))
                 except FaultyRowError:
                     continue  # reported by the first pass; a run gets here only if faulty rows are skipped
-                yield from attempts_of(task, pending, self._settings.add_seed)
 
-    def _pending(self, task: int, repeats: int) -> list[RolloutId]:
-        every = (RolloutId(task, repeat) for repeat in range(repeats))
-        return [identity for identity in every if identity not in self._finished]
+    def _is_pending(self, index: int, num_repeats: int, repeats: range) -> bool:
+        wanted = range(repeats.start, min(repeats.stop, num_repeats))
+        return any(RolloutId(index, repeat) not in self._finished for repeat in wanted)
+
+    def _attempts(self, task: _Planned, repeats: range) -> Iterator[PlannedAttempt]:
+        for attempt in attempts_of(task.number, task.copies, self._settings.add_seed, repeats):
+            if attempt.identity not in self._finished:
+                yield attempt
 
 
-def attempts_of(task: Task, identities: Iterable[RolloutId], add_seed: bool) -> Iterator[PlannedAttempt]:
-    """Yield the first attempt at each of a task's rollouts."""
-    for identity in identities:
-        encoded = task.with_seed(identity.repeat) if add_seed else task.encoded
-        yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
+def attempts_of(
+    index: int, copies: Sequence[RepeatedTask], add_seed: bool, repeats: range | None = None
+) -> Iterator[PlannedAttempt]:
+    """Yield the first attempt at each rollout of a task, or those among `repeats`.
+
+    The rollouts of several agents are numbered in turn, so that more repeats change no number.
+    """
+    for repeat in repeats if repeats is not None else range(max(copy.repeats for copy in copies)):
+        for place, (task, number) in enumerate(copies):
+            if repeat < number:
+                identity = RolloutId(index, repeat * len(copies) + place)
+                encoded = task.with_seed(repeat) if add_seed else task.encoded
+                yield PlannedAttempt(identity, task.agent, identity.head() + encoded[1:])
 
 
 def shaper_of(file: DatasetFile, settings: PlanSettings) -> TaskShaper:
     """Return the shaper of the rows of `file`. Raises `ConfigError` for a prompt that cannot be loaded."""
     prompt = load_prompt_config(str(file.prompt_config)) if file.prompt_config else None
-    return TaskShaper(file.agent_name, settings.overrides, prompt, needs_seed=settings.add_seed)
+    return TaskShaper(
+        file.agent_name,
+        settings.overrides,
+        prompt,
+        needs_seed=settings.add_seed,
+        routing=settings.routing,
+        skills_ref=settings.skills_ref,
+    )

@@ -6,7 +6,7 @@ The check of a dataset and the collection use the same code, so a row that passe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,8 @@ import orjson
 
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, SKILLS_REF_KEY
+from nemo_gym.rollouts.plan.routing import Routing, source_of
 
 AGENT_TYPE = "responses_api_agents"
 SHOWN_FAULTS = 50
@@ -69,6 +70,8 @@ class Task:
     """`row` as JSON."""
     reserved_keys: tuple[str, ...] = ()
     """Reserved keys that were removed from the dataset's row."""
+    source: str = ""
+    """The key by which the row was routed (`nemo_gym.rollouts.plan.routing`)."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -84,6 +87,19 @@ class Task:
         metadata = {**(self.params.get("metadata") or {}), "extra_body": orjson.dumps(extra_body).decode()}
         return orjson.dumps({**self.row, PARAMS_KEY: {**self.params, "metadata": metadata}})
 
+    def for_agent(self, agent: str) -> Task:
+        """Return this task for another agent."""
+        row = {**self.row, AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
+        return self if agent == self.agent else replace(self, agent=agent, row=row, encoded=orjson.dumps(row))
+
+
+class RepeatedTask(NamedTuple):
+    """A task of one agent."""
+
+    task: Task
+    repeats: int
+    """Rollouts that the agent makes."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskShaper:
@@ -95,6 +111,24 @@ class TaskShaper:
     prompt: PromptConfig | None = None
     needs_seed: bool = False
     """Check that a seed can be added (`Task.with_seed`)."""
+    routing: Routing = field(default_factory=Routing)
+    skills_ref: Mapping[str, Any] | None = None
+    """The skills of the run, which every row names."""
+
+    def tasks(self, line: bytes, num_repeats: int) -> list[RepeatedTask]:
+        """Return the task of a line once for each of its agents. `num_repeats` is the dataset's number.
+
+        Raises `FaultyRowError` with all faults.
+        """
+        task = self.shape(line)
+        repeated = []
+        for agent in self.routing.agents(task.source, task.agent):
+            repeats = self.routing.repeats(agent, task.source, num_repeats)
+            if repeats is None:
+                message = f"`{agent}` is not a key of +num_repeats, which has no `_default`"
+                raise FaultyRowError(FieldFault(AGENT_REF_KEY, message))
+            repeated.append(RepeatedTask(task.for_agent(agent), repeats))
+        return repeated
 
     def shape(self, line: bytes) -> Task:
         """Return the task of a line. Raises `FaultyRowError` with all faults."""
@@ -105,17 +139,23 @@ class TaskShaper:
         shaped = self._with_prompt(row)
         if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
             shaped = {**shaped, PARAMS_KEY: merge(shaped[PARAMS_KEY], self.overrides)}
-        faults = [*_params_faults(shaped), *self._agent_faults(shaped)]
+        source, agent = source_of(shaped), self.routing.agent_of(shaped, self.agent_name)
+        faults = [*_params_faults(shaped), *self._agent_faults(shaped, agent)]
         if faults:
             raise FaultyRowError(*faults)
-        changed = shaped is not row or bool(reserved)
         if self.needs_seed:
             extra_body_of(shaped[PARAMS_KEY])
-        if shaped.get(AGENT_REF_KEY) is None:
-            shaped[AGENT_REF_KEY] = {"type": AGENT_TYPE, "name": self.agent_name}
-            changed = True
-        encoded = orjson.dumps(shaped) if changed else line.strip()
-        return Task(shaped[AGENT_REF_KEY]["name"], shaped, encoded, reserved)
+        added = self._added(shaped, str(agent))
+        shaped = {**shaped, **added} if added else shaped
+        encoded = orjson.dumps(shaped) if shaped is not row or reserved else line.strip()
+        return Task(str(agent), shaped, encoded, reserved, source)
+
+    def _added(self, row: Mapping[str, Any], agent: str) -> dict[str, Any]:
+        """Return the fields that routing and skills set."""
+        reference = row.get(AGENT_REF_KEY)
+        is_named = reference is not None and reference["name"] == agent
+        added: dict[str, Any] = {} if is_named else {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
+        return added | ({SKILLS_REF_KEY: self.skills_ref} if self.skills_ref is not None else {})
 
     def _with_prompt(self, row: dict[str, Any]) -> dict[str, Any]:
         if self.prompt is None:
@@ -124,12 +164,10 @@ class TaskShaper:
             return row  # reported by `_params_faults`
         return with_prompt(row, self.prompt)
 
-    def _agent_faults(self, row: Mapping[str, Any]) -> list[FieldFault]:
+    def _agent_faults(self, row: Mapping[str, Any], agent: str | None) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
         if reference is None:
-            if self.agent_name:
-                return []
-            return [FieldFault(AGENT_REF_KEY, "is missing, and no +agent_name is set")]
+            return [] if agent else [FieldFault(AGENT_REF_KEY, "is missing, and no +agent_name is set")]
         if not isinstance(reference, Mapping):
             return [FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
         if not isinstance(reference.get("name"), str) or not reference["name"]:

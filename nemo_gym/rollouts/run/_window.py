@@ -61,9 +61,11 @@ class Window:
         """Record that an overloaded endpoint rejected a call."""
 
 
-def window_of(in_parallel: int | Literal["auto"], planned: int) -> Window:
-    """Return the window for a setting and a number of planned rollouts."""
-    return Window(in_parallel) if isinstance(in_parallel, int) else AutoWindow(min(planned, MOST))
+def window_of(in_parallel: int | Literal["auto"], planned: int, most: int | None = None) -> Window:
+    """Return the window for a setting and a number of planned rollouts. `most`: its upper bound."""
+    if isinstance(in_parallel, int):
+        return Window(min(in_parallel, most or in_parallel))
+    return AutoWindow(min(planned, most or MOST))
 
 
 class Search(StrEnum):

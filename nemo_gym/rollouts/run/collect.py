@@ -10,17 +10,18 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from nemo_gym.clock import monotonic, wall_clock
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.journal import Journal, open_journal, refuse_existing
 from nemo_gym.rollouts.output.manifest import identity_of
-from nemo_gym.rollouts.output.materialized import MaterializedInputs
+from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
-from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
+from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt, PlanSettings
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
 from nemo_gym.rollouts.run._window import AutoWindow, Window, window_of
@@ -29,6 +30,7 @@ from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
+from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.progress import Display, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
@@ -58,8 +60,9 @@ async def collect(
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
-    inspection, servers = await _check(settings, caller, gym)
-    journal, materialized = await asyncio.to_thread(_open_files, settings, inspection, servers)
+    checked = await _check(settings, caller, gym)
+    inspection, servers = checked.inspection, checked.servers
+    journal, materialized = await asyncio.to_thread(_open_files, settings, checked)
     execution = RunExecution(
         journal,
         caller,
@@ -74,9 +77,18 @@ async def collect(
         max_masked_fraction=settings.max_masked_fraction,
         environment_metrics_max_rows=settings.environment_metrics_max_rows,
         invalid_rows=inspection.invalid,
+        budget=_budget_of(settings, clock),
+        counts_missing_as_zero=settings.count_missing_rollouts_as_zero,
+        must_be_complete=settings.require_complete,
+        metrics=RunMetrics(frozenset(settings.count_failure_classes_as_zero)),
         clock=clock,
     )
-    plan = Plan(settings.plan, first_tasks=inspection.first_tasks, finished=journal.finished)
+    plan = Plan(
+        checked.plan,
+        first_tasks=inspection.first_tasks,
+        finished=journal.finished,
+        durations=read_durations(journal.files.rows) if settings.dispatch_longest_first else None,
+    )
     agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s, token=gym.token)
     return await execution.run(plan, attempter or agents, display, lambda: inspection.notes)
 
@@ -87,6 +99,12 @@ def _planned_in(inspection: DatasetInspection) -> dict[str, Planned]:
     }
 
 
+def _budget_of(settings: CollectSettings, clock: Callable[[], float]) -> DispatchBudget | None:
+    if settings.dispatch_budget_s is None:
+        return None
+    return DispatchBudget(settings.dispatch_budget_s, settings.drain_margin_s, clock=clock)
+
+
 def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
     return StopRules(
         rollouts,
@@ -95,37 +113,49 @@ def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
     )
 
 
-async def _check(
-    settings: CollectSettings, caller: Caller, gym: DiscoveredGym
-) -> tuple[DatasetInspection, Mapping[str, Mapping[str, Any]]]:
-    """Return the datasets, and the servers that take part, after all checks."""
+class _Checked(NamedTuple):
+    """The result of all checks before a run."""
+
+    plan: PlanSettings
+    inspection: DatasetInspection
+    servers: Mapping[str, Mapping[str, Any]]
+    """The configuration of the servers that take part."""
+
+
+async def _check(settings: CollectSettings, caller: Caller, gym: DiscoveredGym) -> _Checked:
+    """Return the plan, its datasets, and the servers that take part, after all checks."""
     refuse_existing(RunFiles.of(settings.output), settings.existing)
-    inspection = await asyncio.to_thread(inspect, settings.plan)
+    plan = settings.plan(gym.config)
+    inspection = await asyncio.to_thread(inspect, plan)
     if not settings.skip_invalid_rows or not inspection.rollouts:
         inspection.refuse_faults()
     require_agents(inspection.agents, gym.config)
     servers = required_servers(inspection.agents, gym.config)
     await check_servers(caller, inspection.agents, servers)
-    return inspection, servers
+    return _Checked(plan, inspection, servers)
 
 
-def _open_files(
-    settings: CollectSettings, inspection: DatasetInspection, servers: Mapping[str, Mapping[str, Any]]
-) -> tuple[Journal, MaterializedInputs | None]:
+def _open_files(settings: CollectSettings, checked: _Checked) -> tuple[Journal, MaterializedInputs | None]:
+    inspection = checked.inspection
     journal = open_journal(
         RunFiles.of(settings.output),
-        identity_of(settings.plan, inspection, servers),
+        identity_of(checked.plan, inspection, checked.servers),
         {"started_at": time_now(), "settings": settings.to_json()},
         is_planned=inspection.membership(),
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
+        retries_invalid_judgements=settings.retry_invalid_judge_responses,
     )
     if not settings.write_materialized_inputs:
         return journal, None
-    whole = Plan(settings.plan, first_tasks=inspection.first_tasks)
+    whole = Plan(checked.plan.in_order_of_identity(), first_tasks=inspection.first_tasks)
+    is_reordered = settings.interleave_repeats or settings.dispatch_longest_first
     try:
         return journal, MaterializedInputs.open(
-            journal.files, whole, needed=journal.finished.last(), changed=bool(journal.changes)
+            journal.files,
+            whole,
+            needed=AFTER_ALL if is_reordered else journal.finished.last(),
+            changed=bool(journal.changes),
         )
     except BaseException as error:
         journal.close({"end": "broken", "error": str(error), "ended_at": time_now()})
@@ -156,6 +186,12 @@ class RunExecution:
     max_masked_fraction: float = 1.0
     environment_metrics_max_rows: int = 10_000
     invalid_rows: int = 0
+    budget: DispatchBudget | None = None
+    """The time for starting rollouts; None without a limit."""
+    counts_missing_as_zero: bool = False
+    """Metrics count planned rollouts without a row or a failure as reward 0."""
+    must_be_complete: bool = False
+    """A planned rollout without a row makes the run fail."""
     on_scored: Callable[[Scored], None] | None = None
     clock: Callable[[], float] = monotonic
     metrics: RunMetrics = field(default_factory=RunMetrics)
@@ -164,7 +200,8 @@ class RunExecution:
 
     def __post_init__(self) -> None:
         finished = len(self.journal.finished)
-        self._window = window_of(self.limits.in_parallel, self.rollouts - finished)
+        limits = self.limits
+        self._window = window_of(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
         auto = self._window if isinstance(self._window, AutoWindow) else None
         self.counters = RunCounters(self.rollouts, finished, auto=auto)
 
@@ -180,6 +217,8 @@ class RunExecution:
         try:
             await self._run_plan(plan, attempter, display or Display())
             seconds = self.clock() - started
+            if self.counts_missing_as_zero:
+                await asyncio.to_thread(self.metrics.note_missing, plan)
             environment = EnvironmentMetrics(
                 self.caller, self.token, max_rows=self.environment_metrics_max_rows
             )
@@ -197,12 +236,18 @@ class RunExecution:
             resumed=self.journal.resumed,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
-            notes=[*notes(), *self.journal.notes, *missing],
+            notes=[*notes(), *self.journal.notes, *missing, *self._budget_notes()],
+            must_be_complete=self.must_be_complete,
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
         return summary
 
+    def _budget_notes(self) -> list[str]:
+        return [self.budget.describe()] if self.budget and self.budget.is_spent else []
+
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
+        if self.budget is not None:
+            plan, attempter = self.budget.starts_of(plan), self.budget.timed(attempter)
         collector = Collector(
             attempter,
             self.journal,

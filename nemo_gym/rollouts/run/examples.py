@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.names import AGENT_REF_KEY
@@ -20,6 +20,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import find_gym
+from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.tokens.rows import as_trainers_read
@@ -28,7 +29,7 @@ from nemo_gym.transport.server_client import ServerClient, get_response_json, ra
 Row = dict[str, Any]
 
 
-class RolloutCollectionConfig(BaseModel):
+class RolloutCollectionConfig(RoutingOptions, CompletenessOptions):
     """The ecosystem's settings of a collection from a dataset file."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +38,7 @@ class RolloutCollectionConfig(BaseModel):
     output_jsonl_fpath: str
     agent_name: str | None = None
     limit: int | None = None
-    num_repeats: int | None = None
+    num_repeats: int | dict[str, int] | None = None
     num_repeats_add_seed: bool = False
     num_samples_in_parallel: int | None = None
     responses_create_params: dict[str, Any] = Field(default_factory=dict)
@@ -46,10 +47,11 @@ class RolloutCollectionConfig(BaseModel):
 
     def to_settings(self) -> CollectSettings:
         prompt = Path(self.prompt_config) if self.prompt_config else None
-        dataset = DatasetFile(Path(self.input_jsonl_fpath), self.num_repeats or 1, self.agent_name, prompt)
-        limits = (
-            RunLimits() if self.num_samples_in_parallel is None else RunLimits(self.num_samples_in_parallel)
-        )
+        by_agent = self.num_repeats if isinstance(self.num_repeats, dict) else {}
+        repeats = self.num_repeats if isinstance(self.num_repeats, int) else 1
+        dataset = DatasetFile(Path(self.input_jsonl_fpath), repeats, self.agent_name, prompt)
+        in_parallel = self.num_samples_in_parallel or RunLimits().in_parallel
+        options = {*RoutingOptions.model_fields, *CompletenessOptions.model_fields}
         return CollectSettings(
             datasets=(dataset,),
             output=Path(self.output_jsonl_fpath),
@@ -57,7 +59,9 @@ class RolloutCollectionConfig(BaseModel):
             responses_create_params=self.responses_create_params,
             num_repeats_add_seed=self.num_repeats_add_seed,
             existing=Existing.RESUME if self.resume_from_cache else Existing.REFUSE,
-            limits=limits,
+            limits=RunLimits(in_parallel, self.max_resident_rollout_tasks),
+            repeats_by_agent=by_agent,
+            **self.model_dump(include=options),
         )
 
 

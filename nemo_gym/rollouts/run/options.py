@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,8 @@ class RunLimits:
 
     in_parallel: int | Literal["auto"] = 64
     """Rollouts in flight; `auto` searches for the number (`nemo_gym.rollouts.run._window`)."""
+    most_in_parallel: int | None = None
+    """An upper bound of rollouts in flight, for `auto` too."""
     max_attempts: int = 3
     """Attempts at a rollout in this start of the run."""
     rollout_timeout_s: float | None = 1800.0
@@ -49,10 +51,95 @@ class LimitOptions(StopOptions):
 
     @property
     def limits(self) -> RunLimits:
-        return RunLimits(self.num_samples_in_parallel, self.max_attempts, self.rollout_timeout_s)
+        return RunLimits(
+            in_parallel=self.num_samples_in_parallel,
+            max_attempts=self.max_attempts,
+            rollout_timeout_s=self.rollout_timeout_s,
+        )
 
 
-class CollectOptions(StopOptions):
+class SkillsKeys(BaseModel):
+    """The skills of a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(description="The folder of skills.")
+
+
+class RoutingOptions(BaseModel):
+    """The agents of rows, and the order of rollouts."""
+
+    agent_map: dict[str, str] = Field(
+        default_factory=dict,
+        description="The agent of rows by the agent or `task_source` that they name; `_default` is for all others.",
+    )
+    fan_out: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="The agents that each attempt the rows of an agent or `task_source`.",
+    )
+    environment_routing_mode: Literal["agent", "legacy"] = Field(
+        "agent",
+        description="`legacy`: `environment_server_name` attempts every row. Rows in the form of `taskset` are not "
+        "supported: a row names its agent or its `task_source`.",
+    )
+    environment_server_name: str | None = Field(
+        None, description="The environment server that `environment_routing_mode=legacy` uses."
+    )
+    skills: SkillsKeys | None = Field(
+        None, description="`{path}` of a folder of skills; every row names it for agents that offer skills."
+    )
+    interleave_repeats: bool = Field(
+        False, description="Start the first repeat of every task before the second of any."
+    )
+    dispatch_longest_first: bool = Field(
+        False, description="When resuming, start the tasks first whose finished rollouts took longest."
+    )
+
+    @model_validator(mode="after")
+    def _check_mode(self) -> RoutingOptions:
+        if (self.environment_routing_mode == "legacy") is not (self.environment_server_name is not None):
+            raise ValueError("environment_routing_mode=legacy and environment_server_name need each other")
+        return self
+
+
+class CompletenessOptions(BaseModel):
+    """The time for starting rollouts, and the handling of those without a row."""
+
+    dispatch_budget_s: float | None = Field(
+        None, ge=0, description="Start no rollout after this number of seconds; those in flight finish."
+    )
+    drain_margin_s: float | None = Field(
+        None,
+        ge=0,
+        description="Start no rollout in the last seconds of `dispatch_budget_s`; by default the time in which three "
+        "quarters of the rollouts finish.",
+    )
+    max_resident_rollout_tasks: int | None = Field(
+        None,
+        ge=1,
+        description="An upper bound of rollouts in flight, also for `num_samples_in_parallel=auto`.",
+    )
+    count_failure_classes_as_zero: list[str] = Field(
+        default_factory=list,
+        description="Classes of failures that metrics count as reward 0. Rows and failures stay as they are.",
+    )
+    count_missing_rollouts_as_zero: bool = Field(
+        False, description="Count planned rollouts without a row or a failure as reward 0 in metrics."
+    )
+    require_complete: bool = Field(
+        False, description="Exit with 1 instead of 3 if a planned rollout has no row."
+    )
+    retry_invalid_judge_responses: bool = Field(
+        False,
+        description="When resuming, attempt rollouts again whose row has a true `invalid_judge_response`; the rows "
+        "move to the failures.",
+    )
+    retry_terminal_timeouts: bool = Field(
+        False, description="Without effect: a resumed run attempts every failed rollout again."
+    )
+
+
+class CollectOptions(RoutingOptions, CompletenessOptions, StopOptions):
     """The options of a collection that are keys of commands."""
 
     limit: int | None = Field(

@@ -31,6 +31,16 @@ def runs_rows(instance: object) -> bool:
     return is_server(instance, AGENT_TYPE) or is_server(instance, "environment_servers")
 
 
+def users_of_servers(config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the agents that refer to each server directly, by the server's name."""
+    users: dict[str, list[str]] = {}
+    for name, instance in config.items():
+        if is_server(instance, AGENT_TYPE):
+            for server in set(references_in(server_block(instance))):
+                users.setdefault(server, []).append(name)
+    return users
+
+
 def required_servers(agents: Iterable[str], config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the configuration of `agents` and of all servers they refer to, directly or indirectly, by name."""
     found: dict[str, Mapping[str, Any]] = {}

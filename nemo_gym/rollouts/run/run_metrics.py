@@ -7,7 +7,7 @@ it. Larger runs, and agents without the route, have the standard metrics only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
 from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
-from nemo_gym.names import AGENT_REF_KEY, TOKEN_HEADER
+from nemo_gym.names import AGENT_REF_KEY, REWARD_KEY, TOKEN_HEADER
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
@@ -36,8 +37,13 @@ _ENTRIES_PER_PIECE = 100
 class RunMetrics:
     """Accumulates the results of each agent's rollouts."""
 
-    def __init__(self) -> None:
+    def __init__(self, zero_classes: Collection[str] = ()) -> None:
+        """`zero_classes`: classes of failures that count as reward 0."""
+        self._zero_classes = zero_classes
         self._agents: dict[str, AgentMetrics] = {}
+        self._seen = FinishedRollouts()
+        self.imputed: dict[str, list[bytes]] = {}
+        """By agent, the rows with reward 0 of rollouts that have none. Only metrics use them."""
         self.masks = MaskCounters()
         """Counts of model calls, and of those without tokens to train on."""
         self.notes: list[str] = []
@@ -45,16 +51,46 @@ class RunMetrics:
 
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Add a settled rollout."""
-        scored = result if isinstance(result, Scored) else None
-        if scored:
-            self.masks.add(scored.row)
+        self._seen.add(planned.identity)
+        if isinstance(result, Failed):
+            self._note_failed(planned, result.failure_class)
+            return
+        self.masks.add(result.row)
+        self._add(planned, result.outcome.value, failure=None, measurements=read_measurements(result.row))
+
+    def note_missing(self, plan: Iterable[PlannedAttempt]) -> None:
+        """Count the rollouts of `plan` that are not settled as reward 0."""
+        for planned in plan:
+            if planned.identity not in self._seen:
+                self._impute(planned, "missing", None)
+
+    def _note_failed(self, planned: PlannedAttempt, failure_class: str) -> None:
+        if failure_class in self._zero_classes:
+            self._impute(planned, Outcome.FAILED.value, failure_class)
+        else:
+            self._add(planned, Outcome.FAILED.value, failure=failure_class, measurements=None)
+
+    def _impute(self, planned: PlannedAttempt, outcome: str, failure: str | None) -> None:
+        row = planned.row.removesuffix(b"}") + b',"%b":0.0}' % REWARD_KEY.encode()
+        self.imputed.setdefault(planned.agent, []).append(row)
+        self._add(planned, outcome, failure=failure, measurements={REWARD_KEY: 0.0})
+
+    def _add(
+        self,
+        planned: PlannedAttempt,
+        outcome: str,
+        *,
+        failure: str | None,
+        measurements: Mapping[str, float] | None,
+    ) -> None:
+        """Add a rollout; `measurements` is None if it has no score."""
         record = RolloutRecord(
             *planned.identity,
             planned.attempt_index,
-            outcome=(scored.outcome if scored else Outcome.FAILED).value,
-            failure=result.failure_class if isinstance(result, Failed) else None,
-            measurements=read_measurements(scored.row) if scored else {},
-            is_scored=scored is not None,
+            outcome=outcome,
+            failure=failure,
+            measurements=measurements or {},
+            is_scored=measurements is not None,
         )
         self._of(planned.agent).add_record(record)
 
@@ -76,14 +112,17 @@ class RunMetrics:
 
     def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
         try:
-            return self._of(agent).result(planned)
+            result = self._of(agent).result(planned)
         except InputError as error:
             if planned is None:
                 raise
             self.notes.append(
                 f"the coverage of `{agent}` is relative to the rollouts seen, not to the plan: {error.failure.message}"
             )
-            return self._of(agent).result()
+            result = self._of(agent).result()
+        if agent in self.imputed:
+            result["agent_metrics"]["count/imputed"] = len(self.imputed[agent])
+        return result
 
     def _of(self, agent: str) -> AgentMetrics:
         metrics = self._agents.get(agent)
@@ -111,8 +150,13 @@ class EnvironmentMetrics:
         self.notes: list[str] = []
         """The reasons why environment metrics are missing."""
 
-    async def extend(self, results: dict[str, AggregateResult], rows: Path) -> dict[str, AggregateResult]:
-        """Return `results` with the metrics of each environment added."""
+    async def extend(
+        self,
+        results: dict[str, AggregateResult],
+        rows: Path,
+        imputed: Mapping[str, Sequence[bytes]] | None = None,
+    ) -> dict[str, AggregateResult]:
+        """Return `results` with the metrics of each environment added. `imputed`: further rows by agent."""
         extended = dict(results)
         for agent, result in results.items():
             scored = result["agent_metrics"].get("count/scored", 0)
@@ -121,7 +165,8 @@ class EnvironmentMetrics:
             body = None
             if scored <= self._max_rows:
                 only = agent if len(results) > 1 else None
-                body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes)
+                further = (imputed or {}).get(agent, ())
+                body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes, further)
             if body is None:
                 self.notes.append(
                     f"the environment metrics of `{agent}` are missing: the run is too large to send its rows"
@@ -154,12 +199,13 @@ class EnvironmentMetrics:
         return None
 
 
-def _request_of(rows: Path, agent: str | None, most: int) -> bytes | None:
-    """Return the body of `POST /aggregate_metrics` with the rows of `agent`, or all rows for None.
+def _request_of(rows: Path, agent: str | None, most: int, further: Iterable[bytes] = ()) -> bytes | None:
+    """Return the body of `POST /aggregate_metrics` with the rows of `agent`, or all rows for None, and `further` ones.
 
     Returns None if the body would have more than `most` bytes.
     """
     body = bytearray(b'{"verify_responses":[')
+    body += b"".join(row + b"," for row in further)
     for line in read_lines(rows):
         if agent is None or agent_of(orjson.loads(line.content)) == agent:
             body += line.content.rstrip(b"\n") + b","
@@ -208,7 +254,8 @@ async def write_metrics(
         return {}, ["no metrics were computed: the run was interrupted twice"]
     results = await asyncio.to_thread(metrics.results, planned)
     if stop.reason is None:
-        results = await _extended(results, environment, files.rows, stop)
+        asking = environment.extend(results, files.rows, metrics.imputed)
+        results = await _unless_interrupted(asking, results, environment, stop)
     notes = [*metrics.notes, *environment.notes]
     try:
         await asyncio.to_thread(write_atomically, files.aggregate_metrics, document_of(results))
@@ -217,11 +264,14 @@ async def write_metrics(
     return results, notes
 
 
-async def _extended(
-    results: dict[str, AggregateResult], environment: EnvironmentMetrics, rows: Path, stop: Stop
+async def _unless_interrupted(
+    extend: Coroutine[Any, Any, dict[str, AggregateResult]],
+    results: dict[str, AggregateResult],
+    environment: EnvironmentMetrics,
+    stop: Stop,
 ) -> dict[str, AggregateResult]:
-    """Return `results` with environment metrics, unless the run is interrupted first."""
-    asking = asyncio.create_task(environment.extend(results, rows))
+    """Return the result of `extend`, or `results` if the run is interrupted first."""
+    asking = asyncio.create_task(extend)
     try:
         await first_of(asking, stop.draining)
         if asking.done():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
+from nemo_gym.rollouts.run.required_servers import users_of_servers
 
 
 class CollectSettings(CollectOptions):
@@ -21,6 +27,8 @@ class CollectSettings(CollectOptions):
     """`<stem>.jsonl`; the other files of the run are beside it."""
     existing: Existing = Existing.REFUSE
     limits: RunLimits = RunLimits()
+    repeats_by_agent: dict[str, int] = Field(default_factory=dict)
+    """Agent or source → rollouts of each row, instead of the datasets' numbers."""
 
     def model_post_init(self, _: object) -> None:
         """Raises `ConfigError` for an invalid output, or one that is an input."""
@@ -30,14 +38,35 @@ class CollectSettings(CollectOptions):
         found = [place for path in named for place in candidates(path)]
         RunFiles.of(self.output).refuse_inputs([*named, *found])
 
-    @property
-    def plan(self) -> PlanSettings:
+    def plan(self, config: Mapping[str, Any]) -> PlanSettings:
+        """Return the source of the plan. `config`: the configuration of the gym that runs it.
+
+        Raises `ConfigError` if the folder of skills is not valid.
+        """
+        agent_map = dict(self.agent_map)
+        if self.environment_server_name is not None:
+            agent_map = {DEFAULT_SOURCE: self.environment_server_name}
         return PlanSettings(
             datasets=self.datasets,
             limit=self.limit,
             overrides=self.responses_create_params,
             add_seed=self.num_repeats_add_seed,
+            routing=Routing(agent_map, self.fan_out, self.repeats_by_agent, users_of_servers(config)),
+            skills_ref=self._skills_ref(),
+            interleave_repeats=self.interleave_repeats,
         )
+
+    def _skills_ref(self) -> dict[str, Any] | None:
+        if self.skills is None:
+            return None
+        from nemo_gym.config.skills import load_skill_directory
+
+        try:
+            return load_skill_directory(self.skills.path).model_dump()
+        except ValueError as error:
+            raise ConfigError(
+                str(error), code="skills_invalid", remedy="Check +skills.path; see docs/agents.md."
+            ) from error
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings that the manifest records for a start."""

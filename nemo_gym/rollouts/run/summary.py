@@ -75,11 +75,15 @@ class CollectSummary:
     invalid_rows: int = 0
     """Malformed rows of the dataset that were skipped."""
     notes: list[str] = field(default_factory=list)
+    must_be_complete: bool = False
+    """A missing row makes the exit code 1."""
 
     @property
     def exit_code(self) -> int:
         """0: every planned rollout has a row. 1: a failure stopped the run. 3: rows are missing."""
         if self.stop is not None and self.stop.code != "interrupted":
+            return FATAL
+        if self.missing and self.must_be_complete:
             return FATAL
         return PARTIAL if self.missing else COMPLETE
 

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.finished import read_finished as read_stored
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 
@@ -63,3 +64,15 @@ def test_rows_outside_the_plan_are_counted_and_not_finished(tmp_path: Path, iden
     path = write(tmp_path / "rows.jsonl", RolloutId(1, 0).head() + b'"a":1}', other, other)
     finished, unplanned = read_stored(path, lambda one: one.task in range(2) and one.repeat in range(2))
     assert (len(finished), unplanned) == (1, 2)
+
+
+def test_the_time_of_a_task_is_that_of_its_longest_rollout(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    timings = [(0, {"total": 2.0}), (0, {"total": 3.0}), (1, None), (2, {"act": 1.0})]
+    path.write_bytes(
+        b"".join(
+            orjson.dumps({"_ng_task_index": task, "_ng_timing": timing}) + b"\n" for task, timing in timings
+        )
+    )
+    assert read_durations(path) == {0: 3.0}
+    assert read_durations(tmp_path / "missing.jsonl") == {}

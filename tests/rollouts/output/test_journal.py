@@ -317,3 +317,22 @@ def test_a_run_moves_aside_with_the_journals_that_a_death_has_left(tmp_path: Pat
     assert [line.content for line in read_lines(aside.rows)] == [row(0) + b"\n"]
     assert [line.content for line in read_lines(aside.failures)] == [row(1) + b"\n"]
     assert not files.holds_results()
+
+
+def test_rows_with_an_invalid_judgement_are_attempted_again_when_asked(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    journal.add_row(row(0))
+    journal.add_row(RolloutId(1, 0).head() + b'"reward":0,"invalid_judge_response":true}')
+    journal.add_row(RolloutId(2, 0).head() + b'"reward":1,"invalid_judge_response":false}')
+    journal.close({"end": "complete"})
+    kept = opened(tmp_path, **RESUME)
+    assert len(kept.finished) == 3
+    kept.close({"end": "complete"})
+    resumed = opened(tmp_path, retries_invalid_judgements=True, **RESUME)
+    assert identities(read_rows(resumed.files.rows)) == [(0, 0), (2, 0)]
+    assert RolloutId(1, 0) not in resumed.finished
+    assert any("attempted again" in note for note in resumed.notes)
+    earlier = [row for path in resumed.files.rows.parent.glob("*_failures.*jsonl") for row in read_rows(path)]
+    assert [failed["_ng_failure_class"] for failed in earlier] == ["judge_invalid"]
+    assert "reward" not in earlier[0]
+    resumed.close({"end": "complete"})

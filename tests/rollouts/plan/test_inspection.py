@@ -10,8 +10,10 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
 from tests.rollouts.doubles import task_row, write_dataset
 
@@ -100,3 +102,23 @@ def test_a_dataset_without_rows_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\n\n")
     with pytest.raises(ConfigError, match="no rows in"):
         inspect(settings_of(DatasetFile(path)))
+
+
+def test_the_rollouts_of_rows_with_several_agents_are_counted_and_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(orjson.dumps(task_row(0)) + b"\n" + orjson.dumps(task_row(1, agent="other")))
+    routing = Routing(fan_out={"other": ["a", "b"]}, num_repeats={"a": 3, "_default": 1})
+    inspection = inspect(PlanSettings((DatasetFile(path),), routing=routing))
+    assert inspection.rollouts == 5
+    assert dict(inspection.rollouts_of) == {"simple_agent": 1, "a": 3, "b": 1}
+    is_planned = inspection.membership()
+    assert is_planned(RolloutId(0, 0))
+    assert is_planned(RolloutId(1, 4))
+    assert not is_planned(RolloutId(0, 1))
+    assert not is_planned(RolloutId(2, 0))
+
+
+def test_a_row_without_a_number_of_repeats_is_malformed(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "rows.jsonl", 1)
+    inspection = inspect(PlanSettings((DatasetFile(path),), routing=Routing(num_repeats={"other": 2})))
+    assert "`simple_agent` is not a key of +num_repeats" in inspection.faults.shown[0]

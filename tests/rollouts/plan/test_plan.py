@@ -11,6 +11,7 @@ import orjson
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
+from nemo_gym.rollouts.plan.routing import Routing
 from tests.rollouts.doubles import task_row, write_dataset
 
 
@@ -81,3 +82,39 @@ def peak_memory(path: Path, rows: int) -> int:
 def test_a_plan_takes_the_memory_of_one_row_however_long_the_dataset(tmp_path: Path) -> None:
     small, large = peak_memory(tmp_path / "small.jsonl", 100), peak_memory(tmp_path / "large.jsonl", 10_000)
     assert large < small + 100_000
+
+
+def test_interleaved_repeats_go_round_by_round(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 3)
+    settings = plan_of(DatasetFile(path, num_repeats=2), interleave_repeats=True)
+    assert ids(Plan(settings)) == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+    assert ids(Plan(settings.in_order_of_identity())) == sorted(ids(Plan(settings)))
+
+
+def test_the_tasks_that_took_longest_come_first(tmp_path: Path) -> None:
+    finished = FinishedRollouts()
+    finished.add(RolloutId(1, 0))
+    path = write_dataset(tmp_path / "a.jsonl", 4)
+    plan = Plan(plan_of(DatasetFile(path, num_repeats=2)), finished=finished, durations={1: 2.0, 3: 9.0})
+    assert ids(plan) == [(3, 0), (3, 1), (1, 1), (0, 0), (0, 1), (2, 0), (2, 1)]
+
+
+def test_fan_out_numbers_the_rollouts_of_its_agents_in_turn(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 1)
+    routing = Routing(fan_out={"simple_agent": ["a", "b"]}, num_repeats={"a": 2, "b": 1})
+    attempts = list(Plan(plan_of(DatasetFile(path), routing=routing, add_seed=True)))
+    assert [(attempt.agent, attempt.identity.repeat) for attempt in attempts] == [
+        ("a", 0),
+        ("b", 1),
+        ("a", 2),
+    ]
+    rows = [orjson.loads(attempt.row) for attempt in attempts]
+    assert [row["agent_ref"]["name"] for row in rows] == ["a", "b", "a"]
+    seeds = [orjson.loads(row["responses_create_params"]["metadata"]["extra_body"])["seed"] for row in rows]
+    assert seeds == [0, 0, 1]
+
+
+def test_every_row_names_the_skills_of_the_run(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "a.jsonl", 1)
+    (attempt,) = Plan(plan_of(DatasetFile(path), skills_ref={"path": "skills", "hash": "1"}))
+    assert orjson.loads(attempt.row)["skills_ref"] == {"path": "skills", "hash": "1"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
+from nemo_gym.rollouts.run.required_servers import require_agents, required_servers, users_of_servers
 
 
 def server(kind: str, **options: Any) -> dict[str, Any]:
@@ -63,3 +63,7 @@ def test_an_environment_server_runs_rows_by_its_agent() -> None:
     }
     require_agents(["episodes"], config)
     assert set(required_servers(["episodes"], config)) == {"episodes", "solver"}
+
+
+def test_the_users_of_a_server_are_the_agents_that_refer_to_it() -> None:
+    assert users_of_servers(CONFIG) == {"math": ["math_agent"], "policy_model": ["math_agent"]}

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.metrics import AggregateResult, Planned
-from nemo_gym.rollouts.run.answer import Scored, classify
+from nemo_gym.rollouts.run.answer import AttemptResult, Scored, classify
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, combine, document_of
 from nemo_gym.transport import Caller, Directory, InMemoryTransport, RetryBudget
 from tests.rollouts.doubles import failure, planned, scored
@@ -180,3 +180,33 @@ def test_the_file_lists_agents_with_their_reference() -> None:
     (entry,) = orjson.loads(b"".join(document_of(metrics_of([1.0]).results({}))))
     assert entry["agent_ref"] == {"type": "responses_api_agents", "name": "simple_agent"}
     assert set(entry) == {"agent_ref", "agent_metrics", "key_metrics", "group_level_metrics"}
+
+
+def test_classes_of_failures_count_as_zero_when_asked() -> None:
+    metrics = RunMetrics({"engine:engine_down"})
+    results: list[AttemptResult] = [scored(planned(0)), failure(), failure("other")]
+    for task, result in enumerate(results):
+        attempt = planned(task)
+        metrics.note(attempt, classify(attempt, result))
+    found = metrics.results({"simple_agent": Planned(4, 4)})["simple_agent"]["agent_metrics"]
+    assert (found["mean/reward"], found["count/scored"], found["count/imputed"]) == (0.5, 2, 1)
+    assert found["count/outcome/failed"] == 2
+    assert [orjson.loads(row)["reward"] for row in metrics.imputed["simple_agent"]] == [0.0]
+
+
+def test_rollouts_without_row_or_failure_count_as_zero_when_asked() -> None:
+    metrics = metrics_of([1.0, None])
+    metrics.note_missing(planned(task) for task in range(4))
+    found = metrics.results({"simple_agent": Planned(4, 4)})["simple_agent"]["agent_metrics"]
+    assert found["mean/reward"] == pytest.approx(1 / 3)
+    assert (found["count/imputed"], found["count/outcome/missing"]) == (2, 2)
+
+
+async def test_environments_see_the_rows_that_count_as_zero(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    results, rows = results_and_rows(tmp_path)
+    asking = EnvironmentMetrics(environment(200, b"{}", seen), None, max_rows=100)
+    await asking.extend(results, rows, {"a": [b'{"answer":7,"reward":0.0}']})
+    of_a, of_b = (request["verify_responses"] for request in seen)
+    assert of_a[0] == {"answer": 7, "reward": 0.0}
+    assert (len(of_a), len(of_b)) == (4, 1)

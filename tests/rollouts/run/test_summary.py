@@ -129,3 +129,9 @@ def test_the_summary_for_machines_is_json(tmp_path: Path) -> None:
     }
     assert data["failures"] == {"engine:engine_down": 1}
     assert data["files"] == {"rows": str(tmp_path / "out.jsonl"), "run": str(tmp_path / "out_run.json")}
+
+
+def test_a_run_that_must_be_complete_fails_if_a_row_is_missing(tmp_path: Path) -> None:
+    assert summary_of(tmp_path, counters_of(completed=7)).exit_code == 3
+    assert summary_of(tmp_path, counters_of(completed=7), must_be_complete=True).exit_code == 1
+    assert summary_of(tmp_path, counters_of(completed=8), must_be_complete=True).exit_code == 0
