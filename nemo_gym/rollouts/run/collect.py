@@ -31,7 +31,7 @@ from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
-from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rollouts.run.options import CompletenessOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display, show_progress
 from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
@@ -61,48 +61,43 @@ async def collect(
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     checked = await _check(settings, caller, gym)
-    inspection, servers = checked.inspection, checked.servers
     journal, materialized = await asyncio.to_thread(_open_files, settings, checked)
+    inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
         journal,
         caller,
         gym.token,
         rollouts=inspection.rollouts,
         planned=_planned_in(inspection),
-        limits=settings.limits,
+        limits=limits,
         rules=_rules_of(settings, inspection.rollouts),
         stop=stop or Stop(),
-        servers=servers.keys(),
+        servers=checked.servers,
         materialized=materialized,
         max_masked_fraction=settings.max_masked_fraction,
         environment_metrics_max_rows=settings.environment_metrics_max_rows,
         invalid_rows=inspection.invalid,
-        budget=_budget_of(settings, clock),
-        counts_missing_as_zero=settings.count_missing_rollouts_as_zero,
-        must_be_complete=settings.require_complete,
-        metrics=RunMetrics(frozenset(settings.count_failure_classes_as_zero)),
+        options=settings,
         clock=clock,
     )
-    plan = Plan(
+    agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s, token=gym.token)
+    plan = _plan_of(settings, checked, journal)
+    return await execution.run(plan, agents, display, lambda: inspection.notes)
+
+
+def _plan_of(settings: CollectSettings, checked: _Checked, journal: Journal) -> Plan:
+    return Plan(
         checked.plan,
-        first_tasks=inspection.first_tasks,
+        first_tasks=checked.inspection.first_tasks,
         finished=journal.finished,
         durations=read_durations(journal.files.rows) if settings.dispatch_longest_first else None,
     )
-    agents = AgentAttempter(caller, timeout_s=settings.limits.rollout_timeout_s, token=gym.token)
-    return await execution.run(plan, attempter or agents, display, lambda: inspection.notes)
 
 
 def _planned_in(inspection: DatasetInspection) -> dict[str, Planned]:
     return {
         agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
     }
-
-
-def _budget_of(settings: CollectSettings, clock: Callable[[], float]) -> DispatchBudget | None:
-    if settings.dispatch_budget_s is None:
-        return None
-    return DispatchBudget(settings.dispatch_budget_s, settings.drain_margin_s, clock=clock)
 
 
 def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
@@ -186,19 +181,20 @@ class RunExecution:
     max_masked_fraction: float = 1.0
     environment_metrics_max_rows: int = 10_000
     invalid_rows: int = 0
-    budget: DispatchBudget | None = None
-    """The time for starting rollouts; None without a limit."""
-    counts_missing_as_zero: bool = False
-    """Metrics count planned rollouts without a row or a failure as reward 0."""
-    must_be_complete: bool = False
-    """A planned rollout without a row makes the run fail."""
+    options: CompletenessOptions = field(default_factory=CompletenessOptions)
     on_scored: Callable[[Scored], None] | None = None
     clock: Callable[[], float] = monotonic
-    metrics: RunMetrics = field(default_factory=RunMetrics)
+    metrics: RunMetrics = field(init=False)
     counters: RunCounters = field(init=False)
     _window: Window = field(init=False)
+    _budget: DispatchBudget | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        options = self.options
+        self.metrics = RunMetrics(frozenset(options.count_failure_classes_as_zero))
+        if options.dispatch_budget_s is not None:
+            budget_s, margin_s = options.dispatch_budget_s, options.drain_margin_s
+            self._budget = DispatchBudget(budget_s, margin_s, clock=self.clock)
         finished = len(self.journal.finished)
         limits = self.limits
         self._window = window_of(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
@@ -217,7 +213,7 @@ class RunExecution:
         try:
             await self._run_plan(plan, attempter, display or Display())
             seconds = self.clock() - started
-            if self.counts_missing_as_zero:
+            if self.options.count_missing_rollouts_as_zero:
                 await asyncio.to_thread(self.metrics.note_missing, plan)
             environment = EnvironmentMetrics(
                 self.caller, self.token, max_rows=self.environment_metrics_max_rows
@@ -237,17 +233,17 @@ class RunExecution:
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
             notes=[*notes(), *self.journal.notes, *missing, *self._budget_notes()],
-            must_be_complete=self.must_be_complete,
+            must_be_complete=self.options.require_complete,
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
         return summary
 
     def _budget_notes(self) -> list[str]:
-        return [self.budget.describe()] if self.budget and self.budget.is_spent else []
+        return [self._budget.describe()] if self._budget and self._budget.is_spent else []
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
-        if self.budget is not None:
-            plan, attempter = self.budget.starts_of(plan), self.budget.timed(attempter)
+        if self._budget is not None:
+            plan, attempter = self._budget.starts_of(plan), self._budget.timed(attempter)
         collector = Collector(
             attempter,
             self.journal,
