@@ -4,7 +4,9 @@ Importing this module loads no server, client or trainer.
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -17,6 +19,15 @@ process runs in its implementation's folder and gets this one from the environme
 
 RESULTS_DIR = WORKING_DIR / "results"
 CACHE_DIR = WORKING_DIR / ".nemo_gym" / "cache"
+
+_ON_FIRST_USE = {"evaluate": "nemo_gym.testing.evaluation", "evaluate_async": "nemo_gym.testing.evaluation"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ON_FIRST_USE[name]), name)
+
 
 __all__ = ["CACHE_DIR", "PARENT_DIR", "RESULTS_DIR", "WORKING_DIR", "__version__"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -117,46 +117,17 @@ async def _collect_while_up(settings: CollectSettings, gym: RunningGym, *, as_js
 def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
     """Return the files of the command line, or the declared datasets of the requested type."""
     from nemo_gym.cli.collect_rollouts import dataset_files
+    from nemo_gym.datasets.declared import declared_files
 
     if keys.input_jsonl_fpath is None:
-        return list(_declared_files(keys, config))
+        prompt = Path(keys.prompt_config) if keys.prompt_config else None
+        return declared_files(config, keys.split, keys.agent_name, keys.repeats_of_all, prompt)
     return dataset_files(
         keys.input_jsonl_fpath,
         num_repeats=keys.repeats_of_all or 1,
         agent_name=keys.agent_name,
         prompt_config=keys.prompt_config,
     )
-
-
-def _declared_files(keys: Any, config: GlobalConfig) -> Iterator[DatasetFile]:
-    from nemo_gym.datasets.declared import declared_datasets
-    from nemo_gym.failures import ConfigError
-    from nemo_gym.rollouts.plan.dataset import DatasetFile
-
-    wanted = [(each, agent) for each, agent in declared_datasets(config) if each.dataset.type == keys.split]
-    wanted = [(each, agent) for each, agent in wanted if keys.agent_name in (None, agent)]
-    if not wanted:
-        whose = f" of `{keys.agent_name}`" if keys.agent_name else ""
-        types = sorted({each.dataset.type for each in config.datasets})
-        raise ConfigError(
-            f"no dataset of type {keys.split}{whose} is declared",
-            code="no_dataset",
-            remedy=f"Write +split={' or '.join(types)}, or give files by +input_jsonl_fpath."
-            if types
-            else "Give files by +input_jsonl_fpath.",
-        )
-    for each, agent in wanted:
-        if each.file is None:
-            raise ConfigError(
-                f"{each.where}: the file of dataset {each.dataset.name} does not exist",
-                code="dataset_missing",
-                remedy=f"Its script is {each.dataset.prepare_script}. Run it by: gym eval prepare"
-                if each.dataset.prepare_script
-                else f"Fetch or prepare {each.dataset.jsonl_fpath}.",
-            )
-        prompt = keys.prompt_config or each.dataset.prompt_config
-        repeats = keys.repeats_of_all or each.dataset.num_repeats
-        yield DatasetFile(each.file, repeats, agent, Path(prompt) if prompt else None)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

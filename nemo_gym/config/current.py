@@ -7,7 +7,8 @@ command line on first use. OmegaConf is imported only then. `nemo_gym.global_con
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -158,6 +159,18 @@ def set_global_config_dict(config: Mapping[str, Any] | None) -> None:
     """Set this process's configuration. None removes it."""
     global _current, _given
     _current, _given = None, config
+
+
+@contextmanager
+def configured(config: Mapping[str, Any]) -> Iterator[None]:
+    """Make `config` this process's configuration while the block runs."""
+    global _current, _given
+    before = _current, _given
+    set_global_config_dict(config)
+    try:
+        yield
+    finally:
+        _current, _given = before
 
 
 def allows_unsandboxed() -> bool:

@@ -10,6 +10,7 @@ from nemo_gym.config.datasets import ServerDataset
 from nemo_gym.config.types import DatasetConfig, HuggingFaceIdentifier, HuggingFaceSource
 from nemo_gym.datasets.hub import Hub
 from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.plan.dataset import DatasetFile
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
@@ -45,6 +46,48 @@ def _only_agent_of(resources_server: str, config: GlobalConfig) -> str | None:
 
 def _name_in(reference: object) -> object:
     return reference.get("name") if isinstance(reference, Mapping) else None
+
+
+def declared_files(
+    config: GlobalConfig,
+    split: str,
+    agent_name: str | None = None,
+    num_repeats: int | None = None,
+    prompt: Path | None = None,
+) -> list[DatasetFile]:
+    """Return the files of the declared datasets of the type `split`, of `agent_name` only if that is given.
+
+    `num_repeats` and `prompt` override those of the datasets. Raises `ConfigError` if there is none, or no file.
+    """
+    wanted = [(each, agent) for each, agent in declared_datasets(config) if each.dataset.type == split]
+    wanted = [(each, agent) for each, agent in wanted if agent_name in (None, agent)]
+    if not wanted:
+        whose = f" of `{agent_name}`" if agent_name else ""
+        types = sorted({each.dataset.type for each in config.datasets})
+        raise ConfigError(
+            f"no dataset of type {split}{whose} is declared",
+            code="no_dataset",
+            remedy=f"Write +split={' or '.join(types)}, or give files by +input_jsonl_fpath."
+            if types
+            else "Give files by +input_jsonl_fpath.",
+        )
+    return [_file_of(each, agent, num_repeats, prompt) for each, agent in wanted]
+
+
+def _file_of(
+    each: ServerDataset, agent: str | None, num_repeats: int | None, prompt: Path | None
+) -> DatasetFile:
+    dataset = each.dataset
+    if each.file is None:
+        raise ConfigError(
+            f"{each.where}: the file of dataset {dataset.name} does not exist",
+            code="dataset_missing",
+            remedy=f"Its script is {dataset.prepare_script}. Run it by: gym eval prepare"
+            if dataset.prepare_script
+            else f"Fetch or prepare {dataset.jsonl_fpath}.",
+        )
+    own = Path(dataset.prompt_config) if dataset.prompt_config else None
+    return DatasetFile(each.file, num_repeats or dataset.num_repeats, agent, prompt or own)
 
 
 def available_file(declared: ServerDataset, hub: Hub | None) -> Path:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
 from nemo_gym.agents.agent import SimpleResponsesAPIAgent
-from nemo_gym.config import current as global_config
+from nemo_gym.config.current import configured
 from nemo_gym.mock_engine import (
     EngineOptions,
     MockEngine,
@@ -32,8 +31,6 @@ from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.testing.in_process import InProcessGym
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from responses_api_models.scripted_model.app import ScriptedModel
 
 Row: TypeAlias = dict[str, Any]
@@ -93,7 +90,7 @@ def run_environment(
 
     async def attempt() -> list[Row]:
         async with gym.running(over_http=over_http):
-            with _as_this_process_configuration(gym.config):
+            with configured(gym.config):
                 return [await gym.run(AGENT, dict(row)) for row in rows]
 
     return asyncio.run(attempt())
@@ -131,14 +128,3 @@ def _agent_class(environment: type[SimpleResourcesServer]) -> type[SimpleRespons
     from responses_api_agents.simple_agent.app import SimpleAgent
 
     return SimpleAgent
-
-
-@contextmanager
-def _as_this_process_configuration(config: Mapping[str, Any]) -> Iterator[None]:
-    """Make `config` the result of `get_global_config_dict` while the block runs."""
-    before = global_config.maybe_get_global_config_dict()
-    global_config.set_global_config_dict(config)
-    try:
-        yield
-    finally:
-        global_config.set_global_config_dict(before)

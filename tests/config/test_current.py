@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nemo_gym import cli
 from nemo_gym.config import bootstrap
-from nemo_gym.config.current import is_global_aiohttp_client_request_debug_enabled
+from nemo_gym.config.current import configured, is_global_aiohttp_client_request_debug_enabled
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.global_config import (
@@ -150,3 +150,10 @@ def test_agents_can_ask_whether_to_log_whole_answers() -> None:
         assert is_global_aiohttp_client_request_debug_enabled()
     finally:
         set_global_config_dict(None)
+
+
+def test_a_block_has_a_configuration_of_its_own() -> None:
+    set_global_config_dict({"name": "outer"})
+    with configured({"name": "inner"}):
+        assert get_global_config_dict()["name"] == "inner"
+    assert get_global_config_dict()["name"] == "outer"
