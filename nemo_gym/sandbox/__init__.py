@@ -16,75 +16,12 @@ terminals. Providers run them: on this machine without a container (`local`, by 
                                   for agents whose harness runs in a sandbox
 """
 
-from nemo_gym.sandbox._blocking_session import Sandbox
-from nemo_gym.sandbox._session import AsyncSandbox
-from nemo_gym.sandbox.adapters.docker_compose import AsyncSandboxCompose
-from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
-from nemo_gym.sandbox.providers import (
-    ConnectableProvider,
-    ExecResult,
-    SandboxCreateError,
-    SandboxCreateVerificationError,
-    SandboxEndpoint,
-    SandboxExecResult,
-    SandboxHandle,
-    SandboxProvider,
-    SandboxPtyError,
-    SandboxPtySession,
-    SandboxPtySpec,
-    SandboxResources,
-    SandboxSpec,
-    SandboxStatus,
-    SupportsSandboxEndpoint,
-    SupportsSandboxNetwork,
-    SupportsSandboxPauseResume,
-    SupportsSandboxPortForwarding,
-    SupportsSandboxPty,
-    SupportsSandboxPtyAttach,
-    SupportsSandboxRuntimeRequirements,
-    SupportsSandboxSharedStorage,
-    create_provider,
-    get_provider_class,
-    list_providers,
-    register_provider,
-)
-from nemo_gym.sandbox.providers.local import LocalProvider
-from nemo_gym.sandbox.pty import SandboxPty
-from nemo_gym.sandbox.spec_values import rewrite_image
-
-__all__ = [
-    "AsyncSandbox",
-    "AsyncSandboxCompose",
-    "ConnectableProvider",
-    "ExecResult",
-    "LocalProvider",
-    "Sandbox",
-    "SandboxCreateError",
-    "SandboxCreateVerificationError",
-    "SandboxEndpoint",
-    "SandboxExecResult",
-    "SandboxHandle",
-    "SandboxProvider",
-    "SandboxPty",
-    "SandboxPtyError",
-    "SandboxPtySession",
-    "SandboxPtySpec",
-    "SandboxResources",
-    "SandboxSpec",
-    "SandboxStatus",
-    "SupportsSandboxEndpoint",
-    "SupportsSandboxNetwork",
-    "SupportsSandboxPauseResume",
-    "SupportsSandboxPortForwarding",
-    "SupportsSandboxPty",
-    "SupportsSandboxPtyAttach",
-    "SupportsSandboxRuntimeRequirements",
-    "SupportsSandboxSharedStorage",
-    "create_provider",
-    "get_provider_class",
-    "list_providers",
-    "register_provider",
-    "resolve_provider_config",
-    "resolve_provider_metadata",
-    "rewrite_image",
-]
+from nemo_gym.sandbox._blocking_session import Sandbox as Sandbox
+from nemo_gym.sandbox._session import AsyncSandbox as AsyncSandbox
+from nemo_gym.sandbox.adapters.docker_compose import AsyncSandboxCompose as AsyncSandboxCompose
+from nemo_gym.sandbox.config import resolve_provider_config as resolve_provider_config
+from nemo_gym.sandbox.config import resolve_provider_metadata as resolve_provider_metadata
+from nemo_gym.sandbox.providers import *  # noqa: F403 - the ecosystem has these names here too
+from nemo_gym.sandbox.providers.local import LocalProvider as LocalProvider
+from nemo_gym.sandbox.pty import SandboxPty as SandboxPty
+from nemo_gym.sandbox.spec_values import rewrite_image as rewrite_image
