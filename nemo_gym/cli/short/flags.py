@@ -15,42 +15,48 @@ from nemo_gym.config.spelling import spelled
 _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Flag:
     """An option and its key."""
 
-    names: tuple[str, ...]
-    """`--output`, `-o`."""
+    names: str
+    """`--output -o`."""
+    metavar: str | None
+    """None for a switch."""
     help: str
-    key: str = ""
-    """The key that it sets. Without one, the translation of the verb reads the option."""
-    form: Literal["text", "texts", "number", "value", "switch"] = "text"
+    key: str | None = None
+    """The key that it sets, by default of the same name. With an empty one, the translation of the verb reads it."""
+    form: Literal["text", "texts", "number", "value"] = "text"
     """`texts` may be repeated. `value` is written as it is: a number or a word."""
-    metavar: str | None = None
     write: Callable[[Any], str] = spelled
     """Writes the value as an override."""
 
     @property
     def parameter(self) -> str:
         """The name of its value among the parsed values."""
-        return self.names[0].lstrip("-").replace("-", "_")
+        return self.names.split()[0].lstrip("-").replace("-", "_")
+
+    @property
+    def target(self) -> str:
+        """The key that it sets, or an empty text."""
+        return self.parameter if self.key is None else self.key
 
     def option(self) -> click.Option:
         """Return the option for the parser."""
-        settings: dict[str, Any] = {"help": self.help}
-        if self.form == "switch":
-            settings["is_flag"] = True
-        else:
-            settings |= {"metavar": self.metavar, "multiple": self.form == "texts"}
-            settings["type"] = click.INT if self.form == "number" else click.STRING
-        return click.Option([*self.names, self.parameter], **settings)
+        names = [*self.names.split(), self.parameter]
+        if self.metavar is None:
+            return click.Option(names, is_flag=True, help=self.help)
+        kind = click.INT if self.form == "number" else click.STRING
+        return click.Option(
+            names, metavar=self.metavar, multiple=self.form == "texts", type=kind, help=self.help
+        )
 
     def overrides(self, value: Any) -> list[str]:
         """Return the override that `value` means; none for an option that is absent or has no key."""
-        if not self.key or value is None or value is False or value == ():
+        if not self.target or value is None or value is False or value == ():
             return []
         text = str(value) if self.form == "value" else self.write(value)
-        return [f"++{self.key}={text}"]
+        return [f"++{self.target}={text}"]
 
 
 def key_or_variable(text: str) -> str:
@@ -73,72 +79,59 @@ def comma_separated(text: str) -> str:
     return first_or_list(tuple(text.split(",")))
 
 
-JSON = Flag(names=("--json",), key="json", form="switch", help="Print JSON.")
+JSON = Flag("--json", None, "Print JSON.")
 INPUT = Flag(
-    names=("--input", "-i"),
+    "--input -i",
+    "FILE",
+    "Task rows (JSONL); repeatable.",
     key="input_jsonl_fpath",
     form="texts",
-    metavar="FILE",
     write=first_or_list,
-    help="Task rows (JSONL); repeatable.",
 )
-OUTPUT = Flag(
-    names=("--output", "-o"), key="output_jsonl_fpath", metavar="FILE", help="File for the results (JSONL)."
-)
-LIMIT = Flag(names=("--limit",), key="limit", form="number", metavar="N", help="At most N tasks per dataset.")
+OUTPUT = Flag("--output -o", "FILE", "File for the results (JSONL).", key="output_jsonl_fpath")
+LIMIT = Flag("--limit", "N", "At most N tasks per dataset.", form="number")
 CONCURRENCY = Flag(
-    names=("--concurrency",),
-    key="num_samples_in_parallel",
-    form="value",
-    metavar="N",
-    help="Rollouts in flight, or `auto`.",
+    "--concurrency", "N", "Rollouts in flight, or `auto`.", key="num_samples_in_parallel", form="value"
 )
-RESUME = Flag(
-    names=("--resume",), key="resume_from_cache", form="switch", help="Continue the run in the output."
-)
-OVERWRITE = Flag(
-    names=("--overwrite",), key="overwrite", form="switch", help="Move an earlier run in the output aside."
-)
+RESUME = Flag("--resume", None, "Continue the run in the output.", key="resume_from_cache")
+OVERWRITE = Flag("--overwrite", None, "Move an earlier run in the output aside.")
 SEARCH_DIR = Flag(
-    names=("--search-dir",),
+    "--search-dir",
+    "DIR",
+    "Folder with environments and servers of its own; repeatable. Also NEMO_GYM_EXTRA_ROOTS.",
+    key="",
     form="texts",
-    metavar="DIR",
-    help="Folder with environments and servers of its own; repeatable. Also NEMO_GYM_EXTRA_ROOTS.",
 )
 SELECTION = (
-    Flag(names=("--environment",), form="texts", metavar="NAME", help="An environment; repeatable."),
-    Flag(names=("--benchmark",), form="texts", metavar="NAME", help="A benchmark; repeatable."),
-    Flag(names=("--resources-server",), form="texts", metavar="NAME", help="A resources server; repeatable."),
-    Flag(names=("--config", "-c"), form="texts", metavar="FILE", help="A configuration file; repeatable."),
-    Flag(names=("--model-type",), metavar="NAME", help="Server of the policy; by default vllm_model."),
-    Flag(names=("--agent-type",), metavar="NAME", help="Agent in the place of the environment's own."),
+    Flag("--environment", "NAME", "An environment; repeatable.", key="", form="texts"),
+    Flag("--benchmark", "NAME", "A benchmark; repeatable.", key="", form="texts"),
+    Flag("--resources-server", "NAME", "A resources server; repeatable.", key="", form="texts"),
+    Flag("--config -c", "FILE", "A configuration file; repeatable.", key="", form="texts"),
+    Flag("--model-type", "NAME", "Server of the policy; by default vllm_model.", key=""),
+    Flag("--agent-type", "NAME", "Agent in the place of the environment's own.", key=""),
     SEARCH_DIR,
 )
 MODEL = (
-    Flag(names=("--model", "-m"), key="policy_model_name", metavar="NAME", help="Name of the model."),
-    Flag(names=("--model-url", "--url"), key="policy_base_url", metavar="URL", help="URL of its API."),
+    Flag("--model -m", "NAME", "Name of the model.", key="policy_model_name"),
+    Flag("--model-url --url", "URL", "URL of its API.", key="policy_base_url"),
     Flag(
-        names=("--model-api-key",),
+        "--model-api-key",
+        "env:NAME",
+        "Variable with its API key.",
         key="policy_api_key",
-        metavar="env:NAME",
         write=key_or_variable,
-        help="Variable with its API key.",
     ),
 )
 SAMPLING = (
     Flag(
-        names=("--temperature",),
-        key="responses_create_params.temperature",
-        form="value",
-        metavar="T",
-        help="Sampling temperature.",
+        "--temperature", "T", "Sampling temperature.", key="responses_create_params.temperature", form="value"
     ),
-    Flag(names=("--top-p",), key="responses_create_params.top_p", form="value", metavar="P", help="Nucleus."),
+    Flag("--top-p", "P", "Nucleus.", key="responses_create_params.top_p", form="value"),
     Flag(
-        names=("--max-output-tokens",),
+        "--max-output-tokens",
+        "N",
+        "Tokens of one answer.",
         key="responses_create_params.max_output_tokens",
         form="number",
-        metavar="N",
-        help="Tokens of one answer.",
     ),
 )

@@ -147,7 +147,9 @@ def evaluated(line: GymLine) -> Target:
 def _without_servers(line: GymLine) -> Target:
     for flag in MODEL:
         if line.values.get(flag.parameter):
-            raise click.UsageError(f"{flag.names[0]} has no effect with --no-serve: the gym runs already.")
+            raise click.UsageError(
+                f"{flag.names.split()[0]} has no effect with --no-serve: the gym runs already."
+            )
     _selected(line, needs_model=False)  # reports unknown names
     return Target("collect_rollouts", line.overrides)
 

@@ -50,18 +50,14 @@ class Verb:
     translate: Translation = plain
 
 
-AGENT_NAME = Flag(
-    names=("--agent", "-a"), key="agent_name", metavar="NAME", help="Agent of rows that name none."
-)
-DOMAIN = Flag(names=("--domain",), key="domain", metavar="NAME", help="Only environments of this domain.")
-PROMPT = Flag(
-    names=("--prompt-config",), key="prompt_config", metavar="FILE", help="Prompt template of the rows."
-)
+AGENT_NAME = Flag("--agent -a", "NAME", "Agent of rows that name none.", key="agent_name")
+DOMAIN = Flag("--domain", "NAME", "Only environments of this domain.")
+PROMPT = Flag("--prompt-config", "FILE", "Prompt template of the rows.")
 
-REPOSITORY = Flag(names=("--repo-id",), key="repo_id", metavar="OWNER/NAME", help="Repository on the hub.")
-ARTIFACT = Flag(names=("--artifact",), key="artifact_fpath", metavar="FILE", help="File in the repository.")
-STORAGE = Flag(names=("--storage",), metavar="hf", help="Where it is: the Hugging Face hub.")
-SERVER = Flag(names=("--resources-server",), form="texts", metavar="NAME", help="A resources server.")
+REPOSITORY = Flag("--repo-id", "OWNER/NAME", "Repository on the hub.")
+ARTIFACT = Flag("--artifact", "FILE", "File in the repository.", key="artifact_fpath")
+STORAGE = Flag("--storage", "hf", "Where it is: the Hugging Face hub.", key="")
+SERVER = Flag("--resources-server", "NAME", "A resources server.", key="", form="texts")
 
 DATASET = {
     "upload": Verb(
@@ -73,7 +69,7 @@ DATASET = {
             INPUT,
             REPOSITORY,
             ARTIFACT,
-            Flag(names=("--private",), key="private", form="switch", help="Make a new repository private."),
+            Flag("--private", None, "Make a new repository private."),
             STORAGE,
         ),
     ),
@@ -85,8 +81,8 @@ DATASET = {
         flags=(
             REPOSITORY,
             ARTIFACT,
-            Flag(names=("--revision",), key="revision", metavar="NAME", help="Branch, tag or commit."),
-            Flag(names=("--output", "-o"), key="output_fpath", metavar="FILE", help="File to write."),
+            Flag("--revision", "NAME", "Branch, tag or commit."),
+            Flag("--output -o", "FILE", "File to write.", key="output_fpath"),
             STORAGE,
         ),
     ),
@@ -105,14 +101,9 @@ DATASET = {
         translate=inspected,
         flags=(
             *SELECTION,
-            Flag(
-                names=("--mode",),
-                key="mode",
-                metavar="NAME",
-                help="example_validation or train_preparation; by default all datasets.",
-            ),
-            Flag(names=("--output-dir",), key="output_dirpath", metavar="DIR", help="Folder to write."),
-            Flag(names=("--download",), key="should_download", form="switch", help="Download missing files."),
+            Flag("--mode", "NAME", "example_validation or train_preparation; by default all datasets."),
+            Flag("--output-dir", "DIR", "Folder to write.", key="output_dirpath"),
+            Flag("--download", None, "Download missing files.", key="should_download"),
             JSON,
         ),
     ),
@@ -128,8 +119,8 @@ EVAL = {
             *SELECTION[1:2],
             *SELECTION[3:4],
             SEARCH_DIR,
-            Flag(names=("--split",), key="split", metavar="TYPE", help="Type of the datasets to prepare."),
-            Flag(names=("--overwrite",), key="overwrite", form="switch", help="Also datasets that exist."),
+            Flag("--split", "TYPE", "Type of the datasets to prepare."),
+            Flag("--overwrite", None, "Also datasets that exist."),
         ),
     ),
     "run": Verb(
@@ -141,22 +132,16 @@ EVAL = {
         flags=(
             *SELECTION,
             *MODEL,
-            Flag(names=("--no-serve",), form="switch", help="Use the servers of a running gym."),
+            Flag("--no-serve", None, "Use the servers of a running gym.", key=""),
             AGENT_NAME,
             INPUT,
             OUTPUT,
-            Flag(
-                names=("--num-repeats", "-n"),
-                key="num_repeats",
-                form="number",
-                metavar="N",
-                help="Rollouts of each task.",
-            ),
+            Flag("--num-repeats -n", "N", "Rollouts of each task.", form="number"),
             LIMIT,
             CONCURRENCY,
             RESUME,
             OVERWRITE,
-            Flag(names=("--split",), key="split", metavar="TYPE", help="Type of the datasets to use."),
+            Flag("--split", "TYPE", "Type of the datasets to use."),
             PROMPT,
             *SAMPLING,
             JSON,
@@ -170,11 +155,11 @@ EVAL = {
         translate=names_as("input_jsonl_fpath"),
         flags=(
             Flag(
-                names=("--input-glob", "-i"),
+                "--input-glob -i",
+                "PATTERN",
+                "Shards, as patterns separated by commas.",
                 key="input_jsonl_fpath",
-                metavar="PATTERN",
                 write=comma_separated,
-                help="Shards, as patterns separated by commas.",
             ),
             OUTPUT,
             JSON,
@@ -189,20 +174,13 @@ EVAL = {
         flags=(
             *SELECTION,
             *MODEL,
-            Flag(names=("--rollouts",), key="input_jsonl_fpath", metavar="FILE", help="Scored rows."),
+            Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
             OUTPUT,
             CONCURRENCY,
             RESUME,
             OVERWRITE,
-            Flag(
-                names=("--judge-failed-only",),
-                key="judge_failed_only",
-                form="switch",
-                help="Only rollouts whose judge failed.",
-            ),
-            Flag(
-                names=("--force",), key="force", form="switch", help="Also environments that need a session."
-            ),
+            Flag("--judge-failed-only", None, "Only rollouts whose judge failed."),
+            Flag("--force", None, "Also environments that need a session."),
             JSON,
         ),
     ),
@@ -211,7 +189,7 @@ EVAL = {
         summary="Write the pass rate of each task of a run.",
         example="gym eval profile --rollouts out.jsonl -o profile.jsonl",
         flags=(
-            Flag(names=("--rollouts",), key="input_jsonl_fpath", metavar="FILE", help="Scored rows."),
+            Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
             OUTPUT,
             JSON,
         ),
@@ -223,14 +201,9 @@ EVAL = {
         arguments="BEFORE AFTER",
         translate=names_as("runs"),
         flags=(
-            Flag(
-                names=("--fail-below",),
-                key="fail_below",
-                metavar="X",
-                help="Exit with 1 if the mean score changed by less than X.",
-            ),
-            Flag(names=("--score",), key="score", metavar="KEY", help="Number of a row to compare."),
-            Flag(names=("--markdown",), key="markdown", form="switch", help="Print Markdown."),
+            Flag("--fail-below", "X", "Exit with 1 if the mean score changed by less than X."),
+            Flag("--score", "KEY", "Number of a row to compare."),
+            Flag("--markdown", None, "Print Markdown."),
             JSON,
         ),
     ),
@@ -274,9 +247,9 @@ EVAL = {
         summary="Convert scored rollouts to the format of a trainer.",
         example="gym eval export --format sft --rollouts out.jsonl -o sft.jsonl",
         flags=(
-            Flag(names=("--format",), key="format", metavar="NAME", help="sft, dpo, grpo and others."),
-            Flag(names=("--rollouts",), key="input", metavar="FILE", help="Scored rows."),
-            Flag(names=("--output", "-o"), key="output", metavar="FILE", help="File to write."),
+            Flag("--format", "NAME", "sft, dpo, grpo and others."),
+            Flag("--rollouts", "FILE", "Scored rows.", key="input"),
+            Flag("--output -o", "FILE", "File to write."),
             JSON,
         ),
     ),
@@ -288,7 +261,7 @@ ENV = {
         example="gym env init my_environment",
         arguments="NAME",
         translate=names_as("entrypoint", "resources_servers/{}"),
-        flags=(Flag(names=("--resources-server",), form="texts", metavar="NAME", help="Its name."),),
+        flags=(Flag("--resources-server", "NAME", "Its name.", key="", form="texts"),),
     ),
     "resolve": Verb(
         command="dump_config",
@@ -299,7 +272,7 @@ ENV = {
         flags=(
             *SELECTION,
             *MODEL,
-            Flag(names=("--explain",), key="explain", form="switch", help="Print the origin of every value."),
+            Flag("--explain", None, "Print the origin of every value."),
             JSON,
         ),
     ),

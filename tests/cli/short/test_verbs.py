@@ -26,7 +26,7 @@ def test_every_option_sets_a_key_of_its_command(name: str) -> None:
     known = set(keys_of(command.keys))
     if isinstance(command, ConfigCommand):
         known |= set(GlobalKeys.model_fields)
-    keys = {flag.key.partition(".")[0] for flag in verb.flags if flag.key}
+    keys = {flag.target.partition(".")[0] for flag in verb.flags if flag.target}
     assert keys <= known
     assert isinstance(command, ConfigCommand) or not set(MODEL) & set(verb.flags)
 
