@@ -22,11 +22,9 @@ class Hub(Protocol):
 
     def fetch(self, repo_id: str, file: str | None, to: Path, *, revision: str | None = None) -> Path:
         """Download a file of a repository to `to`; by default its only JSONL file. Returns the path."""
-        ...
 
     def upload(self, path: Path, repo_id: str, file: str, *, private: bool = False, message: str = "") -> str:
         """Upload the file at `path` to a repository, which is created if necessary. Returns the URL."""
-        ...
 
 
 class HuggingFaceHub:

@@ -151,7 +151,6 @@ class EpisodeAgent(Protocol):
 
     async def act(self, episode: Episode) -> Act:
         """Run the policy loop of one attempt."""
-        ...
 
 
 async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]:

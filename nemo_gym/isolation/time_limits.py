@@ -50,15 +50,12 @@ class TimeLimit(Protocol):
 
     def next_check_s(self, waited_s: float) -> float:
         """Seconds until the next check of a program that has been waited for this long."""
-        ...
 
     def check(self, waited_s: float, *, has_answered: bool) -> Ending | None:
         """The reason to end a program that has been waited for this long; None to go on, or to accept its answer."""
-        ...
 
     def settle(self, waited_s: float) -> None:
         """Count a wait that is over."""
-        ...
 
 
 class WallLimit:

@@ -63,15 +63,12 @@ class Spawner(Protocol):
     @property
     def transport(self) -> Transport | None:
         """The transport that reaches its servers without a socket; None if there is none."""
-        ...
 
     async def spawn(self, process: ServerProcess) -> Child:
         """Start `process` and return once it exists. Raises `LaunchError` if it cannot be started."""
-        ...
 
     async def close(self) -> None:
         """End all remaining processes."""
-        ...
 
 
 class ProcessSpawner:

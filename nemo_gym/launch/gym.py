@@ -58,7 +58,6 @@ class LaunchableConfig(Protocol):
     def code_runners(self) -> Sequence[str]: ...
     def is_given(self, path: str) -> bool:
         """Return whether the user set the value at the dotted `path`."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

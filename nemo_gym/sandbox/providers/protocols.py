@@ -28,7 +28,6 @@ class SandboxProvider(Protocol):
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Create a sandbox that is ready for commands. Raises SandboxCreateError."""
-        ...
 
     async def exec(
         self,
@@ -44,25 +43,20 @@ class SandboxProvider(Protocol):
 
         A command that fails or takes too long is a result, not an exception.
         """
-        ...
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
         """Copy a file of this machine into a sandbox, and create its folder. Raises OSError."""
-        ...
 
     async def download_file(self, handle: SandboxHandle, source_path: str, target_path: Path) -> None:
         """Copy a file out of a sandbox. Raises OSError."""
-        ...
 
     async def status(self, handle: SandboxHandle) -> SandboxStatus: ...
 
     async def close(self, handle: SandboxHandle) -> None:
         """Stop and delete a sandbox. Idempotent."""
-        ...
 
     async def aclose(self) -> None:
         """Release the resources of the provider itself."""
-        ...
 
 
 @runtime_checkable
@@ -72,7 +66,6 @@ class SupportsAvailabilityCheck(Protocol):
     @classmethod
     def find_missing(cls, options: Mapping[str, Any]) -> str | None:
         """Return the missing part, such as a program, for a provider with `options`; None if nothing is missing."""
-        ...
 
 
 @runtime_checkable
@@ -81,7 +74,6 @@ class SupportsSandboxEndpoint(Protocol):
 
     async def endpoint(self, handle: SandboxHandle, port: int) -> SandboxEndpoint:
         """Return the endpoint of a port that the specification declares. Raises ValueError for another one."""
-        ...
 
 
 @runtime_checkable
@@ -99,7 +91,6 @@ class ConnectableProvider(Protocol):
 
     async def serialize_handle(self, handle: SandboxHandle, *, scope: str | None = None) -> dict[str, Any]:
         """Return a description for `connect`. A provider that grants leases reads the `scope` of one."""
-        ...
 
     async def connect(self, descriptor: Mapping[str, Any]) -> SandboxHandle: ...
 
@@ -119,15 +110,12 @@ class SupportsSandboxNetwork(Protocol):
 
     def validate_networking(self) -> None:
         """Raise ValueError if the configuration of the provider has no such network."""
-        ...
 
     async def network_address(self, handle: SandboxHandle) -> str:
         """Return the address at which other sandboxes reach this one."""
-        ...
 
     async def set_hosts(self, handle: SandboxHandle, hosts: Mapping[str, str]) -> None:
         """Let a sandbox find others: host name → address."""
-        ...
 
 
 @runtime_checkable
@@ -138,7 +126,6 @@ class SupportsSandboxRuntimeRequirements(Protocol):
         self, *, cap_add: tuple[str, ...], shm_size: int | None
     ) -> dict[str, str] | None:
         """Return metadata that the sandbox must be created with. Raises ValueError for an unsupported requirement."""
-        ...
 
     async def configure_runtime(
         self, handle: SandboxHandle, *, cap_add: tuple[str, ...], shm_size: int | None
@@ -164,11 +151,9 @@ class SupportsSandboxSharedStorage(Protocol):
         self, source: str | None, target: str, *, read_only: bool = False
     ) -> dict[str, Any]:
         """Return `provider_options` whose list `volumes` mounts `source`, relative to the storage, at `target`."""
-        ...
 
     def shared_volume_metadata(self) -> dict[str, str]:
         """Return metadata that places a sandbox where the storage is."""
-        ...
 
 
 @runtime_checkable
@@ -184,15 +169,12 @@ class SandboxPtySession(Protocol):
 
     async def read(self, *, timeout_s: float | None = None) -> bytes:
         """Return the next output; empty after its end. Raises TimeoutError, and SandboxPtyError for a lost session."""
-        ...
 
     async def read_stderr(self, *, timeout_s: float | None = None) -> bytes:
         """Return the next error output of a session with pipes; empty after its end, and always in a terminal."""
-        ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Iterate over the output until its end."""
-        ...
 
     async def write(self, data: bytes) -> None: ...
 
@@ -200,19 +182,15 @@ class SandboxPtySession(Protocol):
 
     async def send_signal(self, signal: str) -> None:
         """Send a signal, such as `SIGTERM`, to the process group of the session."""
-        ...
 
     async def wait_exit(self, *, timeout_s: float | None = None) -> int:
         """Return the exit code of the program, once it has ended."""
-        ...
 
     async def run_detached(self, command: str, *, poll_interval_s: float = 15.0) -> tuple[bytes, int | None]:
         """Run a command without a connection while it works, and return its output and exit code."""
-        ...
 
     async def close(self) -> None:
         """Release the session. A session that this process created ends, an attached one goes on. Idempotent."""
-        ...
 
     async def __aenter__(self) -> Self: ...
 
@@ -236,4 +214,3 @@ class SupportsSandboxPtyAttach(Protocol):
         self, handle: SandboxHandle, session_id: str, *, takeover: bool = True, since: int | None = None
     ) -> SandboxPtySession:
         """Attach to a session. `takeover` detaches its holder; output from byte `since` on is repeated."""
-        ...
