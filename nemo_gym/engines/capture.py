@@ -21,8 +21,6 @@ from nemo_gym import RESULTS_DIR, WORKING_DIR, clock
 from nemo_gym.engines.model_calls import (
     CAPTURE_DIR_KEY,
     CaptureStore,
-    ModelCallCaptureConfig,
-    make_capture_store,
     observability_enabled_from_config,
 )
 from nemo_gym.failures import GymError
@@ -70,11 +68,7 @@ def install_model_call_capture(app: GymApp, global_config_dict: Any, model_serve
     ):
         return
     folder = global_config_dict.get(CAPTURE_DIR_KEY) or RESULTS_DIR / "model_calls"
-    store = make_capture_store(
-        ModelCallCaptureConfig(observability_enabled=True, model_call_capture_dir=WORKING_DIR / folder)
-    )
-    if store is not None:
-        app.layers.insert(0, ModelCallCapture(store, model_server_name))
+    app.layers.insert(0, ModelCallCapture(CaptureStore(WORKING_DIR / folder), model_server_name))
 
 
 class ModelCallCapture:

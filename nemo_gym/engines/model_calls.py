@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, model_validator
 from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.config.types import ModelServerRef
 from nemo_gym.failures import InputError
+from nemo_gym.responses.messages_request import input_of
 
 CAPTURE_DIR_KEY = "model_call_capture_dir"
 _SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "tokens_total", "cached_tokens", "latency_total_ms")
@@ -253,10 +254,7 @@ def _tool_calls(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _arguments(given: Any) -> dict[str, Any]:
     if isinstance(given, str):
-        try:
-            given = orjson.loads(given or "{}")
-        except orjson.JSONDecodeError:
-            return {"_raw": given}
+        return input_of(given or "{}")
     return given if isinstance(given, dict) else {}
 
 

@@ -15,6 +15,7 @@ import orjson
 
 from nemo_gym.failures import EngineError
 from nemo_gym.responses import VLLM, Converted, Note
+from nemo_gym.responses.finish import check_finished
 from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
 from nemo_gym.responses.problems import ConversionProblems
@@ -85,20 +86,9 @@ def without_our_fields(items: list[Any]) -> list[Any]:
 
 def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
     """Return `answer` if it is a finished Responses object; otherwise raise `EngineError`."""
-    error, status, output = answer.get("error"), answer.get("status"), answer.get("output")
-    if error or status == "failed":
-        message = error.get("message") if isinstance(error, Mapping) else error
-        raise EngineError(
-            str(message or "The engine's response failed without a reason."),
-            code="engine_error",
-            retryable=True,
-        )
-    if status not in (None, "completed", "incomplete") or not isinstance(output, list):
-        raise EngineError(
-            f"The engine's answer is not a finished response: its status is {status!r}, its output is a "
-            f"{type(output).__name__}.",
-            code="malformed_answer",
-        )
+    check_finished(answer)
+    if not isinstance(answer.get("output"), list):
+        raise EngineError("The engine's answer has no list of output items.", code="malformed_answer")
     return answer
 
 

@@ -41,8 +41,6 @@ from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
 
-"""The host in the addresses of inline servers, which have no sockets."""
-
 
 @dataclass(slots=True)
 class InlineGym:

@@ -141,13 +141,9 @@ def discovery_owner(folder: Path) -> int | None:
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # it exists and belongs to another user
-    return True
+    import psutil
+
+    return bool(psutil.pid_exists(pid))
 
 
 def write_private(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 import orjson
@@ -18,6 +18,7 @@ from fastapi.responses import Response as HttpResponse
 from pydantic import BaseModel
 
 from nemo_gym.failures import VerifierError
+from nemo_gym.resources.judge_failsafe import request_among
 from nemo_gym.responses.schemas import Response
 from nemo_gym.responses.wire import read_field
 from nemo_gym.serving.json_response import JsonResponse
@@ -45,19 +46,12 @@ def score_faulty_answers(
             return await verify(*args, **kwargs)
         except Exception as error:
             bound = signature.bind(*args, **kwargs)
-            name = _request_name(bound.arguments)
+            name = request_among(bound.arguments)
             if name is None:
                 raise
             return await _settle(error, verify, bound, name)
 
     return verify_under_rule
-
-
-def _request_name(arguments: Mapping[str, object]) -> str | None:
-    for name, value in arguments.items():
-        if isinstance(value, BaseModel) and hasattr(value, "response"):
-            return name
-    return None
 
 
 async def _settle(

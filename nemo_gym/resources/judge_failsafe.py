@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from fastapi.responses import JSONResponse
@@ -35,19 +35,19 @@ def judge_failsafe(
             return await verify(*args, **kwargs)
         except JudgeError as error:
             given = signature.bind(*args, **kwargs).arguments
-            row = _request_row(given.values())
-            if row is None:
+            name = request_among(given)
+            if name is None:
                 raise
-            return JSONResponse(row | _marks_of(error))
+            return JSONResponse(given[name].model_dump(mode="json", by_alias=True) | _marks_of(error))
 
     return verify_or_report
 
 
-def _request_row(arguments: Any) -> dict[str, Any] | None:
-    """Return the verify request among the arguments, the model with a `response`, as JSON."""
-    for argument in arguments:
-        if isinstance(argument, BaseModel) and hasattr(argument, "response"):
-            return argument.model_dump(mode="json", by_alias=True)
+def request_among(arguments: Mapping[str, object]) -> str | None:
+    """Return the name of the verify request among the arguments, the model with a `response`."""
+    for name, value in arguments.items():
+        if isinstance(value, BaseModel) and hasattr(value, "response"):
+            return name
     return None
 
 

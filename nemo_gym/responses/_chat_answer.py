@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nemo_gym.failures import EngineError
 from nemo_gym.responses._answer_fields import malformed, read_object, read_objects, read_required_text
 from nemo_gym.responses._usage import chat_usage_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS
+from nemo_gym.responses.finish import check_finished
 from nemo_gym.responses.logprobs import chat_logprobs_of
 from nemo_gym.responses.reasoning import BETWEEN_REASONING_PARTS
 
@@ -23,7 +23,7 @@ def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
     Raises `EngineError`: `engine_error` for a failed response, `malformed_answer` for an unfinished one or one that
     chat cannot express.
     """
-    _check_finished(response)
+    check_finished(response)
     message, logprobs = _message_of(read_objects(response, "output", ""))
     return {
         "id": response.get("id") or "",
@@ -41,19 +41,6 @@ def chat_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
         "usage": chat_usage_of(response.get("usage")),
         "service_tier": response.get("service_tier"),
     }
-
-
-def _check_finished(response: Mapping[str, Any]) -> None:
-    error, status = response.get("error"), response.get("status")
-    if error or status == "failed":
-        told = error.get("message") if isinstance(error, dict) else error
-        raise EngineError(
-            str(told or "The upstream's response failed without a reason."),
-            code="engine_error",
-            retryable=True,
-        )
-    if status not in (None, "completed", "incomplete"):
-        raise malformed("status", f"is {status!r:.80}, so the answer is not finished")
 
 
 def _finish_reason_of(response: Mapping[str, Any], has_calls: bool) -> str:

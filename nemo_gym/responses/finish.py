@@ -105,6 +105,24 @@ def finish_of(
     return Finish(kind, str(reason), choice.get("stop_reason"), warnings)
 
 
+def check_finished(response: Mapping[str, Any]) -> None:
+    """Raise `EngineError` for a Responses object that failed or is not finished."""
+    error, status = response.get("error"), response.get("status")
+    if error or status == "failed":
+        message = error.get("message") if isinstance(error, Mapping) else error
+        raise EngineError(
+            str(message or "The engine's response failed without a reason."),
+            code="engine_error",
+            retryable=True,
+        )
+    if status not in (None, "completed", "incomplete"):
+        raise EngineError(
+            f"The engine's answer is not a finished response: its status is {status!r:.80}.",
+            code="malformed_answer",
+            param="status",
+        )
+
+
 def looks_like_tool_call(content: object) -> bool:
     """Return whether a text contains a tool call that the engine's parser missed."""
     return isinstance(content, str) and _TOOL_CALL_TEXT.search(content) is not None

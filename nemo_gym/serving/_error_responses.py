@@ -70,7 +70,6 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
         return await http_exception_handler(request, error)
     response = error_response(failure, request.app.title, Boundary.INPUT)
     response.headers.update(error.headers or {})
-    response.headers.update(error.headers or {})
     return response
 
 

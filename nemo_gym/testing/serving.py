@@ -12,21 +12,18 @@ The port is bound before the URL is returned. Requests that still run at the end
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.listening import Listener
 from nemo_gym.transport.server_client import process_transport
 
 NOTICE_WITHIN_S = 0.3
-WAIT_S = 30.0
-"""Timeout in seconds of calls into the thread of `LoopbackServers`."""
 
 _T = TypeVar("_T")
 
@@ -58,8 +55,7 @@ class LoopbackServers:
     """Servers in a thread with an event loop. They stop with the `with` block."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="loopback servers", daemon=True)
+        self._thread = EventLoopThread("loopback servers")
         self._entered = AsyncExitStack()
 
     def serve(self, app: Any) -> str:
@@ -72,19 +68,17 @@ class LoopbackServers:
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run `work` in the thread. Return its result or raise its exception."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+        return self._thread.run(work)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(WAIT_S)
-        self._loop.close()
+        self._thread.__exit__(kind, error, trace)
 
     async def _stop(self) -> None:
         await self._entered.aclose()

@@ -11,8 +11,6 @@ from typing import NamedTuple
 _PUNCTUATION = " .,;:!?\"'"
 _TYPOGRAPHIC = str.maketrans("‘’‛ʼ′“”„–—−", "'''''\"\"\"---")
 _FACTORIAL = re.compile(r"(?:[\d)\]}]|\b[^\W\d_])!+$")
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_NOT_WORD = re.compile(r"[^\w\s]")
 
 
 def normalize(text: str) -> str:
@@ -25,11 +23,6 @@ def normalize(text: str) -> str:
     without_marks = trimmed.rstrip(_PUNCTUATION.replace("!", ""))
     is_factorial = without_marks.endswith("!") and _FACTORIAL.search(without_marks) is not None
     return without_marks if is_factorial else trimmed.rstrip(_PUNCTUATION)
-
-
-def normalize_words(text: str) -> str:
-    """Apply `normalize`, then remove punctuation and English articles: for short answers in prose."""
-    return " ".join(_ARTICLES.sub(" ", _NOT_WORD.sub(" ", normalize(text))).split())
 
 
 def is_same_text(expected: str, answer: str) -> bool:
@@ -66,12 +59,6 @@ class Overlap(NamedTuple):
     recall: float
 
     @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        total = self.precision + self.recall
-        return 2 * self.precision * self.recall / total if total else 0.0
-
-    @property
     def is_exact(self) -> bool:
         return self.precision == self.recall == 1.0
 
@@ -88,12 +75,3 @@ def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
 def is_same_set(expected: Iterable[str], answer: Iterable[str]) -> bool:
     """Return whether both hold the same texts, regardless of order and repetitions."""
     return set(map(normalize, expected)) == set(map(normalize, answer))
-
-
-_LIST_SEPARATOR = re.compile(r"[,;\n]|(?<=\s)(?:and|&)(?=\s)")
-
-
-def split_list(text: str) -> list[str]:
-    """Split a list that is written as "a, b and c", one member per line, or within brackets."""
-    inner = text.strip().removeprefix("[").removesuffix("]").removeprefix("{").removesuffix("}")
-    return [member.strip() for member in _LIST_SEPARATOR.split(inner) if member.strip()]

@@ -167,27 +167,9 @@ def _compare_stated(stated: Labelled | Claims, other: Answer) -> Decision:
     return Decision.DIFFERENT
 
 
-_SHORT_WORDS = frozenset(
-    (
-        "yes",
-        "no",
-        "odd",
-        "on",
-        "off",
-        "all",
-        "any",
-        "one",
-        "two",
-        "six",
-        "ten",
-        "sum",
-        "set",
-        "low",
-        "mid",
-        "top",
-        "red",
-    )
-)
+_SHORT_WORDS = frozenset((
+    "yes", "no", "odd", "on", "off", "all", "any", "one", "two", "six", "ten", "sum", "set", "low", "mid", "top", "red",
+))  # fmt: skip
 """Words whose case means nothing. Other short words may be products of letters, as `AB` and `ab`."""
 
 

@@ -41,16 +41,3 @@ def sum_rewards(components: Mapping[str, float], weights: Mapping[str, float] | 
             f"Reward components are not finite numbers: {', '.join(broken)}.", code="reward_not_finite"
         )
     return MultiReward(float(sum(weighted.values())), weighted)
-
-
-def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float] | None = None) -> MultiReward:
-    """Return the weighted mean of `scores`, as components that add up to it: 1 when every score is 1.
-
-    Raises VerifierError as `sum_rewards` does, and when the weights do not have a positive sum.
-    """
-    given = {name: float((weights or {}).get(name, 1.0)) for name in scores}
-    total = sum(given.values())
-    if total <= 0:
-        raise VerifierError(f"The weights of a reward add up to {total:g}.", code="reward_without_weight")
-    extra = {name: weight for name, weight in (weights or {}).items() if name not in given}
-    return sum_rewards(scores, {name: weight / total for name, weight in (given | extra).items()})

@@ -18,7 +18,7 @@ from nemo_gym.verify.answers import (
     strip_math_marks,
     strip_reasoning,
 )
-from nemo_gym.verify.matching import normalize, normalize_words, split_list
+from nemo_gym.verify.matching import normalize
 from nemo_gym.verify.math_equality import compare_plainly
 from nemo_gym.verify.numbers import read_quantity
 from resources_servers.mcqa.choices import ANY_LETTER, ChoiceFormat, read_choice
@@ -168,8 +168,6 @@ READERS: list[Callable[[str], object]] = [
     final_answer,
     read_quantity,
     normalize,
-    normalize_words,
-    split_list,
     lambda text: compare_plainly("x+1", text),
     *(lambda text, form=form: read_choice(text, ANY_LETTER, form) for form in ChoiceFormat),
 ]

@@ -7,9 +7,7 @@ from nemo_gym.verify.matching import (
     is_same_set,
     is_same_text,
     normalize,
-    normalize_words,
     overlap,
-    split_list,
 )
 
 
@@ -27,10 +25,6 @@ from nemo_gym.verify.matching import (
 )
 def test_texts_are_compared_without_case_width_and_punctuation(left: str, right: str, is_same: bool) -> None:
     assert is_same_text(left, right) is is_same
-
-
-def test_words_are_compared_without_articles_and_punctuation() -> None:
-    assert normalize_words("The U.S. of an A-team!") == "u s of team"
 
 
 @given(st.text())
@@ -53,7 +47,6 @@ def test_sets_ignore_order_and_repetitions() -> None:
 def test_overlap_counts_shared_members() -> None:
     found = overlap(["a", "b", "c", "d"], ["A", "b", "x"])
     assert (found.precision, found.recall) == (2 / 3, 2 / 4)
-    assert found.f1 == pytest.approx(4 / 7)
     assert not found.is_exact
 
 
@@ -62,12 +55,3 @@ def test_overlap_is_symmetric_and_exact_only_for_the_same_members(left: list[str
     forth, back = overlap(left, right), overlap(right, left)
     assert (forth.precision, forth.recall) == (back.recall, back.precision)
     assert forth.is_exact == (sorted(left) == sorted(right))
-
-
-@pytest.mark.parametrize("text", ["a, b and c", "a\nb\nc", "[a; b; c]", "{a, b, and c}", "a & b & c"])
-def test_lists_are_split(text: str) -> None:
-    assert split_list(text) == ["a", "b", "c"]
-
-
-def test_a_name_with_and_inside_a_word_is_one_member() -> None:
-    assert split_list("sandwich, Portland") == ["sandwich", "Portland"]

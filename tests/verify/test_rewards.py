@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.verify.rewards import sum_rewards, weighted_mean
+from nemo_gym.verify.rewards import sum_rewards
 
 SCORES = st.dictionaries(st.text("abc", min_size=1, max_size=2), st.floats(-10, 10), min_size=1, max_size=5)
 
@@ -23,13 +23,8 @@ def test_components_are_weighted_and_summed() -> None:
 @settings(max_examples=50)
 @given(SCORES)
 def test_the_reward_is_exactly_the_sum_in_component_order(scores: dict[str, float]) -> None:
-    for scored in (sum_rewards(scores), weighted_mean(scores)):
-        assert scored.reward == sum(scored.reward_components.values())
-
-
-def test_the_mean_is_1_when_every_score_is_1() -> None:
-    assert weighted_mean({"a": 1, "b": 1, "c": 1}, {"a": 7}).reward == pytest.approx(1.0)
-    assert weighted_mean({"a": 1, "b": 0}, {"a": 3}).reward == 0.75
+    scored = sum_rewards(scores)
+    assert scored.reward == sum(scored.reward_components.values())
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -39,9 +34,6 @@ def test_a_component_that_is_not_finite_is_refused(value: float) -> None:
     assert caught.value.failure.code == "reward_not_finite"
 
 
-def test_unknown_weights_and_a_sum_of_zero_are_refused() -> None:
-    for mix in (sum_rewards, weighted_mean):
-        with pytest.raises(VerifierError, match="formatt"):
-            mix({"format": 1.0}, {"formatt": 2.0})
-    with pytest.raises(VerifierError, match="add up to 0"):
-        weighted_mean({"a": 1.0}, {"a": 0.0})
+def test_unknown_weights_are_refused() -> None:
+    with pytest.raises(VerifierError, match="formatt"):
+        sum_rewards({"format": 1.0}, {"formatt": 2.0})
