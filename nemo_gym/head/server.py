@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.names import SERVER_KINDS
-from nemo_gym.serving.base import HEAD_SERVER_KEY_NAME, SimpleServer
+from nemo_gym.names import HEAD_SERVER, SERVER_KINDS
+from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport.directory import Directory, base_url, server_block
 
 
@@ -24,9 +24,9 @@ class HeadServer(SimpleServer):
 
     @classmethod
     def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
-        head = global_config[HEAD_SERVER_KEY_NAME]
+        head = global_config[HEAD_SERVER]
         return BaseRunServerInstanceConfig(
-            host=head["host"], port=head["port"], entrypoint="head.py", name=HEAD_SERVER_KEY_NAME
+            host=head["host"], port=head["port"], entrypoint="head.py", name=HEAD_SERVER
         )
 
     def setup_webserver(self) -> FastAPI:

@@ -24,29 +24,16 @@ from pathlib import Path
 
 from nemo_gym.config.current import allows_unsandboxed
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.isolation.confinement import (
-    Isolation,
-    IsolationKind,
-    SandboxLimits,
-    Workspace,
-    isolations,
-    reach_of,
-)
-from nemo_gym.isolation.process import SandboxedProcess, start_process
+from nemo_gym.isolation.confinement import Isolation, isolations, reach_of
+from nemo_gym.isolation.confinement import IsolationKind as IsolationKind
+from nemo_gym.isolation.confinement import SandboxLimits as SandboxLimits
+from nemo_gym.isolation.confinement import Workspace as Workspace
+from nemo_gym.isolation.process import SandboxedProcess as SandboxedProcess
+from nemo_gym.isolation.process import start_process
 from nemo_gym.isolation.python_installation import PythonInstallation
-from nemo_gym.isolation.time_limits import Ending
+from nemo_gym.isolation.time_limits import Ending as Ending
 from nemo_gym.isolation.users import claim_user
 from nemo_gym.names import ALLOW_UNSANDBOXED
-
-__all__ = [
-    "ConfinedRunner",
-    "Ending",
-    "Execution",
-    "IsolationKind",
-    "SandboxLimits",
-    "SandboxedProcess",
-    "Workspace",
-]
 
 _log = logging.getLogger(__name__)
 

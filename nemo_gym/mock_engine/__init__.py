@@ -14,25 +14,16 @@ and `responses`. Public modules:
 - `app`, `request`, `refusals`, `exchange`, `delivery`, `serving`: the HTTP application
 """
 
-from nemo_gym.mock_engine.conversation import Message, ModelReply, Tool, ToolCall
-from nemo_gym.mock_engine.engine import Engine
-from nemo_gym.mock_engine.options import EngineOptions
-from nemo_gym.mock_engine.policies import AnswerPolicy, EchoPolicy, MockPolicy, ScriptPolicy, ToolsPolicy
-from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.mock_engine.server import MockEngine
-
-__all__ = [
-    "AnswerPolicy",
-    "EchoPolicy",
-    "Engine",
-    "EngineOptions",
-    "EngineProcess",
-    "Message",
-    "MockEngine",
-    "MockPolicy",
-    "ModelReply",
-    "ScriptPolicy",
-    "Tool",
-    "ToolCall",
-    "ToolsPolicy",
-]
+from nemo_gym.mock_engine.conversation import Message as Message
+from nemo_gym.mock_engine.conversation import ModelReply as ModelReply
+from nemo_gym.mock_engine.conversation import Tool as Tool
+from nemo_gym.mock_engine.conversation import ToolCall as ToolCall
+from nemo_gym.mock_engine.engine import Engine as Engine
+from nemo_gym.mock_engine.options import EngineOptions as EngineOptions
+from nemo_gym.mock_engine.policies import AnswerPolicy as AnswerPolicy
+from nemo_gym.mock_engine.policies import EchoPolicy as EchoPolicy
+from nemo_gym.mock_engine.policies import MockPolicy as MockPolicy
+from nemo_gym.mock_engine.policies import ScriptPolicy as ScriptPolicy
+from nemo_gym.mock_engine.policies import ToolsPolicy as ToolsPolicy
+from nemo_gym.mock_engine.process import EngineProcess as EngineProcess
+from nemo_gym.mock_engine.server import MockEngine as MockEngine

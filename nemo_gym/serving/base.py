@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.types import BaseRunServerConfig, BaseRunServerInstanceConfig, BaseServerConfig
+from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
@@ -38,7 +38,6 @@ from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import (
-    HEAD_SERVER_KEY_NAME,
     ServerClient,
     open_circuits,
     process_transport,
@@ -259,13 +258,3 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
                 await web.serve(sockets=[socket.socket(fileno=fd) for fd in given.listen_fds])
     finally:
         await transport.close()
-
-
-__all__ = [
-    "HEAD_SERVER_KEY_NAME",
-    "BaseRunServerConfig",
-    "BaseRunServerInstanceConfig",
-    "BaseServer",
-    "BaseServerConfig",
-    "SimpleServer",
-]

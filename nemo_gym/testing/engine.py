@@ -1,4 +1,3 @@
 """The former name of `nemo_gym.mock_engine`."""
 
 from nemo_gym.mock_engine import *  # noqa: F403
-from nemo_gym.mock_engine import __all__ as __all__

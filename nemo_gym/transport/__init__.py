@@ -15,25 +15,15 @@ are safe to repeat. A `Transport` carries one call: over sockets (`HttpTransport
 - `request_body`: the body of an ASGI request
 """
 
-from nemo_gym.transport._single_call import call_once, call_once_blocking
-from nemo_gym.transport.caller import Caller, RetryBudget, failure_of_reply
-from nemo_gym.transport.calls import Call, Reply, Transport
-from nemo_gym.transport.deadline import Deadline
-from nemo_gym.transport.directory import Directory
-from nemo_gym.transport.http import HttpTransport
-from nemo_gym.transport.memory import InMemoryTransport
-
-__all__ = [
-    "Call",
-    "Caller",
-    "Deadline",
-    "Directory",
-    "HttpTransport",
-    "InMemoryTransport",
-    "Reply",
-    "RetryBudget",
-    "Transport",
-    "call_once",
-    "call_once_blocking",
-    "failure_of_reply",
-]
+from nemo_gym.transport._single_call import call_once as call_once
+from nemo_gym.transport._single_call import call_once_blocking as call_once_blocking
+from nemo_gym.transport.caller import Caller as Caller
+from nemo_gym.transport.caller import RetryBudget as RetryBudget
+from nemo_gym.transport.caller import failure_of_reply as failure_of_reply
+from nemo_gym.transport.calls import Call as Call
+from nemo_gym.transport.calls import Reply as Reply
+from nemo_gym.transport.calls import Transport as Transport
+from nemo_gym.transport.deadline import Deadline as Deadline
+from nemo_gym.transport.directory import Directory as Directory
+from nemo_gym.transport.http import HttpTransport as HttpTransport
+from nemo_gym.transport.memory import InMemoryTransport as InMemoryTransport

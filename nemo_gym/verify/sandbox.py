@@ -1,21 +1,11 @@
 """The older import path of `nemo_gym.isolation.execution`."""
 
-from nemo_gym.isolation.confinement import SandboxLimits as Limits
-from nemo_gym.isolation.execution import ConfinedRunner as Sandbox
-from nemo_gym.isolation.execution import (
-    Ending,
-    Execution,
-    IsolationKind,
-    SandboxedProcess,
-    Workspace,
-)
+from nemo_gym.isolation.execution import ConfinedRunner, SandboxLimits
+from nemo_gym.isolation.execution import Ending as Ending
+from nemo_gym.isolation.execution import Execution as Execution
+from nemo_gym.isolation.execution import IsolationKind as IsolationKind
+from nemo_gym.isolation.execution import SandboxedProcess as SandboxedProcess
+from nemo_gym.isolation.execution import Workspace as Workspace
 
-__all__ = [
-    "Ending",
-    "Execution",
-    "IsolationKind",
-    "Limits",
-    "Sandbox",
-    "SandboxedProcess",
-    "Workspace",
-]
+Limits = SandboxLimits
+Sandbox = ConfinedRunner
