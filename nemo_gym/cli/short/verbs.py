@@ -215,15 +215,10 @@ EVAL = {
         translate=names_as("input_jsonl_fpath"),
         flags=(
             Flag(
-                names=("--skip",),
-                key="skip",
-                form="texts",
-                metavar="RULE",
-                write=first_or_list,
-                help="A rule that is not checked; repeatable.",
+                "--skip", "RULE", "A rule that is not checked; repeatable.", form="texts", write=first_or_list
             ),
-            Flag(names=("--strict",), key="strict", form="switch", help="Exit with 1 for signs too."),
-            Flag(names=("--markdown",), key="markdown", form="switch", help="Print Markdown."),
+            Flag("--strict", None, "Exit with 1 for signs too."),
+            Flag("--markdown", None, "Print Markdown."),
             JSON,
         ),
     ),
@@ -233,14 +228,7 @@ EVAL = {
         example="gym eval report results/rollouts.jsonl -o report.html",
         arguments="FILE",
         translate=names_as("input_jsonl_fpath"),
-        flags=(
-            Flag(
-                names=("--output", "-o"),
-                key="output_html_fpath",
-                metavar="FILE",
-                help="File to write (HTML).",
-            ),
-        ),
+        flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
     ),
     "export": Verb(
         command="export",
