@@ -21,7 +21,7 @@ for _ in range(3):
 memory = mmap.mmap(-1, 40 << 20)
 for _ in range(40):
     memory.write(bytes(1 << 20))
-memory.madvise(mmap.MADV_DONTNEED)  # the pages stay, and belong to no process
+    memory.madvise(mmap.MADV_DONTNEED)  # the pages stay, and are never resident in a process for long
 time.sleep(100)
 """
 

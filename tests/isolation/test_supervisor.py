@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.isolation import _supervisor
 from nemo_gym.isolation.execution import ConfinedRunner, Ending, IsolationKind, SandboxLimits
 from tests.isolation.confined import DOUBLE_FORK, PYTHON, make_sandbox, processes_of, run, sleepers
 from tests.waiting import until
@@ -65,3 +66,21 @@ async def test_a_fork_bomb_with_a_user_of_its_own_is_killed_whole() -> None:
         user = int(await process.read_line(30) or b"")
         await asyncio.sleep(0.2)
     await until(lambda: not processes_of(user))
+
+
+def write_supervisor_without_sweeps(folder: Path) -> Path:
+    file = folder / "supervisor.py"
+    file.write_text(Path(_supervisor.__file__).read_text().replace("_SWEEPS = 200", "_SWEEPS = 0"))
+    assert file.read_text().count("_SWEEPS = 0") == 1
+    return file
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="programs have users of their own only if the gym runs as root")
+async def test_all_processes_of_a_user_are_killed_at_once_if_sweeps_do_not_suffice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_supervisor, "__file__", str(write_supervisor_without_sweeps(tmp_path)))
+    seconds = str(6_000_000 + os.getpid())
+    done = await run(make_sandbox(IsolationKind.OWN_USER), DOUBLE_FORK.replace("TIME", seconds))
+    assert (done.ending, done.exit_status) == (Ending.EXITED, 0)
+    await until(lambda: not sleepers(seconds))

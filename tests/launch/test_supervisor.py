@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 import pytest
 
 from nemo_gym.failures import TransportError
+from nemo_gym.launch import _logs, _supervisor
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent, describe_exit
 from nemo_gym.launch.errors import LaunchError
@@ -54,6 +56,20 @@ async def test_a_server_that_dies_at_its_start_fails_the_gym_with_the_root_cause
         assert "`broken` died 3 times in a row" in caught.value.failure.message
         assert str(gym.servers[1].log_path) in (caught.value.failure.remedy or "")
         assert gym.servers[1].state is ServerState.FAILED
+
+
+async def test_the_log_of_a_running_server_is_rotated(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_supervisor, "_ROTATION_INTERVAL_S", 0.01)
+    monkeypatch.setattr(_logs, "rotate", partial(_logs.rotate, max_bytes=1000, kept_bytes=100))
+    talker = bench.instance("talker", "print('x' * 2000, flush=True)")
+    async with launch(config_of(talker), bench.options()) as gym:
+        await gym.wait_ready()
+        log = gym.servers[1].log_path
+        await until(log.with_name(f"{log.name}.1").exists)
+        assert log.stat().st_size < 1000
+        await facts_of(gym.addresses["talker"][0])
 
 
 async def test_stopping_kills_a_server_that_ignores_sigterm(

@@ -165,8 +165,9 @@ def f(x):
         if os.fork() == 0:
             break
     held = mmap.mmap(-1, 200 << 20)
-    held.write(bytes(200 << 20))
-    held.madvise(mmap.MADV_DONTNEED)
+    for _ in range(200):
+        held.write(bytes(1 << 20))
+        held.madvise(mmap.MADV_DONTNEED)
     while True: time.sleep(1)
 """
 USER_NAMESPACE = """
