@@ -78,6 +78,8 @@ class Failure:
     """The HTTP status of the answer; None for the boundary's default."""
     hops: tuple[str, ...] = ()
     """The servers that forwarded this failure, nearest to the root cause first."""
+    place: str | None = None
+    """`file:line` of the author's code that raised an unexpected exception. Sent only if it is known."""
     retry_after_s: float | None = None
     """Seconds to wait, as requested by an engine. Sent as the header `Retry-After`, not in the body."""
 
@@ -95,18 +97,19 @@ class Failure:
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON body of an error answer: OpenAI's envelope with additional fields."""
-        return {
-            "error": {
-                "message": self.message,
-                "type": self.boundary.value,
-                "param": self.param,
-                "code": self.code,
-                "retryable": self.retryable,
-                "remedy": self.remedy,
-                "peer": self.peer,
-                "hops": list(self.hops),
-            }
+        error: dict[str, Any] = {
+            "message": self.message,
+            "type": self.boundary.value,
+            "param": self.param,
+            "code": self.code,
+            "retryable": self.retryable,
+            "remedy": self.remedy,
+            "peer": self.peer,
+            "hops": list(self.hops),
         }
+        if self.place is not None:
+            error["place"] = self.place
+        return {"error": error}
 
     @classmethod
     def from_wire(cls, body: object, *, status: int | None = None) -> Failure | None:
@@ -128,6 +131,7 @@ class Failure:
             param=error.get("param"),
             status=status,
             hops=tuple(error.get("hops") or ()),
+            place=error.get("place"),
         )
 
 
@@ -146,6 +150,7 @@ class GymError(Exception):
         peer: str | None = None,
         param: str | None = None,
         status: int | None = None,
+        place: str | None = None,
     ) -> None:
         super().__init__(message)
         self.failure = Failure(
@@ -157,11 +162,19 @@ class GymError(Exception):
             peer=peer,
             param=param,
             status=status,
+            place=place,
         )
 
     def __str__(self) -> str:
-        remedy = f" {self.failure.remedy}" if self.failure.remedy else ""
-        return f"{self.failure.message}{remedy}"
+        return with_remedy(self.failure.message, self.failure.remedy)
+
+
+def with_remedy(message: str, remedy: str | None) -> str:
+    """Return a message and its remedy as sentences of one text."""
+    if not remedy:
+        return message
+    message = message.rstrip()
+    return f"{message} {remedy}" if message.endswith((".", ":", "!", "?")) else f"{message}. {remedy}"
 
 
 class ConfigError(GymError):

@@ -67,7 +67,7 @@ def test_an_own_status_precedes_that_of_the_boundary_and_hops_are_in_order() -> 
 
 
 def test_the_text_of_an_error_ends_with_its_remedy() -> None:
-    assert str(ConfigError("the key is not set", code="x", remedy="Set it.")) == "the key is not set Set it."
+    assert str(ConfigError("the key is not set", code="x", remedy="Set it.")) == "the key is not set. Set it."
     assert str(ConfigError("the key is not set", code="x")) == "the key is not set"
 
 

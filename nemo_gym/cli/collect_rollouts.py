@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nemo_gym.rollouts.output.journal import Existing
     from nemo_gym.rollouts.plan.dataset import DatasetFile
     from nemo_gym.rollouts.run.discovery import DiscoveredGym
+    from nemo_gym.rollouts.run.input_check import CheckedInput
     from nemo_gym.rollouts.run.settings import CollectSettings
     from nemo_gym.rollouts.run.summary import CollectSummary
 
@@ -130,10 +131,14 @@ def collect_rollouts(keys: CollectKeys) -> int:
 
     async def run() -> int:
         from nemo_gym.rollouts.run.discovery import find_gym
+        from nemo_gym.rollouts.run.input_check import check_input
 
-        gym = await find_gym(
-            Path.cwd(), host=keys.head_server.host, port=keys.head_server.port, token=keys.run_token
-        )
+        head = keys.head_server
+        try:
+            gym = await find_gym(Path.cwd(), host=head.host, port=head.port, token=keys.run_token)
+        except ConfigError as error:
+            check_input(settings, error)
+            raise
         return await run_collection(settings, gym, as_json=keys.as_json)
 
     return run_in_loop(run())
@@ -147,11 +152,17 @@ def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
         return runner.run(main)
 
 
-async def run_collection(settings: CollectSettings, gym: DiscoveredGym, *, as_json: bool = False) -> int:
-    """Collect from a running gym. Returns the exit code."""
+async def run_collection(
+    settings: CollectSettings,
+    gym: DiscoveredGym,
+    *,
+    as_json: bool = False,
+    checked: CheckedInput | None = None,
+) -> int:
+    """Collect from a running gym. Returns the exit code. `checked`: as for `collect`."""
     from nemo_gym.rollouts.run.collect import collect
 
-    return await run_until_stopped(partial(collect, settings), gym, as_json=as_json)
+    return await run_until_stopped(partial(collect, settings, checked=checked), gym, as_json=as_json)
 
 
 async def run_until_stopped(
@@ -178,7 +189,7 @@ def _print(summary: CollectSummary, *, as_json: bool) -> None:
 
         print(orjson.dumps(summary.to_json(), option=orjson.OPT_INDENT_2).decode())
         return
-    from nemo_gym.rollouts.run.summary import print_summary
+    from nemo_gym.rollouts.run.closing import print_summary
 
     print_summary(summary, sys.stdout)
 

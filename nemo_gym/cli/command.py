@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.problems import ConfigErrors, problems_of
 from nemo_gym.failures import ConfigError, GymError
 
 if TYPE_CHECKING:
@@ -206,18 +206,16 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
     if as_json:
         import json
 
-        found = (
-            error.problems
-            if isinstance(error, ConfigErrors)
-            else [Problem(None, failure.message, failure.remedy)]
-        )
-        problems = [{"where": str(p.where or ""), "message": p.message, "remedy": p.remedy} for p in found]
+        problems = [
+            {"where": str(p.where or ""), "message": p.message, "remedy": p.remedy}
+            for p in problems_of(error)
+        ]
         print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
     elif isinstance(error, ConfigErrors):
         count = len(error.problems)
         print(f"{name}: {count} problem{'s' if count > 1 else ''}\n{error.report()}", file=sys.stderr)
     else:
-        text = "\n-> ".join(part for part in (failure.message, failure.remedy) if part)
+        text = "\n-> ".join(part.rstrip() for part in (failure.message, failure.remedy) if part)
         print(f"{name}: {text}", file=sys.stderr)
     return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FATAL
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Coroutine, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
     from nemo_gym.rollouts.plan.dataset import DatasetFile
-    from nemo_gym.rollouts.run.settings import CollectSettings
+    from nemo_gym.rollouts.run.discovery import DiscoveredGym
 
 
 def __getattr__(name: str) -> Any:
@@ -70,12 +70,15 @@ def collect_end_to_end(
     keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServer | None
 ) -> int:
     """Return the exit code of the collection. Raises `ConfigError` before servers start, `LaunchError` afterwards."""
-    from nemo_gym.cli.collect_rollouts import run_in_loop, settings_of
+    from nemo_gym.cli.collect_rollouts import run_collection, run_in_loop, settings_of
     from nemo_gym.cli.command import ExitCode
     from nemo_gym.launch.reporting import Reporter
-    from nemo_gym.launch.serving import prepare, running, stop_signals, wait_ready_or
+    from nemo_gym.launch.serving import prepare, require_servers, running, stop_signals, wait_ready_or
+    from nemo_gym.rollouts.run.input_check import check_input
 
+    require_servers(config)
     settings = settings_of(keys, chosen_datasets(keys, config))
+    checked = check_input(settings, config.data)
     reporter = Reporter(lambda: sys.stderr)
     if config.data.get("dry_run"):
         prepare(config, reporter)
@@ -89,20 +92,22 @@ def collect_end_to_end(
             with stop_signals() as stop:
                 if not await wait_ready_or(stop, gym, reporter, began):
                     return ExitCode.INTERRUPTED
-            return await _collect_while_up(settings, gym, as_json=keys.as_json)
+            collection = partial(run_collection, settings, as_json=keys.as_json, checked=checked)
+            return await _collect_while_up(collection, gym)
 
     return run_in_loop(start_and_collect())
 
 
-async def _collect_while_up(settings: CollectSettings, gym: RunningGym, *, as_json: bool) -> int:
+async def _collect_while_up(
+    collection: Callable[[DiscoveredGym], Coroutine[Any, Any, int]], gym: RunningGym
+) -> int:
     """Collect while the servers run. Raises the `LaunchError` of a server that cannot be kept running."""
     import asyncio
 
-    from nemo_gym.cli.collect_rollouts import run_collection
     from nemo_gym.rollouts.run import discovery
 
-    seen = discovery.DiscoveredGym(gym.config, gym.token, gym.transport)
-    collecting = asyncio.create_task(run_collection(settings, seen, as_json=as_json))
+    seen = discovery.DiscoveredGym(gym.config, gym.token, gym.transport, gym.log_folder)
+    collecting = asyncio.create_task(collection(seen))
     either: list[asyncio.Future[Any]] = [collecting, gym.failure]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

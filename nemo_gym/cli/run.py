@@ -60,8 +60,9 @@ def run(
 
     from nemo_gym.cli.command import ExitCode
     from nemo_gym.launch.reporting import Reporter
-    from nemo_gym.launch.serving import prepare, serve, stop_signals
+    from nemo_gym.launch.serving import prepare, require_servers, serve, stop_signals
 
+    require_servers(config)
     # A function, because the live table replaces `sys.stdout`.
     reporter = Reporter(lambda: sys.stdout, as_json=as_json)
     if config.data.get("dry_run"):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -15,9 +16,6 @@ from nemo_gym.cli.command import Command, ExitCode, Keys
 if TYPE_CHECKING:
     from nemo_gym.launch.observation import Observation
     from nemo_gym.launch.records import GymRecord
-
-PIPE_WIDTH = 200
-"""Width of the table, in columns, if the output is not a terminal."""
 
 
 class StatusKeys(Keys):
@@ -31,8 +29,8 @@ COMMAND = Command(
     example="ng_status +json=true",
     keys=StatusKeys,
     exit_codes={
-        ExitCode.COMPLETE: "every server responds",
-        ExitCode.FATAL: "a server does not respond, or no gym is running",
+        ExitCode.COMPLETE: "every server of the gyms in this folder responds; of all gyms, if none is in it",
+        ExitCode.FATAL: "one does not respond, or no gym is running",
         ExitCode.BAD_INPUT: "wrong usage",
     },
 )
@@ -48,7 +46,8 @@ def show_status(keys: StatusKeys) -> int:
         _print_tables(gyms)
     else:
         print("no gym is running; start one with ng_run")
-    all_answer = all(each.answers for _, observations in gyms for each in observations)
+    here = [gym for gym in gyms if Path(gym[0].directory) == Path.cwd()]
+    all_answer = all(each.answers for _, observations in here or gyms for each in observations)
     return ExitCode.COMPLETE if gyms and all_answer else ExitCode.FATAL
 
 
@@ -76,12 +75,13 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
 
     from nemo_gym.launch.table import server_table
 
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     for gym, observations in gyms:
         console.print(
             f"gym of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}", markup=False
         )
-        console.print(server_table(observations))
+        for line in server_table(observations, console.width if sys.stdout.isatty() else None):
+            console.print(line)
 
 
 main = COMMAND.entry_point(show_status)

@@ -15,6 +15,12 @@ from nemo_gym.config.secrets import is_secret_name, leaves_of
 
 MISSING = "???"
 _MARK = "${"
+_OPTIONS = {
+    "policy_base_url": "--url",
+    "policy_model_name": "--model",
+    "policy_api_key": "--model-api-key",
+}
+"""The options of `gym` that set a key which many configurations leave open."""
 _REFERENCE = re.compile(
     r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,]+?)\s*[},]"
 )
@@ -147,8 +153,10 @@ class _Resolver:
         known = {render_path(path[: depth + 1]) for path, _ in leaves(root) for depth in range(len(path))}
         for key, ((path, where), *others) in self._unknown.items():
             more = f" (and in {len(others)} more)" if others else ""
-            near = did_you_mean(key, known)
-            give = f"Write +{key}=<value> on the command line, or set it in env.yaml or in a file."
+            option = _OPTIONS.get(key)
+            near = None if option else did_you_mean(key, known)
+            short = f"{option} <value> (gym) or " if option else ""
+            give = f"Write {short}+{key}=<value> on the command line, or set it in env.yaml or in a file."
             self._problems.add_absence(
                 where,
                 f"{render_path(path)} refers to `${{{key}}}`{more}, which does not exist.",

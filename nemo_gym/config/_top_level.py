@@ -79,7 +79,7 @@ def report_unknown_keys(
     """Report top-level keys that are not used, which are most often typos.
 
     Used keys are the `known` ones, those that interpolations or directives refer to, and those that any string names.
-    An unused list or mapping is only a warning, because configurations keep YAML anchors in such keys.
+    An unused list or mapping of a file is only a warning, because configurations keep YAML anchors in such keys.
     """
     read = set(known) | _named_keys(unresolved)
     for key, node in root.entries.items():
@@ -87,7 +87,8 @@ def report_unknown_keys(
             continue
         message = f"The key {key!r} is not used."
         remedy = did_you_mean(key, {*known, *_servers_of(root)})
-        if isinstance(data.get(key), dict | list) or node.where == INITIAL:
+        is_anchor = isinstance(data.get(key), dict | list) and node.where.source != COMMAND_LINE
+        if is_anchor or node.where == INITIAL:
             problems.warn(f"{node.where}: {message}{f' {remedy}' if remedy else ''}")
         else:
             problems.add_absence(

@@ -1,4 +1,4 @@
-"""Checks of listening addresses: loopback only unless there is a token, and no fixed port twice."""
+"""Checks of addresses: loopback only unless there is a token, no fixed port twice, URLs of engines with a scheme."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def check_addresses(
     `run_token`."""
     servers = tuple(servers)
     _check_ports(servers, data, root, problems)
+    _check_urls(servers, data, root, problems)
     if data.get(RUN_TOKEN) or data.get(OPEN_NETWORK):
         return
     for path, host in _hosts(servers, data):
@@ -80,6 +81,24 @@ def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterat
     for server in servers:
         if isinstance(server.config.get("host"), str):
             yield (*server.path, "host"), server.config["host"]
+
+
+def _check_urls(
+    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
+) -> None:
+    """Add a problem for every URL of an engine without a scheme, where the user has set it."""
+    named: list[tuple[Path, Any]] = [(("policy_base_url",), data.get("policy_base_url"))]
+    for server in servers:
+        keys = [key for key in server.config if str(key).endswith("base_url")]
+        named += [((*server.path, key), server.config[key]) for key in keys]
+    faulty: dict[str, Path] = {}
+    for path, value in named:
+        for url in value if isinstance(value, list) else [value]:
+            if isinstance(url, str) and url and "://" not in url:
+                faulty.setdefault(url, path)
+    for url, path in faulty.items():
+        where = nearest_location(root, path)
+        problems.add(where, f"{render_path(path)}: {url!r} is not a URL.", f"Did you mean 'http://{url}'?")
 
 
 def _check_ports(

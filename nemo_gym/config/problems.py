@@ -7,10 +7,11 @@ at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, GymError, with_remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
-        remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{where}{self.message}{remedy}"
+        return f"{where}{with_remedy(self.message, self.remedy)}"
 
 
 @dataclass(slots=True)
@@ -95,9 +95,38 @@ class ConfigErrors(ConfigError):
             lines.append(problem.message)
             if problem.remedy:
                 lines.append(f"-> {problem.remedy}")
-            text = "\n".join(lines).replace("\n", "\n   ")
+            text = "\n".join(line.rstrip() for line in lines).replace("\n", "\n   ")
             blocks.append(f"{number}. {text}" if len(self.problems) > 1 else text.replace("\n   ", "\n"))
         return "\n".join(blocks)
+
+
+class InputChecks:
+    """InputChecks that are all made, and whose errors are then raised together."""
+
+    def __init__(self) -> None:
+        self.errors: list[ConfigError] = []
+
+    @contextmanager
+    def check(self) -> Iterator[None]:
+        """Keep a `ConfigError` of the block."""
+        try:
+            yield
+        except ConfigError as error:
+            self.errors.append(error)
+
+    def raise_if_any(self) -> None:
+        """Raise the only error as it is, or `ConfigErrors` with the problems of several ones."""
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            raise ConfigErrors([problem for error in self.errors for problem in problems_of(error)])
+
+
+def problems_of(error: GymError) -> list[Problem]:
+    """Return the problems of an error: its own, or all of `ConfigErrors`."""
+    if isinstance(error, ConfigErrors):
+        return error.problems
+    return [Problem(None, error.failure.message, error.failure.remedy)]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

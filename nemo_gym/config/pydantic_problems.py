@@ -14,6 +14,24 @@ from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.secrets import hide_secrets, is_secret_name
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+_PLAIN_WORDS = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+}
+"""The words of messages for pydantic's types of errors."""
+_EXAMPLES = {
+    kind: "true or false" if words == "true or false" else "a number, such as 3"
+    for kind, words in _PLAIN_WORDS.items()
+    if words.endswith("number") or words == "true or false"
+}
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -82,7 +100,9 @@ def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str
     is_shown = isinstance(given, str | int | float) and not any(is_secret_name(str(part)) for part in path)
     got = f", not {hide_secrets(given)!r}" if is_shown else ""
     wanted = [
-        detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ") for detail in details
+        _PLAIN_WORDS.get(detail["type"])
+        or detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        for detail in details
     ]
     remedy = _remedy_for(kind, given, wanted[0]) if is_shown else None
     if all(detail["msg"].startswith("Input should be") for detail in details):
@@ -91,6 +111,8 @@ def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str
 
 
 def _remedy_for(kind: str, given: str | int | float, wanted: str) -> str | None:
+    if kind in _EXAMPLES:
+        return f"Write {_EXAMPLES[kind]}."
     if kind == "string_type" and not isinstance(given, str):
         return f"Quote it to make it text: '\"{given}\"'."
     return did_you_mean(str(given), _QUOTED.findall(wanted)) if kind == "literal_error" else None

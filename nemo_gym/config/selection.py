@@ -99,7 +99,7 @@ def _name_of(selection: NamedConfig) -> str | None:
 
 def _key_for_plain_http(found: Mapping[str, Any]) -> list[str]:
     """Engines of one's own need no key. One that is given stays."""
-    is_plain = str(found.get("policy_base_url", "")).startswith("http://")
+    is_plain = not str(found.get("policy_base_url", "https:")).startswith("https:")
     return ["++policy_api_key=none"] if is_plain and "policy_api_key" not in found else []
 
 

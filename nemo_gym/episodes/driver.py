@@ -28,7 +28,7 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
-from nemo_gym.names import FAILURE_CLASS_KEY, MASKED_KEY, TIMING_KEY
+from nemo_gym.names import END_REASON_KEY, FAILURE_CLASS_KEY, MASKED_KEY, TIMING_KEY
 from nemo_gym.tokens.rows import with_sequence_settled
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.calls import UNDELIVERED_CODES
@@ -173,7 +173,7 @@ async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]
         "responses_create_params": episode.params,
         "response": act.response,
         "_ng_outcome": act.end_reason.outcome.value,
-        "_ng_end_reason": act.end_reason.value,
+        END_REASON_KEY: act.end_reason.value,
         TIMING_KEY: {phase: round(seconds, 6) for phase, seconds in episode.timing.items()},
         "_ng_usage": act.response.get("usage"),
     }

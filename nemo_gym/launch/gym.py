@@ -111,6 +111,7 @@ class RunningGym:
             token=keys.token,
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             head=addresses.head.url,
+            logs=str(log_folder),
         )
         self._sockets = addresses
         self._supervisor = supervisor

@@ -32,6 +32,8 @@ class RunRecord:
     """ISO 8601, UTC."""
     head: str
     """The head server's URL."""
+    logs: str = ""
+    """The folder with a log for each server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ class Registry:
             if not is_alive(int(path.stem.partition("-")[0])):
                 path.unlink(missing_ok=True)
                 continue
-            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+            # It has ended meanwhile, or is of another version of the gym.
+            with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
                 records.append(GymRecord.from_json(path.read_text(encoding="utf-8")))
         return sorted(records, key=lambda record: record.run.started_at)
 

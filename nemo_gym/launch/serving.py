@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from typing import Any
 
 from nemo_gym.config.addresses import is_loopback
+from nemo_gym.failures import ConfigError
 from nemo_gym.launch._addresses import hold_addresses
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.gym import LaunchableConfig, LaunchOptions, RunningGym, launch
@@ -51,6 +52,16 @@ async def serve(
             return False
         await _stay_up(stop, gym, while_up)
     return True
+
+
+def require_servers(config: LaunchableConfig) -> None:
+    """Raise `ConfigError` for a configuration without a server."""
+    if not config.servers:
+        raise ConfigError(
+            "the configuration has no server",
+            code="no_server",
+            remedy="Name an environment (`gym env start mcqa`; `gym list` shows all) or files: +config_paths=[FILE].",
+        )
 
 
 def prepare(config: LaunchableConfig, reporter: Reporter) -> None:

@@ -117,7 +117,7 @@ def _cannot_listen(server: str, address: str, error: OSError) -> ConfigError:
 
 
 def describe_holder(port: int) -> str:
-    """The process that listens on `port`, such as `pid 123 (python app.py)`, if this user can see it."""
+    """The process that listens on `port`, such as `pid 123 (ng_run)`, if this user can see it."""
     import psutil
 
     try:
@@ -127,10 +127,9 @@ def describe_holder(port: int) -> str:
     for connection in connections:
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
             try:
-                command = " ".join(psutil.Process(connection.pid).cmdline())
+                return f"pid {connection.pid} ({psutil.Process(connection.pid).name()})"
             except (psutil.NoSuchProcess, psutil.AccessDenied):
-                command = "its command cannot be read"
-            return f"pid {connection.pid} ({command[:200]})"
+                return f"pid {connection.pid}"
     return "another user's process, or a connection that is still closing"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from nemo_gym.launch.gym import RunningGym
 from nemo_gym.launch.observation import Figures, Observation, observe
+from nemo_gym.tables import Column, table_lines
 
 REFRESH_S = 1.0
 
@@ -34,39 +34,51 @@ _KIND_SHOWN: Mapping[str, str] = {
 }
 
 
+_COLUMNS = (
+    Column("server"),
+    Column("state"),
+    Column("port"),
+    Column("calls", is_number=True),
+    Column("errors", is_number=True),
+    Column("open", is_number=True),
+    Column("memory", rank=2, is_number=True),
+    Column("restarts", rank=1, is_number=True),
+    Column("kind", rank=3),
+    Column("url", rank=4),
+)
+
+
 async def draw_until_cancelled(gym: RunningGym, console: Console, every_s: float = REFRESH_S) -> None:
     """Keep the table of `gym` at the bottom of `console`, below all printed lines."""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             observations = await observe(gym.record(), timeout_s=REFRESH_S)
-            live.update(server_table(observations), refresh=True)
+            live.update(Group(*server_table(observations, console.width)), refresh=True)
             await asyncio.sleep(every_s)
 
 
-def server_table(observations: Sequence[Observation]) -> Table:
-    """One row per server process."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("server", "kind", "url", "state"):
-        table.add_column(title, no_wrap=True)
-    for title in ("requests", "errors", "in flight", "memory", "restarts"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for each in observations:
-        server = each.server
-        table.add_row(
-            Text(name_shown(each, observations)),
-            _KIND_SHOWN.get(server.kind, server.kind),
-            Text(server.url),
-            Text(each.state, style=_STYLE_OF_STATE.get(each.state, "")),
-            *_figure_cells(each.figures),
-            megabytes(each.memory_bytes),
-            _alarming(server.restarts),
-        )
+def server_table(observations: Sequence[Observation], width: int | None) -> list[Text]:
+    """Return the lines of a table with one row per server process, in `width` columns of a terminal."""
+    rows = [_row(each, observations) for each in observations]
     by_process = {
         each.server.pid: each.memory_bytes for each in observations if each.memory_bytes is not None
     }
-    table.caption = f"{megabytes(sum(by_process.values()))} in all servers"
-    table.caption_justify = "left"
-    return table
+    total = Text(f"{megabytes(sum(by_process.values()))} in all servers", style="dim")
+    return [*table_lines(_COLUMNS, rows, width), total]
+
+
+def _row(each: Observation, observations: Sequence[Observation]) -> list[str | Text]:
+    server = each.server
+    return [
+        name_shown(each, observations),
+        Text(each.state, style=_STYLE_OF_STATE.get(each.state, "")),
+        server.url.rpartition(":")[2],
+        *_figure_cells(each.figures),
+        megabytes(each.memory_bytes),
+        _alarming(server.restarts),
+        _KIND_SHOWN.get(server.kind, server.kind),
+        server.url,
+    ]
 
 
 def name_shown(observation: Observation, observations: Sequence[Observation]) -> str:

@@ -5,7 +5,7 @@ bare interpreter plus the imports of its functions.
 
     pool → worker   job     (module, qualname, file, imports, pickled call)     one at a time
     worker → pool   STARTED pid                      the function is imported; its deadline starts now
-                    RETURNED value | RAISED (last line, whole traceback) | FAILED `nemo_gym.failures.Failure`
+                    RETURNED value | RAISED (last line, traceback, place) | FAILED `nemo_gym.failures.Failure`
 
 A worker ends when the pool closes the socket.
 """
@@ -28,6 +28,7 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.processes import messages
+from nemo_gym.processes.author_code import place_of
 
 CHANNEL_FD = 3
 """The descriptor of the socket to the pool."""
@@ -83,7 +84,8 @@ def _raised(error: BaseException) -> tuple[str, object]:
     if isinstance(error, GymError):
         return FAILED, error.failure
     last_line = traceback.format_exception_only(error)[-1].strip()
-    return RAISED, (last_line, "".join(traceback.format_exception(error))[-_TRACEBACK_LIMIT:])
+    whole = "".join(traceback.format_exception(error))[-_TRACEBACK_LIMIT:]
+    return RAISED, (last_line, whole, place_of(error))
 
 
 def _import_all(names: Sequence[str]) -> None:

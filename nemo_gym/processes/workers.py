@@ -316,10 +316,9 @@ def _result(kind: str, body: Any, name: str) -> object:
         return body
     if kind == worker_main.FAILED:
         raise error_of(body)
-    last_line, whole_traceback = body
-    raise VerifierError(f"{name} raised {last_line}", code="verifier_raised") from RemoteTraceback(
-        whole_traceback
-    )
+    last_line, whole_traceback, place = body
+    error = VerifierError(f"{name} raised {last_line}", code="verifier_raised", place=place)
+    raise error from RemoteTraceback(whole_traceback)
 
 
 def _closed() -> VerifierError:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
+from nemo_gym.processes.author_code import place_of
 from nemo_gym.serving.json_response import JsonResponse
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
         peer=server,
         remedy=f"See the log of `{server}` for the traceback.",
         status=500,
+        place=place_of(error),
     )
 
 

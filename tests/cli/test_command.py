@@ -57,7 +57,8 @@ def test_wrong_keys_are_printed_together_and_exit_with_2(capsys: pytest.CaptureF
         "   There is no key 'limt'.\n"
         "   -> Did you mean 'limit'?\n"
         "2. command line: +params={x: y}\n"
-        "   params.x must be a valid number, unable to parse string as a number, not 'y'.\n"
+        "   params.x must be a number, not 'y'.\n"
+        "   -> Write a number, such as 3.\n"
     )
 
 

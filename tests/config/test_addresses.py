@@ -73,14 +73,24 @@ def test_a_port_given_twice_is_reported(folder: Path) -> None:
     ("key", "value", "wanted"),
     [
         ("port", "99999", "less than or equal to 65535, not 99999."),
-        ("port", "x", "a valid integer, not 'x'."),
-        ("port", "true", "a valid integer, not True."),
+        ("port", "x", "a whole number, not 'x'."),
+        ("port", "true", "a whole number, not True."),
         ("num_workers", "0", "greater than or equal to 1, not 0."),
     ],
 )
 def test_wrong_numbers_are_reported(folder: Path, key: str, value: str, wanted: str) -> None:
     (problem,) = problems_in(folder, *LINE, f"+{WEATHER}.{key}={value}")
     assert problem.message == f"{WEATHER}.{key} must be {wanted}"
+
+
+@pytest.mark.parametrize("urls", ["localhost:8000/v1", "[localhost:8000/v1,http://other/v1]"])
+def test_a_url_without_a_scheme_is_reported_where_it_is_set(folder: Path, urls: str) -> None:
+    override = f"++policy_base_url={urls}"
+    assert only(problems_in(folder, *LINE, override)) == (
+        f"command line: {override}",
+        "policy_base_url: 'localhost:8000/v1' is not a URL.",
+        "Did you mean 'http://localhost:8000/v1'?",
+    )
 
 
 def test_an_empty_port_range_is_reported(folder: Path) -> None:

@@ -156,8 +156,8 @@ def test_wrong_keys_of_a_command_are_reported_together(tmp_path: Path) -> None:
         ("command line: +limt=5", "There is no key 'limt'.", "Did you mean 'limit'?"),
         (
             "command line: +params.t=x",
-            "params.t must be a valid number, unable to parse string as a number, not 'x'.",
-            None,
+            "params.t must be a number, not 'x'.",
+            "Write a number, such as 3.",
         ),
         (
             "command line: +policy_api_key=****",

@@ -63,7 +63,7 @@ def test_a_class_variable_is_no_option() -> None:
 def test_every_type_is_checked_and_all_faults_are_given_at_once() -> None:
     assert [message for message, _ in faults(known="x", judge={"type": "agents", "name": "j"}, knwon=1)] == [
         f"{AT}.knwon: weather has no option 'knwon'.",
-        f"{AT}.known must be a valid integer, unable to parse string as an integer, not 'x'.",
+        f"{AT}.known must be a whole number, not 'x'.",
         f"{AT}.judge.type must be 'responses_api_models', not 'agents'.",
     ]
 

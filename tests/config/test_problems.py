@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.config.problems import ConfigErrors, Location, Problems, did_you_mean
+from nemo_gym.config.problems import ConfigErrors, InputChecks, Location, Problem, Problems, did_you_mean
+from nemo_gym.failures import ConfigError
 from tests.config.small_gym import load_in
 
 
@@ -61,3 +62,26 @@ def test_no_problem_raises_nothing() -> None:
 )
 def test_the_nearest_words_are_suggested(word: str, hint: str | None) -> None:
     assert did_you_mean(word, ["limit", "model", "model_b"]) == hint
+
+
+def test_all_checks_are_made_and_their_errors_raised_together() -> None:
+    checks = InputChecks()
+    with checks.check():
+        raise ConfigError("the output exists", code="output_exists", remedy="Choose another.")
+    with checks.check():
+        raise ConfigErrors([Problem(None, "a"), Problem(None, "b")])
+    with checks.check():
+        pass
+    with pytest.raises(ConfigErrors) as raised:
+        checks.raise_if_any()
+    assert [problem.message for problem in raised.value.problems] == ["the output exists", "a", "b"]
+
+
+def test_the_only_error_is_raised_as_it_is() -> None:
+    checks = InputChecks()
+    checks.raise_if_any()
+    with checks.check():
+        raise ConfigError("the output exists", code="output_exists")
+    with pytest.raises(ConfigError) as raised:
+        checks.raise_if_any()
+    assert raised.value.failure.code == "output_exists"

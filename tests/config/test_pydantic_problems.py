@@ -53,7 +53,7 @@ def test_an_unknown_key_has_the_nearest_one_beside_it() -> None:
 def test_a_union_is_one_fault_at_the_value() -> None:
     fault = only(inner={"size": "big"})
     assert fault.path == ("env", "inner", "size")
-    assert fault.message.startswith("env.inner.size must be a valid integer")
+    assert fault.message.startswith("env.inner.size must be a whole number")
     assert fault.message.endswith(", not 'big'.")
 
 

@@ -31,24 +31,24 @@ def test_the_head_server_is_filled_in_key_by_key(tmp_path: Path) -> None:
         ("+head_server.prot=1", "There is no key 'head_server.prot'.", "Did you mean 'port'?"),
         (
             "+head_server.port=x",
-            "head_server.port must be a valid integer, unable to parse string as an integer, not 'x'.",
-            "",
+            "head_server.port must be a whole number, not 'x'.",
+            "Write a number, such as 3.",
         ),
         (
             "+dry_run=perhaps",
-            "dry_run must be a valid boolean, unable to interpret input, not 'perhaps'.",
-            "",
+            "dry_run must be true or false, not 'perhaps'.",
+            "Write true or false.",
         ),
         (
             "+policy_model_name=4",
-            "policy_model_name must be a valid string, not 4.",
+            "policy_model_name must be text, not 4.",
             "Quote it to make it text: '\"4\"'.",
         ),
-        ("+policy_base_url={a: 1}", "policy_base_url must be a valid string or a valid list.", ""),
+        ("+policy_base_url={a: 1}", "policy_base_url must be text or a list.", ""),
         (
             "+disallowed_ports=[1,x]",
-            "disallowed_ports[1] must be a valid integer, unable to parse string as an integer, not 'x'.",
-            "",
+            "disallowed_ports[1] must be a whole number, not 'x'.",
+            "Write a number, such as 3.",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from nemo_gym.launch.gym import launch
@@ -13,6 +14,7 @@ from nemo_gym.launch.observation import Figures, Observation
 from nemo_gym.launch.table import draw_until_cancelled, server_table
 from tests.launch.observed import a_server
 from tests.launch.small_servers import Workbench, config_of
+from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
 from tests.waiting import until
 
 
@@ -32,10 +34,34 @@ async def test_the_live_table_shows_every_server_and_refreshes(bench: Workbench)
 def test_the_table_has_a_row_per_replica() -> None:
     first = Observation(a_server("http://127.0.0.1:1"), True, Figures(1234, 2, 3), 30_000_000)
     second = Observation(replace(first.server, replica=1, restarts=1), False, None, None)
-    console = Console(width=150, record=True, file=io.StringIO())
-    console.print(server_table([first, second]))
-    lines = console.export_text().splitlines()
-    assert " ".join(lines[0].split()) == "server kind url state requests errors in flight memory restarts"
-    assert " ".join(lines[1].split()) == "env #0 resources http://127.0.0.1:1 ready 1,234 2 3 30 MB 0"
-    assert " ".join(lines[2].split()) == "env #1 resources http://127.0.0.1:1 silent - - - - 1"
-    assert lines[3].startswith("30 MB in all servers")
+    lines = [" ".join(str(line).split()) for line in server_table([first, second], 150)]
+    assert lines == [
+        "server state port calls errors open memory restarts kind url",
+        "env #0 ready 1 1,234 2 3 30 MB 0 resources http://127.0.0.1:1",
+        "env #1 silent 1 - - - - 1 resources http://127.0.0.1:1",
+        "30 MB in all servers",
+    ]
+
+
+def many_observations() -> list[Observation]:
+    """Twelve servers with names of 40 characters in several states."""
+    states = ("ready", "preparing", "crashed")
+    return [
+        Observation(
+            replace(a_server(f"http://127.0.0.1:{34000 + 7 * number}"), name=name, state=states[number % 3]),
+            number % 3 == 0,
+            Figures(1000 * number, number, 3 * number) if number % 3 == 0 else None,
+            (20 + number) * 1_000_000 if number % 3 == 0 else None,
+        )
+        for number, name in enumerate(LONG_NAMES)
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_table_keeps_names_states_ports_and_counts_at_every_width(width: int) -> None:
+    lines = [str(line) for line in server_table(many_observations(), width)]
+    assert max(map(len, lines)) <= width
+    for name, observed in zip(LONG_NAMES, many_observations(), strict=True):
+        (row,) = [line for line in lines if line.startswith(name)]
+        assert {observed.state, observed.server.url.rpartition(":")[2]} <= set(row.split())
+    assert is_as_captured(f"servers_{width}", lines)

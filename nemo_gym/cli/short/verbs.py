@@ -230,6 +230,14 @@ EVAL = {
         translate=names_as("input_jsonl_fpath"),
         flags=(Flag("--output -o", "FILE", "File to write (HTML).", key="output_html_fpath"),),
     ),
+    "failures": Verb(
+        command="failures",
+        summary="Show the failures of a run by cause.",
+        example="gym eval failures results/mcqa.jsonl",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
+        flags=(JSON,),
+    ),
     "export": Verb(
         command="export",
         summary="Convert scored rollouts to the format of a trainer.",

@@ -13,6 +13,7 @@ from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
 from nemo_gym.names import (
+    END_REASON_KEY,
     OUTCOME_KEY,
     PARAMS_KEY,
     RESERVED_PREFIX,
@@ -172,7 +173,7 @@ def task_row_of(run: StoredRun, identity: RolloutId) -> bytes:
 
 def _outcome_of_attempt(stored: Mapping[str, Any]) -> str:
     """Return the outcome of the attempt, independent of its verdict."""
-    reason = stored.get("_ng_end_reason")
+    reason = stored.get(END_REASON_KEY)
     if reason in set(EndReason):
         return EndReason(reason).outcome.value
     is_failure = any(key.startswith(_FAILURE_PREFIX) for key in stored)

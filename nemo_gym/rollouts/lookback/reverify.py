@@ -149,7 +149,7 @@ async def reverify(
     execution = RunExecution(
         journal,
         caller,
-        gym.token,
+        gym,
         rollouts=len(survey.verifiable),
         planned=survey.planned(),
         limits=settings.limits,

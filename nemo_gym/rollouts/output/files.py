@@ -8,7 +8,7 @@ exported and resumed like any other.
 from __future__ import annotations
 
 import glob
-import os
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
@@ -127,10 +127,10 @@ class RunFiles:
         """Create the folder. Raises `ConfigError` if it cannot be created or written to."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):  # `access` says yes to root, for any folder
+                pass
         except OSError as error:
             raise _unwritable(self.folder, error.strerror or str(error)) from error
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise _unwritable(self.folder, "it is not writable")
 
     def move_aside(self) -> RunFiles | None:
         """Rename the files of an earlier run to the first free `<stem>.<n>`; return them, or None if there are none."""

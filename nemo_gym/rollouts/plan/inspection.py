@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
@@ -50,6 +51,8 @@ class DatasetInspection:
     rollouts_of: Counter[str] = field(default_factory=Counter)
     """Rollouts per agent."""
     rows_with_reserved_keys: int = 0
+    tools: dict[tuple[str, str], Location] = field(default_factory=dict)
+    """The first row that declares each tool, by agent and name."""
 
     @property
     def invalid(self) -> int:
@@ -121,6 +124,9 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
             inspection.agents[task.agent] += 1
             inspection.rollouts_of[task.agent] += repeats
             rollouts += repeats
+            for tool in task.tools:
+                if (task.agent, tool) not in inspection.tools:
+                    inspection.tools[task.agent, tool] = Location(str(file.path), number)
         if copies:
             inspection.rows_with_reserved_keys += bool(copies[0].task.reserved_keys)
         if bounds is not None:

@@ -5,7 +5,7 @@ The check of a dataset and the collection use the same code, so a row that passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ class RowFaults:
             listed = "".join(
                 f"\n  {fault}" for fault in [*self.shown, *([f"… and {more} more"] if more else [])]
             )
-            raise ConfigError(f"{problem}:{listed}\n", code="malformed_rows", remedy=remedy)
+            raise ConfigError(f"{problem}:{listed}", code="malformed_rows", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,14 @@ class Task:
     def params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.row[PARAMS_KEY]
         return params
+
+    @property
+    def tools(self) -> Iterator[str]:
+        """Yield the names of the functions that the task declares."""
+        declared = self.params.get("tools")
+        for tool in declared if isinstance(declared, list) else ():
+            if isinstance(tool, dict) and tool.get("type", "function") == "function":
+                yield str(tool.get("name"))
 
     def with_seed(self, seed: int) -> bytes:
         """Return the task as JSON with `seed` in `metadata.extra_body`, a JSON string of engine parameters.

@@ -1,4 +1,4 @@
-"""Checks before the first rollout that agents and engines are reachable.
+"""Checks before the first rollout that agents and engines are reachable, and that tools are served.
 
 All servers are checked concurrently, within five seconds.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, TransportError
+from nemo_gym.rollouts.run._tool_check import DeclaredTools, tool_problems
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.transport import Caller, Deadline, RetryBudget, failure_of_reply
 from nemo_gym.transport.directory import server_block
@@ -25,18 +27,20 @@ async def check_servers(
     agents: Iterable[str],
     servers: Mapping[str, Mapping[str, Any]],
     *,
+    tools: DeclaredTools = MappingProxyType({}),
     seconds: float = PREFLIGHT_S,
 ) -> None:
-    """Raise `ConfigErrors` with all problems of the agents and of the engines behind model `servers`."""
+    """Raise `ConfigErrors` with all problems of agents, of engines behind model `servers`, and of declared `tools`."""
     asking = Caller(caller.directory, caller.transport, budget=_ONE_TRY, token=caller.token)
     models = {name: server for name, server in servers.items() if is_server(server, MODEL_TYPE)}
+    unserved = await tool_problems(asking, tools, servers, seconds)
     failures = await asyncio.gather(
         *(_agent_problem(asking, agent, seconds) for agent in sorted(set(agents))),
         *(_model_problem(asking, name, server, seconds) for name, server in sorted(models.items())),
     )
     found = [Problem(None, failure.message, failure.remedy) for failure in failures if failure is not None]
-    if found:
-        raise ConfigErrors(found)
+    if found or unserved:
+        raise ConfigErrors([*unserved, *found])
 
 
 async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:

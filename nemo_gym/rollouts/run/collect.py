@@ -10,18 +10,18 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from nemo_gym.clock import monotonic, wall_clock
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
-from nemo_gym.rollouts.output.journal import Journal, open_journal, refuse_existing
+from nemo_gym.rollouts.output.journal import Journal, open_journal
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
-from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
-from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt, PlanSettings
+from nemo_gym.rollouts.plan.inspection import DatasetInspection
+from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
 from nemo_gym.rollouts.run._window import AutoWindow, Window, window_of
@@ -31,13 +31,20 @@ from nemo_gym.rollouts.run.collector import Attempter, Collector
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
+from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
 from nemo_gym.rollouts.run.options import CompletenessOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display, show_progress
-from nemo_gym.rollouts.run.required_servers import require_agents, required_servers
+from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules
-from nemo_gym.rollouts.run.summary import CollectSummary, counts_of, summarize_agents
+from nemo_gym.rollouts.run.summary import (
+    AgentSummary,
+    CollectSummary,
+    counts_of,
+    summarize_agents,
+    summarize_overall,
+)
 from nemo_gym.transport import Caller
 
 log = logging.getLogger(__name__)
@@ -51,28 +58,31 @@ async def collect(
     stop: Stop | None = None,
     display: Display | None = None,
     attempter: Attempter | None = None,
+    checked: CheckedInput | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
-    `stop` lets the caller end the run early (`stop_on_signals`); `attempter` replaces the agents.
+    `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`.
 
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
-    checked = await _check(settings, caller, gym)
-    journal, materialized = await asyncio.to_thread(_open_files, settings, checked)
+    if checked is None:
+        checked = await asyncio.to_thread(check_input, settings, gym.config)
+    servers = await _checked_servers(checked.inspection, caller, gym)
+    journal, materialized = await asyncio.to_thread(_open_files, settings, checked, servers)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
         journal,
         caller,
-        gym.token,
+        gym,
         rollouts=inspection.rollouts,
         planned=_planned_in(inspection),
         limits=limits,
         rules=_rules_of(settings, inspection.rollouts),
         stop=stop or Stop(),
-        servers=checked.servers,
+        servers=servers.keys(),
         materialized=materialized,
         max_masked_fraction=settings.max_masked_fraction,
         environment_metrics_max_rows=settings.environment_metrics_max_rows,
@@ -85,7 +95,7 @@ async def collect(
     return await execution.run(plan, agents, display, lambda: inspection.notes)
 
 
-def _plan_of(settings: CollectSettings, checked: _Checked, journal: Journal) -> Plan:
+def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
     return Plan(
         checked.plan,
         first_tasks=checked.inspection.first_tasks,
@@ -108,33 +118,22 @@ def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
     )
 
 
-class _Checked(NamedTuple):
-    """The result of all checks before a run."""
-
-    plan: PlanSettings
-    inspection: DatasetInspection
-    servers: Mapping[str, Mapping[str, Any]]
-    """The configuration of the servers that take part."""
-
-
-async def _check(settings: CollectSettings, caller: Caller, gym: DiscoveredGym) -> _Checked:
-    """Return the plan, its datasets, and the servers that take part, after all checks."""
-    refuse_existing(RunFiles.of(settings.output), settings.existing)
-    plan = settings.plan(gym.config)
-    inspection = await asyncio.to_thread(inspect, plan)
-    if not settings.skip_invalid_rows or not inspection.rollouts:
-        inspection.refuse_faults()
-    require_agents(inspection.agents, gym.config)
+async def _checked_servers(
+    inspection: DatasetInspection, caller: Caller, gym: DiscoveredGym
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the servers that take part, after their checks."""
     servers = required_servers(inspection.agents, gym.config)
-    await check_servers(caller, inspection.agents, servers)
-    return _Checked(plan, inspection, servers)
+    await check_servers(caller, inspection.agents, servers, tools=inspection.tools)
+    return servers
 
 
-def _open_files(settings: CollectSettings, checked: _Checked) -> tuple[Journal, MaterializedInputs | None]:
+def _open_files(
+    settings: CollectSettings, checked: CheckedInput, servers: Mapping[str, Mapping[str, Any]]
+) -> tuple[Journal, MaterializedInputs | None]:
     inspection = checked.inspection
     journal = open_journal(
         RunFiles.of(settings.output),
-        identity_of(checked.plan, inspection, checked.servers),
+        identity_of(checked.plan, inspection, servers),
         {"started_at": time_now(), "settings": settings.to_json()},
         is_planned=inspection.membership(),
         existing=settings.existing,
@@ -166,8 +165,7 @@ class RunExecution:
 
     journal: Journal
     caller: Caller
-    token: str | None = field(repr=False)
-    """The run's token."""
+    gym: DiscoveredGym = field(repr=False)
     rollouts: int
     """Rollouts that the run attempts in all of its starts."""
     planned: Mapping[str, Planned]
@@ -216,7 +214,7 @@ class RunExecution:
             if self.options.count_missing_rollouts_as_zero:
                 await asyncio.to_thread(self.metrics.note_missing, plan)
             environment = EnvironmentMetrics(
-                self.caller, self.token, max_rows=self.environment_metrics_max_rows
+                self.caller, self.gym.token, max_rows=self.environment_metrics_max_rows
             )
             results, missing = await write_metrics(
                 self.metrics, self.journal, self.planned, environment, self.stop
@@ -230,6 +228,10 @@ class RunExecution:
             counters=self.counters,
             seconds=seconds,
             resumed=self.journal.resumed,
+            overall=await asyncio.to_thread(self._overall),
+            failures=self.counters.failure_groups.ranked(),
+            truncations=self.counters.truncations,
+            logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
             notes=[*notes(), *self.journal.notes, *missing, *self._budget_notes()],
@@ -265,6 +267,10 @@ class RunExecution:
         except GymError as error:
             log.debug("the run failed; its summary has the reason", exc_info=error)
             self.stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
+
+    def _overall(self) -> AgentSummary | None:
+        result = self.metrics.overall(self.planned)
+        return summarize_overall(result) if result else None
 
     def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         self.metrics.note(planned, result)

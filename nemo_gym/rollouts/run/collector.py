@@ -206,7 +206,7 @@ class Collector:
             self._on_settled(planned, scored)
 
     def _give_up(self, planned: PlannedAttempt, failed: Failed) -> None:
-        self._counters.note_failed(failed)
+        self._counters.note_failed(planned.identity, failed)
         if self._on_settled is not None:
             self._on_settled(planned, failed)
         reason = self._rules.note_failure(failed.failure)

@@ -6,8 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from nemo_gym.failures import Outcome
+from nemo_gym.names import END_REASON_KEY
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run._window import AutoWindow
 from nemo_gym.rollouts.run.answer import Failed, Scored
+from nemo_gym.rollouts.run.failure_groups import FailureGroups
 
 
 @dataclass(slots=True)
@@ -31,6 +34,10 @@ class RunCounters:
     """Attempts after the first."""
     failures: Counter[str] = field(default_factory=Counter)
     """Rollouts that failed finally, by the class of the last failure."""
+    failure_groups: FailureGroups = field(default_factory=FailureGroups)
+    """The same failures by cause."""
+    truncations: Counter[str] = field(default_factory=Counter)
+    """Truncated rollouts, by the reason."""
     reward_sum: float = 0.0
     auto: AutoWindow | None = None
     """The window of `num_samples_in_parallel=auto`."""
@@ -52,10 +59,12 @@ class RunCounters:
     def note_scored(self, scored: Scored) -> None:
         if scored.outcome is Outcome.TRUNCATED:
             self.truncated += 1
+            self.truncations[str(scored.row.get(END_REASON_KEY) or "an unknown reason")] += 1
         else:
             self.completed += 1
         self.reward_sum += scored.reward
 
-    def note_failed(self, failed: Failed) -> None:
+    def note_failed(self, identity: RolloutId, failed: Failed) -> None:
         self.failed += 1
         self.failures[failed.failure_class] += 1
+        self.failure_groups.note(identity, failed.failure_class, failed.failure)

@@ -30,6 +30,8 @@ class DiscoveredGym:
     """The token of control routes; None if unknown."""
     transport: Transport | None = None
     """The transport to its servers; None for HTTP."""
+    logs: Path | None = None
+    """The folder with a log for each server; None if unknown."""
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
@@ -62,8 +64,11 @@ def _read_file(path: Path) -> DiscoveredGym | None:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
     config = _parse(text, str(path))
     run = config.get(RUN_KEY)
-    token = run.get("token") if isinstance(run, Mapping) else None
-    return DiscoveredGym({key: value for key, value in config.items() if key != RUN_KEY}, token)
+    run = run if isinstance(run, Mapping) else {}
+    logs = Path(run["logs"]) if run.get("logs") else None
+    return DiscoveredGym(
+        {key: value for key, value in config.items() if key != RUN_KEY}, run.get("token"), logs=logs
+    )
 
 
 async def ask_head(

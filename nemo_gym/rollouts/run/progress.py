@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from bisect import bisect_left
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nemo_gym import clock
 from nemo_gym.rollouts.run.counters import RunCounters
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 _LIVE_EVERY_S = 0.25
 _LINE_EVERY_S = 10.0
 _RATE_OVER_S = 60.0
+_TREND_BARS = 24
+_MOST_SAMPLES = 512
 _SHOWN_FAILURES = 4
 
 
@@ -61,6 +65,56 @@ class Pace:
     def seconds_left(self, remaining: int) -> float | None:
         """Estimate the remaining seconds; None while no rollout has settled."""
         return remaining / self.per_second if self.per_second else None
+
+
+class Trend:
+    """The course of reward and rate since the start of a run, from samples of its counters."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[float, int, int, float]] = []
+        self._marks = 0
+        self._stride = 1
+
+    def mark(self, elapsed_s: float, counters: RunCounters) -> None:
+        """Record the counters. Of many samples, every second one is dropped, and further ones are taken less often."""
+        settled = counters.settled - counters.finished_before
+        sample = (elapsed_s, settled, counters.scored, counters.reward_sum)
+        if (self._marks - 1) % self._stride:
+            self._samples[-1] = sample  # the last one is always current
+        else:
+            self._samples.append(sample)
+        self._marks += 1
+        if len(self._samples) > _MOST_SAMPLES:
+            del self._samples[1:-1:2]
+            self._stride *= 2
+
+    def steps(self) -> Iterator[tuple[float, float | None]]:
+        """Yield the rate and the mean reward of equal parts of the time; the reward is None without a row."""
+        if len(self._samples) < 2:
+            return
+        whole = self._samples[-1][0]
+        edges = [whole * bar / _TREND_BARS for bar in range(_TREND_BARS + 1)]
+        times = [sample[0] for sample in self._samples]
+        marks = [self._samples[min(bisect_left(times, edge), len(times) - 1)] for edge in edges]
+        for (start, before, rows, rewards), (end, after, rows_then, rewards_then) in pairwise(marks):
+            if end > start:
+                scored = rows_then - rows
+                yield (after - before) / (end - start), (rewards_then - rewards) / scored if scored else None
+
+    def lines(self) -> list[str]:
+        """Return both courses as bars, with the range of each."""
+        from nemo_gym.tables import sparkline
+
+        steps = list(self.steps())
+        rewards = [reward for _, reward in steps if reward is not None]
+        if len(steps) < 2 or not rewards:
+            return []
+        fastest = max(rate for rate, _ in steps)
+        low, high = min(0.0, *rewards), max(1.0, *rewards)
+        return [
+            f"reward {sparkline([reward for _, reward in steps], low, high)} {low:g} to {high:g}",
+            f"rate   {sparkline([rate for rate, _ in steps], 0.0, fastest)} up to {fastest:.1f}/s",
+        ]
 
 
 @asynccontextmanager
@@ -116,27 +170,33 @@ class LiveDisplay(Display):
         from rich.console import Console
         from rich.live import Live
 
-        self._live: Any = Live(console=Console(file=stream), auto_refresh=False, transient=True)
+        self._console = Console(file=stream, highlight=False)
+        self._live: Any = Live(console=self._console, auto_refresh=False, transient=True)
+        self._trend = Trend()
 
     def show(self, counters: RunCounters, pace: Pace) -> None:
+        self._trend.mark(pace.elapsed_s, counters)
         self._live.start()
-        self._live.update(_live_view(counters, pace), refresh=True)
+        self._live.update(live_view(counters, pace, self._trend, self._console.width), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
 
 
-def _live_view(counters: RunCounters, pace: Pace) -> Table:
+def live_view(counters: RunCounters, pace: Pace, trend: Trend, width: int) -> Group:
+    """Return the display of a running collection in `width` columns of a terminal."""
+    from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
-    view = Table.grid(padding=(0, 1))
+    from nemo_gym.tables import wrapped
+
     share = f"{100 * counters.settled / max(1, counters.planned):.0f} %"
     bar = Table.grid(padding=(0, 1))
     bar.add_row(ProgressBar(counters.planned, counters.settled, width=40), share, duration(pace.elapsed_s))
-    view.add_row(bar)
-    view.add_row("  ".join(describe(counters, pace)))
-    return view
+    lines = [*wrapped(describe(counters, pace), width), *trend.lines()]
+    return Group(bar, *(Text(line) for line in lines))
 
 
 def describe(counters: RunCounters, pace: Pace) -> list[str]:

@@ -110,6 +110,21 @@ class RunMetrics:
         """Return the metrics by agent, including agents without a settled rollout."""
         return {agent: self._result(agent, planned.get(agent)) for agent in sorted({*planned, *self._agents})}
 
+    def overall(self, planned: Mapping[str, Planned]) -> AggregateResult | None:
+        """Return the metrics of all agents together; None below two agents, or if agents share task indices."""
+        if len({*planned, *self._agents}) < 2:
+            return None
+        whole = AgentMetrics()
+        for metrics in self._agents.values():
+            whole.merge(metrics)
+        plans = planned.values()
+        try:
+            return whole.result(
+                Planned(sum(each.tasks for each in plans), sum(each.rollouts for each in plans))
+            )
+        except InputError:
+            return None
+
     def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
         try:
             result = self._of(agent).result(planned)

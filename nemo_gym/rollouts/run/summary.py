@@ -1,27 +1,22 @@
-"""The summary of a run, as a table and as JSON."""
+"""The summary of a run as data. `nemo_gym.rollouts.run.closing` prints it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
 from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
-from nemo_gym.rollouts.run.progress import duration, most_common
+from nemo_gym.rollouts.run.failure_groups import FailureGroup
 from nemo_gym.rollouts.run.stopping import StopReason
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _PASS_KEY = re.compile(r"pass@(\d+)/reward")
 _SHORT_KEY = re.compile(r"short_tasks@(\d+)/reward")
-_SHOWN_K = 3
-_AGENTS_ABREAST = 3
 _COUNTS = (
     "planned", "finished_before", "completed", "truncated", "failed", "cancelled", "discarded", "retries",
 )  # fmt: skip
@@ -46,7 +41,7 @@ class AgentSummary:
     """Planned, and neither scored nor failed."""
     mean_reward: float | None
     ci95: tuple[float, float] | None
-    """The 95 % interval of the mean, clustered by task."""
+    """The 95 % interval of the mean, clustered by task, within the range of rewards: at least 0 to 1."""
     pass_at: dict[int, float]
     """k → pass@k of the reward, in percent."""
     short_tasks: dict[int, int]
@@ -70,8 +65,16 @@ class CollectSummary:
     counters: RunCounters
     seconds: float
     resumed: bool = False
+    overall: AgentSummary | None = None
+    """The results of all agents together, if there are several."""
     stop: StopReason | None = None
     """The reason for an early end, if any."""
+    failures: list[FailureGroup] = field(default_factory=list)
+    """The final failures of this start by cause, the most frequent first."""
+    truncations: Counter[str] = field(default_factory=Counter)
+    """Truncated rollouts of this start, by the reason."""
+    logs: Path | None = None
+    """The folder with a log for each server, if it is known."""
     invalid_rows: int = 0
     """Malformed rows of the dataset that were skipped."""
     notes: list[str] = field(default_factory=list)
@@ -101,11 +104,15 @@ class CollectSummary:
 
     @property
     def next_command(self) -> str:
-        """The suggested next command."""
+        """The suggested next command. A resume is suggested only if it can help."""
         if not self.missing:
             return f"python -m json.tool {self.files.aggregate_metrics}"
+        not_attempted = self.missing > self.counters.failed
+        if not_attempted or any(group.may_pass for group in self.failures):
+            return "the same command with +resume_from_cache=true (gym: --resume) attempts what is missing"
         return (
-            "the same command with +resume_from_cache=true (and without +overwrite) attempts what is missing"
+            f"gym eval failures {self.files.rows} shows every failure; correct the causes, then the same command "
+            "with +resume_from_cache=true (gym: --resume) attempts these rollouts again"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -119,8 +126,11 @@ class CollectSummary:
             "seconds": round(self.seconds, 3),
             "counts": counts_of(counters) | {"invalid_rows": self.invalid_rows},
             "failures": dict(counters.failures),
+            "failure_groups": [group.to_json() for group in self.failures],
+            "truncations": dict(self.truncations),
             "auto": counters.auto.to_json() if counters.auto else None,
             "agents": [agent.to_json() for agent in self.agents],
+            "overall": self.overall.to_json() if self.overall else None,
             "files": {
                 path.stem.removeprefix(self.files.stem).lstrip("_") or "rows": str(path)
                 for path in self.paths()
@@ -147,8 +157,12 @@ def summarize_agents(
     ]
 
 
+def summarize_overall(result: AggregateResult) -> AgentSummary:
+    """Return the main figures of the metrics of all agents together."""
+    return _summarize("overall", result["agent_metrics"], None)
+
+
 def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) -> AgentSummary:
-    low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
     return AgentSummary(
         agent=agent,
         tasks=planned.tasks if planned else metrics.get("count/tasks", 0),
@@ -158,102 +172,22 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         failed=metrics.get("count/outcome/failed", 0),
         missing=metrics.get("count/outcome/missing", 0),
         mean_reward=metrics.get("mean/reward"),
-        ci95=None if low is None or high is None else (low, high),
+        ci95=_bounded_interval(metrics),
         pass_at=_by_k(_PASS_KEY, metrics),
         short_tasks=_by_k(_SHORT_KEY, metrics),
         coverage=metrics.get("coverage/reward"),
     )
 
 
+def _bounded_interval(metrics: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the interval of the mean reward within the range of rewards, which has at least 0 and 1 in it."""
+    low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
+    if low is None or high is None:
+        return None
+    least, most = min(0.0, metrics["min/reward"]), max(1.0, metrics["max/reward"])
+    return max(low, least), min(high, most)
+
+
 def _by_k(pattern: re.Pattern[str], metrics: Mapping[str, Any]) -> dict[int, Any]:
     matches = ((pattern.fullmatch(key), value) for key, value in metrics.items())
     return {int(match[1]): value for match, value in matches if match}
-
-
-def print_summary(summary: CollectSummary, stream: TextIO) -> None:
-    """Print the closing table, the files and the next command."""
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, soft_wrap=True)
-    for start in range(0, len(summary.agents), _AGENTS_ABREAST):
-        console.print(_table(summary.agents[start : start + _AGENTS_ABREAST]))
-    for line in _closing_lines(summary):
-        console.print(line, markup=False)
-
-
-def _table(agents: Sequence[AgentSummary]) -> Table:
-    """Return a table with one column per agent, which fits any terminal."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    for agent in agents:
-        table.add_column(agent.agent, justify="right", overflow="fold")
-    for name, cell in _figures(agents):
-        table.add_row(name, *(cell(agent) for agent in agents))
-    return table
-
-
-def _figures(agents: Sequence[AgentSummary]) -> list[tuple[str, Callable[[AgentSummary], str]]]:
-    """Return the rows of the table: a name, and a function that formats the cell of an agent."""
-    ks = sorted({k for agent in agents for k in _shown_k(agent)})
-    return [
-        ("tasks", lambda agent: f"{agent.tasks:,}"),
-        ("rollouts", lambda agent: f"{agent.rollouts:,}"),
-        ("completed", lambda agent: f"{agent.completed:,}"),
-        ("truncated", lambda agent: f"{agent.truncated:,}"),
-        ("failed", lambda agent: f"{agent.failed:,}"),
-        ("missing", lambda agent: f"{agent.missing:,}"),
-        ("mean reward", lambda agent: "-" if agent.mean_reward is None else f"{agent.mean_reward:.4f}"),
-        ("95 % interval", lambda agent: f"{agent.ci95[0]:.4f} to {agent.ci95[1]:.4f}" if agent.ci95 else "-"),
-        *(
-            (name.format(k), partial(cell, k))
-            for k in ks
-            for name, cell in (("pass@{}", _pass_at), ("  tasks left out", _left_out))
-            if cell is _pass_at or any(k in agent.short_tasks for agent in agents)
-        ),
-        ("coverage", lambda agent: _percent(agent.coverage)),
-    ]
-
-
-def _shown_k(agent: AgentSummary) -> list[int]:
-    """Return at most three values of k: the first, the last and one between."""
-    ks = sorted(agent.pass_at.keys() | agent.short_tasks.keys())
-    return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
-
-
-def _pass_at(k: int, agent: AgentSummary) -> str:
-    return _percent(agent.pass_at.get(k))
-
-
-def _left_out(k: int, agent: AgentSummary) -> str:
-    """Return the number of tasks that pass@k leaves out, because they have fewer than k rewards."""
-    return f"{agent.short_tasks.get(k, 0):,} of {agent.tasks:,}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} %"
-
-
-def _closing_lines(summary: CollectSummary) -> list[str]:
-    counters = summary.counters
-    now = counters.scored + counters.failed
-    rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
-    earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
-    lines = ["", f"{counters.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"]
-    if counters.auto:
-        lines.append(f"auto: {counters.auto.describe()}")
-    if counters.failed:
-        lines.append(f"{counters.failed:,} rollouts failed: {most_common(counters.failures)}")
-    if counters.cancelled:
-        lines.append(f"{counters.cancelled:,} rollouts were cancelled")
-    if summary.invalid_rows:
-        lines.append(f"{summary.invalid_rows:,} malformed rows were skipped")
-    lines += [f"note: {note}" for note in summary.notes]
-    lines += [f"  {path}" for path in summary.paths()]
-    if summary.stop is not None:
-        lines += ["", f"stopped: {summary.stop.message}"]
-        lines += [f"-> {summary.stop.remedy}"] if summary.stop.remedy else []
-    lines.append(f"next: {summary.next_command}")
-    return lines

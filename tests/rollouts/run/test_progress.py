@@ -6,6 +6,7 @@ import asyncio
 import io
 
 import pytest
+from rich.console import Console
 
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.progress import (
@@ -13,13 +14,16 @@ from nemo_gym.rollouts.run.progress import (
     LineDisplay,
     LiveDisplay,
     Pace,
+    Trend,
     describe,
     display_for,
     duration,
+    live_view,
     most_common,
     show_progress,
 )
 from tests.rollouts.doubles import run_virtually
+from tests.screens import WIDTHS, is_as_captured
 
 
 class Clock:
@@ -122,6 +126,48 @@ def test_the_live_display_draws_the_same_figures() -> None:
     display.close()
     assert "mean reward 0.250" in stream.getvalue()
     assert isinstance(display_for(io.StringIO()), LineDisplay)
+
+
+def test_the_trend_has_the_course_of_reward_and_rate() -> None:
+    trend, counters = Trend(), RunCounters(10_000)
+    assert trend.lines() == []
+    for second in range(481):
+        trend.mark(float(second), counters)
+        counters.completed += 1 if second < 240 else 3
+        counters.reward_sum += 0 if second < 240 else 3
+    steps = list(trend.steps())
+    assert [round(rate) for rate, _ in steps] == [1] * 12 + [3] * 12
+    assert [reward for _, reward in steps] == [0.0] * 12 + [1.0] * 12
+    reward, rate = trend.lines()
+    assert reward == f"reward {'▁' * 12}{'█' * 12} 0 to 1"
+    assert rate.endswith("up to 3.0/s")
+
+
+def test_a_long_run_keeps_few_samples() -> None:
+    trend, counters = Trend(), RunCounters(10_000)
+    for second in range(5000):
+        trend.mark(float(second), counters)
+        counters.completed += 1
+    steps = list(trend.steps())
+    assert len(steps) == 24
+    assert all(rate == pytest.approx(1.0, rel=0.1) for rate, _ in steps)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_live_display_fits_the_terminal(width: int) -> None:
+    clock, trend, counters = Clock(), Trend(), some_counters()
+    pace = Pace(clock)
+    for _ in range(48):
+        clock.now += 1
+        counters.completed += 5
+        counters.reward_sum += 2.5
+        pace.mark(counters.settled)
+        trend.mark(pace.elapsed_s, counters)
+    stream = io.StringIO()
+    Console(file=stream, width=width).print(live_view(counters, pace, trend, width))
+    lines = stream.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    assert is_as_captured(f"collection_{width}", lines)
 
 
 def test_many_kinds_of_failure_are_cut_short() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,12 @@ import pytest
 
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import classify
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.run_metrics import RunMetrics
 from nemo_gym.rollouts.run.stopping import StopReason
-from nemo_gym.rollouts.run.summary import CollectSummary, print_summary, summarize_agents
+from nemo_gym.rollouts.run.summary import CollectSummary, summarize_agents, summarize_overall
 from tests.rollouts.doubles import failure, planned, scored
 
 
@@ -58,58 +57,6 @@ def test_complete_partial_and_stopped_runs_have_different_exit_codes(
     assert (summary.exit_code, summary.end) == (exit_code, end)
 
 
-def test_the_table_has_a_line_for_each_agent_and_says_what_to_do_next(tmp_path: Path) -> None:
-    stop = StopReason("systemic_failure", "the engine is gone", "Start it.")
-    summary = summary_of(
-        tmp_path, counters_of(completed=6, failed=1), stop=stop, invalid_rows=2, notes=["a remark"]
-    )
-    (tmp_path / "out.jsonl").write_text("{}\n")
-    stream = io.StringIO()
-    print_summary(summary, stream)
-    text = stream.getvalue()
-    figures = {
-        line.split("  ")[0].strip(): line.split("  ")[-1].strip() for line in text.splitlines() if line
-    }
-    assert "simple_agent" in text.splitlines()[1]
-    assert [
-        figures[name] for name in ("tasks", "rollouts", "completed", "truncated", "failed", "missing")
-    ] == [
-        "2",
-        "8",
-        "6",
-        "0",
-        "1",
-        "1",
-    ]
-    assert (figures["mean reward"], figures["coverage"]) == ("0.5000", "75.0 %")
-    assert figures["pass@1"].endswith("%")
-    assert "pass@4" in figures
-    left_out = [line.split()[-3:] for line in text.splitlines() if "tasks left out" in line]
-    assert left_out == [["1", "of", "2"]]
-    for part in (
-        "6 rows in 0:03, 2.3/s",
-        "1 rollouts failed: engine:engine_down 1",
-        "2 malformed rows were skipped",
-        "note: a remark",
-        str(tmp_path / "out.jsonl"),
-        "stopped: the engine is gone",
-        "-> Start it.",
-        "+resume_from_cache=true",
-    ):
-        assert part in text
-
-
-def test_many_agents_are_listed_in_groups(tmp_path: Path) -> None:
-    summary = summary_of(tmp_path, counters_of())
-    many = replace(summary, agents=[replace(summary.agents[0], agent=f"agent_{place}") for place in range(7)])
-    stream = io.StringIO()
-    print_summary(many, stream)
-    text = stream.getvalue()
-    assert all(f"agent_{place}" in text for place in range(7))
-    assert text.count("mean reward") == 3
-    assert "…" not in text
-
-
 def test_the_summary_for_machines_is_json(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("{}\n")
     (tmp_path / "out_run.json").write_text("{}\n")
@@ -135,3 +82,43 @@ def test_a_run_that_must_be_complete_fails_if_a_row_is_missing(tmp_path: Path) -
     assert summary_of(tmp_path, counters_of(completed=7)).exit_code == 3
     assert summary_of(tmp_path, counters_of(completed=7), must_be_complete=True).exit_code == 1
     assert summary_of(tmp_path, counters_of(completed=8), must_be_complete=True).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rewards", "interval"), [((1.0, 1.0, 0.0), (0.0, 1.0)), ((4.0, -2.0, 1.0), (-2.0, 4.0))]
+)
+def test_the_interval_stays_where_a_reward_can_be(
+    rewards: tuple[float, ...], interval: tuple[float, float]
+) -> None:
+    metrics = RunMetrics()
+    for task, reward in enumerate(rewards):
+        metrics.note(planned(task), classify(planned(task), scored(planned(task), reward)))
+    (agent,) = summarize_agents(metrics.results({}), {})
+    assert agent.ci95 == interval
+
+
+def test_agents_are_summarized_together() -> None:
+    metrics = RunMetrics()
+    for task, (agent, reward) in enumerate([("one", 1.0), ("other", 0.0), ("other", 1.0)]):
+        attempt = planned(task, agent=agent)
+        metrics.note(attempt, classify(attempt, scored(attempt, reward)))
+    plan = {"one": Planned(1, 1), "other": Planned(2, 3)}
+    result = metrics.overall(plan)
+    assert result is not None
+    overall = summarize_overall(result)
+    assert (overall.agent, overall.tasks, overall.rollouts, overall.missing) == ("overall", 3, 4, 1)
+    assert overall.mean_reward == pytest.approx(2 / 3)
+    assert RunMetrics().overall({"one": Planned(1, 1)}) is None
+
+
+def test_a_resume_is_suggested_only_if_it_can_help(tmp_path: Path) -> None:
+    def suggested(counters: RunCounters, **options: Any) -> str:
+        for task in range(counters.failed):
+            counters.failure_groups.note(RolloutId(task, 0), "x", failure(**options))
+        ranked = counters.failure_groups.ranked()
+        return summary_of(tmp_path, counters, failures=ranked).next_command
+
+    assert "json.tool" in suggested(counters_of(completed=8))
+    assert suggested(counters_of(completed=6, cancelled=2)).startswith("the same command with +resume")
+    assert suggested(counters_of(completed=6, failed=2), retryable=True).startswith("the same command")
+    assert suggested(counters_of(completed=6, failed=2)).startswith("gym eval failures")

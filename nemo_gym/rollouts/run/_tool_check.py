@@ -1,0 +1,83 @@
+"""The check that environments can serve the tools that their rows declare.
+
+`simple_agent` calls each tool as a route of its resources server. A row whose tool has no route would fail only when
+the model calls it. Environments that serve no tool at all judge the calls themselves, and are not checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from nemo_gym.config.problems import Location, Problem, did_you_mean
+from nemo_gym.failures import GymError
+from nemo_gym.transport import Caller, Deadline
+from nemo_gym.transport.control import is_control_route
+from nemo_gym.transport.directory import server_block
+
+CALLING_AGENT = "simple_agent"
+STEPS = "/step"
+"""The route of environments that take tool calls under any name."""
+
+DeclaredTools = Mapping[tuple[str, str], Location]
+"""The first row that declares each tool, by agent and name."""
+
+
+async def tool_problems(
+    caller: Caller, tools: DeclaredTools, servers: Mapping[str, Mapping[str, Any]], seconds: float
+) -> list[Problem]:
+    """Return a problem for every declared tool that its environment does not serve.
+
+    `servers` is the configuration of the agents and the servers that they refer to, by name.
+    """
+    environments = {
+        agent: name
+        for agent, _ in tools
+        if (name := _environment_of(servers.get(agent))) is not None and not _offers_mcp(servers.get(name))
+    }
+    names = sorted(set(environments.values()))
+    routes = dict(
+        zip(names, await asyncio.gather(*(_tools_of(caller, name, seconds) for name in names)), strict=True)
+    )
+    return [
+        _problem(tool, where, environments[agent], served)
+        for (agent, tool), where in sorted(tools.items(), key=lambda item: item[0])
+        if agent in environments and (served := routes[environments[agent]]) and tool not in served
+    ]
+
+
+def _problem(tool: str, where: Location, environment: str, served: Iterable[str]) -> Problem:
+    listed = f"Its tools are {', '.join(sorted(served))}."
+    return Problem(
+        where, f"`{environment}` does not serve the tool {tool!r}.", did_you_mean(tool, served) or listed
+    )
+
+
+def _environment_of(agent: Mapping[str, Any] | None) -> str | None:
+    """Return the resources server at which an agent calls its tools."""
+    kinds = (agent or {}).get("responses_api_agents")
+    if not isinstance(kinds, Mapping) or CALLING_AGENT not in kinds:
+        return None
+    reference = (server_block(agent or {}) or {}).get("resources_server")
+    return reference.get("name") if isinstance(reference, Mapping) else None
+
+
+def _offers_mcp(environment: Mapping[str, Any] | None) -> bool:
+    return bool((server_block(environment or {}) or {}).get("expose_tools_over_mcp"))
+
+
+async def _tools_of(caller: Caller, server: str, seconds: float) -> set[str]:
+    """Return the tools of a server; none if it serves none, any, or does not list its routes."""
+    try:
+        reply = await caller.call(
+            server, "GET", "/openapi.json", deadline=Deadline.after(seconds), repeatable=True
+        )
+        paths = orjson.loads(reply.body).get("paths", {}) if reply.ok else {}
+    except (GymError, orjson.JSONDecodeError):
+        return set()  # the server's own check reports what is wrong with it
+    posted = [path for path, methods in paths.items() if "post" in methods and not is_control_route(path)]
+    serves_any = any("{" in path or path == STEPS for path in posted)
+    return set() if serves_any else {path.strip("/") for path in posted}

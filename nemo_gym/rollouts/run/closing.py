@@ -1,0 +1,148 @@
+"""The closing table of a run: agents, failures with their causes, files and the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from nemo_gym.rollouts.run.failure_groups import failure_lines
+from nemo_gym.rollouts.run.progress import duration
+from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from nemo_gym.tables import Column
+
+_SHOWN_K = 3
+
+
+def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None = None) -> None:
+    """Print the closing table, the failures, the files and the next command.
+
+    `width` is that of the terminal by default. The table has all columns if the stream is none.
+    """
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    if width is None and stream.isatty():
+        width = console.width
+    for line in agent_table(summary, width):
+        console.print(line)
+    for text in _closing_lines(summary):
+        console.print(text, markup=False)
+
+
+def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
+    """Return the lines of a table with a row for each agent and one for all of them."""
+    from nemo_gym.tables import table_lines
+
+    rows = [*summary.agents, *([summary.overall] if summary.overall else [])]
+    if not rows:
+        return []
+    ks = _shown_k(rows)
+    return table_lines(_columns(ks), [_cells(agent, ks) for agent in rows], width)
+
+
+def _columns(ks: Sequence[int]) -> list[Column]:
+    from nemo_gym.tables import Column
+
+    return [
+        Column("agent"),
+        Column("tasks", rank=6, is_number=True),
+        Column("rollouts", rank=3, is_number=True),
+        Column("completed", rank=8, is_number=True),
+        Column("truncated", rank=5, is_number=True),
+        Column("failed", rank=1, is_number=True),
+        Column("missing", rank=4, is_number=True),
+        Column("reward", is_number=True),
+        Column("95 % interval", rank=2, is_number=True),
+        *(Column(f"pass@{k}", rank=1 if k in (ks[0], ks[-1]) else 7, is_number=True) for k in ks),
+        Column("coverage", rank=9, is_number=True),
+    ]
+
+
+def _cells(agent: AgentSummary, ks: Sequence[int]) -> list[str]:
+    counts = (
+        agent.tasks, agent.rollouts, agent.completed, agent.truncated, agent.failed, agent.missing,
+    )  # fmt: skip
+    return [
+        agent.agent,
+        *(f"{count:,}" for count in counts),
+        "-" if agent.mean_reward is None else f"{agent.mean_reward:.3f}",
+        f"{agent.ci95[0]:.3f} to {agent.ci95[1]:.3f}" if agent.ci95 else "-",
+        *(_percent(agent.pass_at.get(k)) + ("*" if agent.short_tasks.get(k) else "") for k in ks),
+        _percent(agent.coverage),
+    ]
+
+
+def _shown_k(agents: Sequence[AgentSummary]) -> list[int]:
+    """Return at most three values of k: the first, the last and one between."""
+    ks = sorted({k for agent in agents for k in (*agent.pass_at, *agent.short_tasks)})
+    return ks if len(ks) <= _SHOWN_K else [ks[0], max(k for k in ks if 2 * k <= ks[-1]), ks[-1]]
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def _closing_lines(summary: CollectSummary) -> Iterator[str]:
+    yield from _marks(summary.agents)
+    counters = summary.counters
+    now = counters.scored + counters.failed
+    rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
+    earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
+    yield ""
+    yield f"{counters.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"
+    if counters.auto:
+        yield f"auto: {counters.auto.describe()}"
+    yield from _losses(summary)
+    yield from (f"note: {note}" for note in summary.notes)
+    yield from (f"  {path}" for path in summary.paths())
+    if summary.stop is not None:
+        yield ""
+        yield f"stopped: {summary.stop.message}"
+        if summary.stop.remedy:
+            yield f"-> {summary.stop.remedy}"
+    yield f"next: {summary.next_command}"
+
+
+def _marks(agents: Sequence[AgentSummary]) -> Iterator[str]:
+    """Yield the meaning of the mark at pass@k."""
+    tasks = sum(agent.tasks for agent in agents)
+    short = {k: sum(agent.short_tasks.get(k, 0) for agent in agents) for k in _shown_k(agents)}
+    counts = [f"{count:,} of {tasks:,} at k = {k}" for k, count in short.items() if count]
+    if counts:
+        yield f"* without the tasks that have fewer than k rewards: {', '.join(counts)}"
+
+
+def _losses(summary: CollectSummary) -> Iterator[str]:
+    """Yield the rollouts without a full result, with their causes."""
+    counters = summary.counters
+    if counters.truncated:
+        reasons = _by_reason(summary.truncations)
+        yield f"{_counted(counters.truncated, 'rollout was', 'rollouts were')} truncated{reasons}"
+    if counters.cancelled:
+        yield f"{_counted(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"
+    if summary.invalid_rows:
+        yield f"{_counted(summary.invalid_rows, 'malformed row was', 'malformed rows were')} skipped"
+    if counters.failed:
+        yield f"{_counted(counters.failed, 'rollout', 'rollouts')} failed:"
+        logs = _shown_folder(summary.logs)
+        yield from (f"  {line}" for line in failure_lines(summary.failures, logs))
+
+
+def _by_reason(reasons: Mapping[str, int]) -> str:
+    ranked = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    return ": " + ", ".join(f"{count:,} by {reason}" for reason, count in ranked) if ranked else ""
+
+
+def _shown_folder(folder: Path | None) -> Path | None:
+    """Return a folder as a user would write it."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder is not None and folder.is_relative_to(here) else folder
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

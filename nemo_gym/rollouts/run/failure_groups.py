@@ -1,0 +1,112 @@
+"""The failures of a run, grouped by class and place in the code, each with an example."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.failures import Boundary, Failure
+from nemo_gym.names import FAILURE_CLASS_KEY
+from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.run.answer import FAILURE_KEY
+
+_MOST_GROUPS = 100
+"""Further groups are counted in the last one of their class, so that memory is bounded."""
+_DIFFERENCES = re.compile(r"0x[0-9a-f]+|\d+")
+_SHOWN = 5
+_MESSAGE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures of one class with one cause."""
+
+    failure_class: str
+    count: int
+    message: str
+    """Of the example; it starts with the root cause."""
+    task: int
+    rollout: int
+    """The example: the indices of its row."""
+    place: str | None = None
+    """`file:line` of the author's code that raised, if it did."""
+    server: str | None = None
+    """The server or URL that failed."""
+    remedy: str | None = None
+    may_pass: bool = False
+    """True if another attempt may succeed without a change."""
+
+    def lines(self, logs: Path | None = None) -> Iterator[str]:
+        """Yield the text for a person. `logs` is the folder with a log for each server."""
+        yield f"{self.count:,} × {self.failure_class}"
+        yield f"    {_shortened(self.message)}"
+        log = logs / f"{self.server}.log" if logs is not None and self.server else None
+        details = (
+            f"raised at {self.place}" if self.place else None,
+            f"for example task {self.task}, rollout {self.rollout}",
+            f"log: {log}" if log is not None and log.is_file() else None,
+        )
+        yield from (f"    {detail}" for detail in details if detail)
+        if self.remedy:
+            yield f"    -> {self.remedy}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class FailureGroups:
+    """Groups failures as they come."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], FailureGroup] = {}
+
+    def note(self, identity: RolloutId, failure_class: str, failure: Failure) -> None:
+        """Add the final failure of a rollout."""
+        cause = failure.place or _DIFFERENCES.sub("#", failure.message)
+        key = (failure_class, cause)
+        if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
+            key = (failure_class, "")
+        group = self._groups.get(key)
+        self._groups[key] = (
+            replace(group, count=group.count + 1)
+            if group is not None
+            else FailureGroup(
+                failure_class,
+                1,
+                failure.message,
+                *identity,
+                place=failure.place,
+                server=failure.peer,
+                remedy=failure.remedy,
+                may_pass=failure.retryable or failure.boundary is Boundary.CANCELLED,
+            )
+        )
+
+    def note_row(self, identity: RolloutId, row: Mapping[str, Any]) -> None:
+        """Add a stored failure row."""
+        failure_class = str(row.get(FAILURE_CLASS_KEY))
+        stored = Failure.from_wire({"error": row.get(FAILURE_KEY)})
+        self.note(identity, failure_class, stored or Failure(Boundary.AGENT, failure_class, failure_class))
+
+    def ranked(self) -> list[FailureGroup]:
+        """Return the groups, the largest first."""
+        return sorted(self._groups.values(), key=lambda group: (-group.count, group.task, group.rollout))
+
+
+def failure_lines(
+    groups: Sequence[FailureGroup], logs: Path | None, shown: int | None = _SHOWN
+) -> Iterator[str]:
+    """Yield the text of the largest groups for a person; None for all."""
+    for group in groups[:shown]:
+        yield from group.lines(logs)
+    hidden = groups[len(groups[:shown]) :]
+    if hidden:
+        yield f"… and {sum(group.count for group in hidden):,} failures of {len(hidden)} other kinds"
+
+
+def _shortened(message: str) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= _MESSAGE_CHARS else f"{text[:_MESSAGE_CHARS]}…"

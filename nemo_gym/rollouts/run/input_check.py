@@ -1,0 +1,48 @@
+"""The checks of a collection's input that need no running server: output, rows and agents.
+
+Commands that start servers make them first, so that a mistake ends them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nemo_gym.config.problems import InputChecks
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import refuse_existing
+from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
+from nemo_gym.rollouts.plan.plan import PlanSettings
+from nemo_gym.rollouts.run.required_servers import require_agents
+from nemo_gym.rollouts.run.settings import CollectSettings
+
+
+class CheckedInput(NamedTuple):
+    """The source of a plan, and its datasets."""
+
+    plan: PlanSettings
+    inspection: DatasetInspection
+
+
+def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigError) -> CheckedInput:
+    """Return plan and datasets after all checks. Raises `ConfigError` with all problems.
+
+    `config` is the configuration of the gym, or the error for which it is unknown: then its agents are unknown too.
+    """
+    checks = InputChecks()
+    plan = PlanSettings(datasets=settings.datasets)
+    inspection = DatasetInspection()
+    with checks.check():
+        refuse_existing(RunFiles.of(settings.output), settings.existing)
+    with checks.check():
+        plan = settings.plan({} if isinstance(config, ConfigError) else config)
+        inspection = inspect(plan)
+        if not settings.skip_invalid_rows or not inspection.rollouts:
+            inspection.refuse_faults()
+    with checks.check():
+        if isinstance(config, ConfigError):
+            raise config
+        require_agents(inspection.agents, config)
+    checks.raise_if_any()
+    return CheckedInput(plan, inspection)

@@ -1,0 +1,101 @@
+"""Tables and lines for people, which fit a terminal of any width.
+
+A table that is too wide loses whole columns, those with the highest rank first. No cell is ever cut. Where even the
+columns of rank 0 do not fit, the first cell of each row has a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+GAP = 2
+"""Columns of the terminal between two columns of a table."""
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    rank: int = 0
+    """Columns with a higher rank are left out before others. Rank 0 is never left out."""
+    is_number: bool = False
+
+
+def table_lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], width: int | None
+) -> list[Text]:
+    """Return the lines of a table that fits `width` columns of a terminal; None for all columns."""
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    header = [Text(column.title, style="dim") for column in columns]
+    widths = [max(row[place].cell_len for row in (header, *cells)) for place in range(len(columns))]
+    kept = _kept(columns, widths, width)
+    if width is None or _total(kept, widths) <= width:
+        return [_line(row, columns, kept, widths) for row in (header, *cells)]
+    first, *others = kept
+    lines = [_line(header, columns, others, widths, indent=GAP)]
+    for row in cells:
+        lines += [row[first], _line(row, columns, others, widths, indent=GAP)]
+    return lines
+
+
+def _kept(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+    """Return the places of the columns that fit."""
+    kept = list(range(len(columns)))
+    while width is not None and _total(kept, widths) > width:
+        last = max(kept, key=lambda place: (columns[place].rank, place))
+        if columns[last].rank == 0:
+            break
+        kept.remove(last)
+    return kept
+
+
+def _total(kept: Sequence[int], widths: Sequence[int]) -> int:
+    return sum(widths[place] for place in kept) + GAP * (len(kept) - 1)
+
+
+def _line(
+    cells: Sequence[Text],
+    columns: Sequence[Column],
+    kept: Sequence[int],
+    widths: Sequence[int],
+    *,
+    indent: int = 0,
+) -> Text:
+    line = Text(" " * indent, no_wrap=True, overflow="ignore")
+    for place in kept:
+        if len(line) > indent:
+            line.append(" " * GAP)
+        padding = " " * (widths[place] - cells[place].cell_len)
+        parts = (padding, cells[place]) if columns[place].is_number else (cells[place], padding)
+        for part in parts:
+            line.append(part)
+    line.rstrip()
+    return line
+
+
+def wrapped(phrases: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines of phrases, two spaces apart. No phrase is broken."""
+    line = ""
+    for phrase in phrases:
+        longer = f"{line}{' ' * GAP}{phrase}" if line else phrase
+        if line and width is not None and len(longer) > width:
+            yield line
+            longer = phrase
+        line = longer
+    if line:
+        yield line
+
+
+def sparkline(values: Sequence[float | None], low: float, high: float) -> str:
+    """Return a bar for each value between `low` and `high`; a blank for None."""
+    span = (high - low) or 1.0
+    places = [
+        None if value is None else min(len(_BARS) - 1, max(0, int((value - low) / span * len(_BARS))))
+        for value in values
+    ]
+    return "".join(" " if place is None else _BARS[place] for place in places)

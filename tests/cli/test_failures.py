@@ -1,0 +1,57 @@
+"""`ng_failures` and `gym eval failures`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.cli import main
+from nemo_gym.cli.command import ExitCode
+from nemo_gym.cli.failures import COMMAND, show_failures
+from nemo_gym.rollouts.run.answer import Failed
+from tests.rollouts.doubles import failure, planned
+
+
+def run_in(folder: Path) -> Path:
+    """Store a run of which two rollouts failed, one of them before it was scored."""
+    lines = [Failed(failure(), "engine:engine_down").to_line(planned(task), terminal=True) for task in (0, 1)]
+    (folder / "out_failures.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    row = {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0}
+    (folder / "out.jsonl").write_text(json.dumps(row) + "\n")
+    return folder / "out.jsonl"
+
+
+def test_failures_without_a_row_are_shown_by_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(["eval", "failures", str(run_in(tmp_path))])
+    assert exited.value.code == ExitCode.COMPLETE
+    assert capsys.readouterr().out == (
+        "1 rollouts failed and have no row\n"
+        "1 × engine:engine_down\n"
+        "    the engine says engine_down\n"
+        "    for example task 1, rollout 0\n"
+        "    -> Start it.\n"
+        f"All attempts are in {tmp_path}/out_failures.jsonl.\n"
+    )
+
+
+def test_json_has_a_group_for_each_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert COMMAND.run([f"+input_jsonl_fpath={run_in(tmp_path)}", "--json"], show_failures) == 0
+    (group,) = json.loads(capsys.readouterr().out)
+    assert (group["count"], group["task"], group["may_pass"]) == (1, 1, False)
+
+
+def test_a_run_without_failures_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = run_in(tmp_path)
+    (tmp_path / "out_failures.jsonl").unlink()
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
+    assert capsys.readouterr().out == "no rollout failed without a row\n"
+
+
+def test_a_missing_run_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert COMMAND.run([f"+input_jsonl_fpath={tmp_path}/none.jsonl"], show_failures) == ExitCode.BAD_INPUT
+    assert "there is no run at" in capsys.readouterr().err

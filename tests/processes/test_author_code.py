@@ -1,0 +1,44 @@
+"""The place in an author's code at which an exception was raised."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nemo_gym.processes.author_code import place_of
+
+APP = """\
+import json
+
+def verify(text):
+    return json.loads(text)
+"""
+
+
+def loaded(file: Path) -> ModuleType:
+    file.parent.mkdir(parents=True)
+    file.write_text(APP)
+    spec = importlib.util.spec_from_file_location("author_code_sample", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_innermost_line_in_a_servers_folder_is_named(tmp_path: Path) -> None:
+    app = loaded(tmp_path / "resources_servers" / "shop" / "app.py")
+    with pytest.raises(ValueError) as raised:
+        app.verify("{nope")
+    assert place_of(raised.value) == "resources_servers/shop/app.py:4"
+
+
+def test_other_code_is_no_place(tmp_path: Path) -> None:
+    app = loaded(tmp_path / "elsewhere" / "app.py")
+    with pytest.raises(ValueError) as raised:
+        app.verify("{nope")
+    assert place_of(raised.value) is None
+    assert place_of(ValueError("never raised")) is None

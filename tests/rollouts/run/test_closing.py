@@ -1,0 +1,121 @@
+"""The closing table of a run."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.failures import Boundary, Failure
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.run.closing import print_summary
+from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rollouts.run.stopping import StopReason
+from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
+from tests.rollouts.doubles import failure
+from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
+
+AGENT = AgentSummary(
+    agent="simple_agent",
+    tasks=120,
+    rollouts=480,
+    completed=440,
+    truncated=20,
+    failed=15,
+    missing=5,
+    mean_reward=0.6543,
+    ci95=(0.5871, 0.7215),
+    pass_at={1: 65.4, 2: 80.1, 3: 83.0, 4: 86.2},
+    short_tasks={4: 9},
+    coverage=95.8,
+)
+BUG = Failure(
+    Boundary.VERIFIER,
+    "unhandled_exception",
+    "ZeroDivisionError: division by zero",
+    peer="shop",
+    remedy="See the log of `shop` for the traceback.",
+    place="resources_servers/shop/app.py:17",
+)
+
+
+def a_summary(*agents: AgentSummary, folder: Path = Path("results")) -> CollectSummary:
+    counters = RunCounters(480, completed=440, truncated=20)
+    counters.truncations.update({"max_steps": 15, "context_overflow": 5})
+    for task, each in enumerate([BUG] * 12 + [failure(retryable=True)] * 3):
+        counters.failed += 1
+        counters.failure_groups.note(RolloutId(task, 0), each.kind, each)
+    overall = replace(agents[0], agent="overall", tasks=1440, rollouts=5760) if len(agents) > 1 else None
+    return CollectSummary(
+        RunFiles.of(folder / "out.jsonl"),
+        list(agents),
+        counters,
+        seconds=83.0,
+        overall=overall,
+        failures=counters.failure_groups.ranked(),
+        truncations=counters.truncations,
+    )
+
+
+def printed(summary: CollectSummary, width: int | None = None) -> list[str]:
+    stream = io.StringIO()
+    print_summary(summary, stream, width=width)
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_agents_are_rows_whose_names_are_never_broken(width: int) -> None:
+    agents = [replace(AGENT, agent=name) for name in LONG_NAMES]
+    lines = printed(a_summary(*agents), width)
+    table = lines[:14]
+    assert max(map(len, table)) <= width
+    assert [row.split()[0] for row in table[1:]] == [*LONG_NAMES, "overall"]
+    assert {"reward", "failed"} <= set(table[0].split())
+    assert is_as_captured(f"closing_{width}", lines)
+
+
+def test_in_a_pipe_the_table_has_all_columns() -> None:
+    head, row, mark, *_ = printed(a_summary(AGENT))
+    assert head.split("  ")[0] == "agent"
+    assert " ".join(row.split()) == (
+        "simple_agent 120 480 440 20 15 5 0.654 0.587 to 0.722 65.4 % 80.1 % 86.2 %* 95.8 %"
+    )
+    assert mark == "* without the tasks that have fewer than k rewards: 9 of 120 at k = 4"
+
+
+def test_failures_and_truncations_have_their_causes() -> None:
+    text = "\n".join(printed(a_summary(AGENT)))
+    for part in (
+        "460 rows in 1:23, 5.7/s",
+        "20 rollouts were truncated: 15 by max_steps, 5 by context_overflow",
+        "15 rollouts failed:",
+        "12 × verifier:unhandled_exception",
+        "raised at resources_servers/shop/app.py:17",
+        "for example task 0, rollout 0",
+        "3 × engine:engine_down",
+    ):
+        assert part in text
+
+
+def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("{}\n")
+    stop = StopReason("systemic_failure", "the engine is gone", "Start it.")
+    summary = replace(a_summary(AGENT, folder=tmp_path), stop=stop, invalid_rows=2, notes=["a remark"])
+    text = "\n".join(printed(summary))
+    for part in (
+        "2 malformed rows were skipped",
+        "note: a remark",
+        str(tmp_path / "out.jsonl"),
+        "stopped: the engine is gone",
+        "-> Start it.",
+        "next: the same command with +resume_from_cache=true",
+    ):
+        assert part in text
+
+
+def test_no_color_leaves_no_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "\n".join(printed(a_summary(AGENT)))

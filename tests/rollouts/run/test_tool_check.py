@@ -1,0 +1,68 @@
+"""The check that environments serve the tools that their rows declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from nemo_gym.config.problems import Location
+from nemo_gym.rollouts.run._tool_check import tool_problems
+from nemo_gym.transport import Caller, Directory, InMemoryTransport
+
+ENVIRONMENT = {"type": "resources_servers", "name": "shop"}
+ROW = Location("tasks.jsonl", 7)
+
+
+async def problems_of(
+    *routes: str, tool: str = "get_prize", agent: str = "simple_agent", **options: Any
+) -> list[Any]:
+    app = FastAPI()
+
+    async def answer() -> dict[str, str]:
+        return {}
+
+    for route in ("/verify", "/seed_session", *routes):
+        app.post(route)(answer)
+    caller = Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app}))
+    servers: dict[str, Any] = {
+        "clerk": {"responses_api_agents": {agent: {"resources_server": ENVIRONMENT}}},
+        "shop": {"resources_servers": {"shop": options}},
+    }
+    found = await tool_problems(caller, {("clerk", tool): ROW}, servers, 30.0)
+    return [(str(problem.where), problem.message, problem.remedy) for problem in found]
+
+
+async def test_a_misspelt_tool_is_reported_with_both_spellings() -> None:
+    assert await problems_of("/get_price", "/buy") == [
+        ("tasks.jsonl:7", "`shop` does not serve the tool 'get_prize'.", "Did you mean 'get_price'?")
+    ]
+
+
+async def test_a_tool_unlike_any_is_reported_with_the_tools_there_are() -> None:
+    ((_, _, remedy),) = await problems_of("/get_price", "/buy", tool="weather")
+    assert remedy == "Its tools are buy, get_price."
+
+
+@pytest.mark.parametrize(
+    "routes",
+    [("/get_prize",), ("/get_price", "/{tool}"), ("/get_price", "/step"), ()],
+    ids=["served", "catch-all", "steps", "no tool at all"],
+)
+async def test_an_environment_that_may_serve_the_tool_is_accepted(routes: tuple[str, ...]) -> None:
+    assert await problems_of(*routes) == []
+
+
+async def test_tools_over_mcp_are_not_checked() -> None:
+    assert await problems_of("/get_price", expose_tools_over_mcp=True) == []
+
+
+async def test_agents_with_tools_of_their_own_are_not_checked() -> None:
+    assert await problems_of("/get_price", agent="tool_simulation_agent") == []
+
+
+async def test_a_server_that_does_not_answer_is_left_to_its_own_check() -> None:
+    caller = Caller(Directory({"shop": ["http://gone"]}), InMemoryTransport({}))
+    servers = {"clerk": {"responses_api_agents": {"simple_agent": {"resources_server": ENVIRONMENT}}}}
+    assert await tool_problems(caller, {("clerk", "buy"): ROW}, servers, 1.0) == []

@@ -1,0 +1,61 @@
+"""Tables that fit a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from rich.text import Text
+
+from nemo_gym.tables import Column, sparkline, table_lines, wrapped
+
+COLUMNS = (
+    Column("name"),
+    Column("state"),
+    Column("calls", rank=1, is_number=True),
+    Column("memory", rank=2, is_number=True),
+)
+ROWS: list[list[str | Text]] = [
+    ["policy_model", "ready", "1,234", "30 MB"],
+    ["env", Text("silent", style="red"), "-", "-"],
+]
+
+
+def lines(width: int | None) -> list[str]:
+    return [str(line) for line in table_lines(COLUMNS, ROWS, width)]
+
+
+@pytest.mark.parametrize("width", [None, 200, 35])
+def test_a_table_that_fits_has_all_columns(width: int | None) -> None:
+    assert lines(width) == [
+        "name          state   calls  memory",
+        "policy_model  ready   1,234   30 MB",
+        "env           silent      -       -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "header"),
+    [(34, "name          state   calls"), (26, "name          state"), (20, "name          state")],
+)
+def test_whole_columns_are_left_out_by_rank(width: int, header: str) -> None:
+    assert lines(width)[0] == header
+    assert lines(width)[1].startswith("policy_model  ready")
+
+
+def test_names_that_leave_no_room_have_lines_of_their_own() -> None:
+    assert lines(15) == ["  state", "policy_model", "  ready", "env", "  silent"]
+
+
+def test_wide_characters_take_two_columns() -> None:
+    rows = table_lines([Column("name"), Column("n", is_number=True)], [["名前", "1"], ["ab", "2"]], None)
+    assert [str(row) for row in rows] == ["name  n", "名前  1", "ab    2"]
+
+
+def test_phrases_are_never_broken() -> None:
+    assert list(wrapped(["10 of 20", "3.0/s", "2 in flight"], 16)) == ["10 of 20  3.0/s", "2 in flight"]
+    assert list(wrapped(["10 of 20", "3.0/s"], None)) == ["10 of 20  3.0/s"]
+    assert list(wrapped([], 80)) == []
+
+
+def test_a_sparkline_has_a_bar_for_each_value() -> None:
+    assert sparkline([0.0, 0.5, 1.0, None, 2.0], 0.0, 1.0) == "▁▅█ █"
+    assert sparkline([3.0], 3.0, 3.0) == "▁"
