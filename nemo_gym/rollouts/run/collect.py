@@ -68,9 +68,7 @@ async def collect(
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
-    if checked is None:
-        checked = await asyncio.to_thread(check_input, settings, gym.config)
-    servers = await _checked_servers(checked.inspection, caller, gym)
+    checked, servers = await _check(settings, caller, gym, checked)
     journal, materialized = await asyncio.to_thread(_open_files, settings, checked, servers)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
@@ -91,8 +89,9 @@ async def collect(
         clock=clock,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s, token=gym.token)
-    plan = _plan_of(settings, checked, journal)
-    return await execution.run(plan, agents, display, lambda: inspection.notes)
+    return await execution.run(
+        _plan_of(settings, checked, journal), agents, display, lambda: inspection.notes
+    )
 
 
 def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
@@ -118,13 +117,15 @@ def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
     )
 
 
-async def _checked_servers(
-    inspection: DatasetInspection, caller: Caller, gym: DiscoveredGym
-) -> Mapping[str, Mapping[str, Any]]:
-    """Return the servers that take part, after their checks."""
-    servers = required_servers(inspection.agents, gym.config)
-    await check_servers(caller, inspection.agents, servers, tools=inspection.tools)
-    return servers
+async def _check(
+    settings: CollectSettings, caller: Caller, gym: DiscoveredGym, checked: CheckedInput | None
+) -> tuple[CheckedInput, Mapping[str, Mapping[str, Any]]]:
+    """Return the checked input, and the configuration of the servers that take part, after all checks."""
+    checked = checked or await asyncio.to_thread(check_input, settings, gym.config)
+    agents, tools = checked.inspection.agents, checked.inspection.tools
+    servers = required_servers(agents, gym.config)
+    await check_servers(caller, agents, servers, tools=tools)
+    return checked, servers
 
 
 def _open_files(
