@@ -32,7 +32,7 @@ from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
 from nemo_gym.rollouts.run.input_check import CheckedInput, check_input
-from nemo_gym.rollouts.run.options import CompletenessOptions, RunLimits
+from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display, show_progress
 from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, write_metrics
@@ -83,15 +83,13 @@ async def collect(
         servers=servers.keys(),
         materialized=materialized,
         max_masked_fraction=settings.max_masked_fraction,
-        environment_metrics_max_rows=settings.environment_metrics_max_rows,
         invalid_rows=inspection.invalid,
         options=settings,
         clock=clock,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s, token=gym.token)
-    return await execution.run(
-        _plan_of(settings, checked, journal), agents, display, lambda: inspection.notes
-    )
+    plan = _plan_of(settings, checked, journal)
+    return await execution.run(plan, agents, display, lambda: inspection.notes)
 
 
 def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal) -> Plan:
@@ -118,10 +116,10 @@ def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
 
 
 async def _check(
-    settings: CollectSettings, caller: Caller, gym: DiscoveredGym, checked: CheckedInput | None
+    settings: CollectSettings, caller: Caller, gym: DiscoveredGym, given: CheckedInput | None
 ) -> tuple[CheckedInput, Mapping[str, Mapping[str, Any]]]:
     """Return the checked input, and the configuration of the servers that take part, after all checks."""
-    checked = checked or await asyncio.to_thread(check_input, settings, gym.config)
+    checked = await asyncio.to_thread(check_input, settings, gym.config) if given is None else given
     agents, tools = checked.inspection.agents, checked.inspection.tools
     servers = required_servers(agents, gym.config)
     await check_servers(caller, agents, servers, tools=tools)
@@ -178,9 +176,8 @@ class RunExecution:
     """The servers whose outages are logged."""
     materialized: MaterializedInputs | None = None
     max_masked_fraction: float = 1.0
-    environment_metrics_max_rows: int = 10_000
     invalid_rows: int = 0
-    options: CompletenessOptions = field(default_factory=CompletenessOptions)
+    options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
     clock: Callable[[], float] = monotonic
     metrics: RunMetrics = field(init=False)
@@ -215,7 +212,7 @@ class RunExecution:
             if self.options.count_missing_rollouts_as_zero:
                 await asyncio.to_thread(self.metrics.note_missing, plan)
             environment = EnvironmentMetrics(
-                self.caller, self.gym.token, max_rows=self.environment_metrics_max_rows
+                self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
             )
             results, missing = await write_metrics(
                 self.metrics, self.journal, self.planned, environment, self.stop
