@@ -29,6 +29,7 @@ from nemo_gym.config.current import TASK_SOURCE_KEY_NAME as TASK_SOURCE_KEY_NAME
 from nemo_gym.config.current import TOKEN_ID_CAPTURE_BLOCK as TOKEN_ID_CAPTURE_BLOCK
 from nemo_gym.config.current import GlobalConfigDictParser as GlobalConfigDictParser
 from nemo_gym.config.current import GlobalConfigDictParserConfig as GlobalConfigDictParserConfig
+from nemo_gym.config.current import __getattr__ as __getattr__
 from nemo_gym.config.current import get_first_server_config_dict as get_first_server_config_dict
 from nemo_gym.config.current import get_global_config_dict as get_global_config_dict
 from nemo_gym.config.current import get_hf_token as get_hf_token

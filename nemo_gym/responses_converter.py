@@ -3,5 +3,8 @@
 from nemo_gym.responses.converter import ResponsesConverter as ResponsesConverter
 from nemo_gym.responses.converter import VLLMConverter as VLLMConverter
 from nemo_gym.responses.converter import (
+    VLLMConverterResponsesToChatCompletionsState as VLLMConverterResponsesToChatCompletionsState,
+)
+from nemo_gym.responses.converter import (
     split_responses_input_output_items as split_responses_input_output_items,
 )

@@ -99,9 +99,10 @@ def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
 
 
 def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
-    from nemo_gym.datasets.declared import available_file, declared_datasets
+    from nemo_gym.datasets.declared import available_file, declared_datasets, environment_folder
     from nemo_gym.datasets.hub import HuggingFaceHub
     from nemo_gym.datasets.preparation import SourceFile
+    from nemo_gym.datasets.task_schemas import load_task_data_schema
     from nemo_gym.rollouts.plan.dataset import DatasetFile
 
     types = _TYPES_OF_MODE.get(keys.mode or "")
@@ -117,11 +118,15 @@ def _declared_sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[Sourc
             remedy="Declare one under `datasets` of an agent, or give files by +input_jsonl_fpath.",
         )
     hub = HuggingFaceHub(keys.hf_token or config.data.get("hf_token")) if keys.should_download else None
-    for declared, agent in wanted:
+    for each in wanted:
+        declared, agent = each
         dataset = declared.dataset
+        folder = environment_folder(each, config)
+        schema = load_task_data_schema(folder) if folder is not None else None
         prompt = Path(dataset.prompt_config) if dataset.prompt_config else None
         path = available_file(declared, hub)
-        yield SourceFile(dataset.type, dataset.name, DatasetFile(path, dataset.num_repeats, agent, prompt))
+        rows = DatasetFile(path, dataset.num_repeats, agent, prompt)
+        yield SourceFile(dataset.type, dataset.name, rows, schema)
 
 
 def _text(report: PreparationReport) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Location, Problems, did_you_mean
-from nemo_gym.config.servers import ServerInstance, is_server_block
+from nemo_gym.config.servers import ServerInstance, is_fragment, is_server_block
 from nemo_gym.config.types import SERVER_KINDS
 
 
@@ -56,6 +56,12 @@ class _Checker:
             )
         elif name not in self._kinds:
             self._report_unknown(path, where, kind, name)
+        elif is_fragment(self._root.entries[name]):
+            self._problems.add(
+                where,
+                f"{render_path(path)}: the server {name!r} has no `entrypoint`.",
+                f"Write `entrypoint: app.py` at {self._root.entries[name].where}.",
+            )
         elif self._kinds[name] != kind:
             self._problems.add(
                 where,

@@ -220,6 +220,15 @@ def get_hf_token() -> str | None:
     return str(token) if token else None
 
 
+def __getattr__(name: str) -> Any:
+    """Import the classes of `omegaconf` when they are used, which few environments do."""
+    if name not in ("DictConfig", "OmegaConf"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import omegaconf
+
+    return getattr(omegaconf, name)
+
+
 def to_dict_config(plain: Mapping[str, Any]) -> DictConfig:
     """Return resolved plain data as a `DictConfig`. A `${` in the data is kept as text."""
     from omegaconf import DictConfig

@@ -137,6 +137,7 @@ class GlobalKeys(BaseModel):
     python_version: Any = _pointless("environments are built for the running interpreter.")
     pip_install_verbose: Any = _pointless("the output of a failed installation is always printed.")
     head_server_deps: Any = _pointless("servers share the environment of the command.")
+    rollout_collection_driver: Any = _pointless("the commands of this gym collect the rollouts.")
     allow_openai_version_skew: Any = _pointless(
         "servers exchange plain JSON, whichever client version they use."
     )

@@ -88,9 +88,8 @@ def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dic
 def apply_prompt_to_row(row: Mapping[str, Any], prompt_config: PromptConfig) -> dict[str, Any]:
     """Return a copy of `row` with the filled prompt as `responses_create_params.input`; other parameters are kept.
 
-    Raises `ConfigError` if the row already has an input.
+    It replaces an input of the row. Datasets with both are refused (`validate_prompt_compatibility`).
     """
-    validate_prompt_compatibility([row], prompt_config)
     params = {**(row.get("responses_create_params") or {}), "input": fill_prompt(prompt_config, row)}
     return {**row, "responses_create_params": params}
 

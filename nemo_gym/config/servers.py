@@ -3,7 +3,8 @@
 A server is a top-level mapping with one kind (`resources_servers`, `responses_api_models`, `responses_api_agents` or
 `environment_servers`).
 The kind has one implementation folder, which has an `entrypoint`. An incomplete block is an error that names the
-missing part, because a server that silently does not start is hard to find.
+missing part, because a server that silently does not start is hard to find. A fragment, a block of options without an
+`entrypoint`, is only a warning: other files inherit from it, or are laid over it. A reference to it is an error.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def find_servers(
             servers.append(found)
         elif found is not None and (near := _meant_server(name, node, root)):
             problems.add(node.where, f"There is no server {name!r}.", near)
-        elif found is not None and flaws_are_errors:
+        elif found is not None and flaws_are_errors and not is_fragment(node):
             problems.add(found.where, found.message, found.remedy)
         elif found is not None:
             problems.warn(f"{found.where}: {found.message} It is not started.")
@@ -109,6 +110,18 @@ def is_server_block(node: Node) -> bool:
     return isinstance(node, DictNode) and (
         any(kind in node.entries for kind in SERVER_KINDS) or bool(_near_kind(node))
     )
+
+
+def is_fragment(block: Node) -> bool:
+    """Return whether a block of a file has options of one implementation, but no `entrypoint`."""
+    if not isinstance(block, DictNode) or block.where.text is not None or len(block.entries) != 1:
+        return False
+    [kind] = block.entries.values()
+    implementations = list(kind.entries.values()) if isinstance(kind, DictNode) else []
+    if len(implementations) != 1 or not isinstance(implementations[0], DictNode):
+        return False
+    options = implementations[0].entries
+    return bool(options) and not difflib.get_close_matches("entrypoint", options, n=1)
 
 
 def _read_block(

@@ -1,7 +1,7 @@
 """Validation of dataset rows before a run.
 
 A row is checked as in a run (`nemo_gym.rollouts.plan.task_rows`). In addition, its parameters are validated against the
-schema of the Responses API, which a run leaves to the first typed server.
+schema of the Responses API, which a run leaves to the first typed server, and its task against that of its environment.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from nemo_gym.config.nodes import render_path
 from nemo_gym.config.pydantic_problems import errors_by_path
+from nemo_gym.datasets.task_schemas import task_faults
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -23,14 +24,16 @@ _MOST_FAULTS = 5
 """Faults reported per row."""
 
 
-def check_line(shaper: TaskShaper, line: bytes) -> Task:
-    """Return the task of a line. Raises `FaultyRowError` with its faults."""
+def check_line(shaper: TaskShaper, line: bytes, schema: TypeAdapter[Any] | None = None) -> Task:
+    """Return the task of a line. `schema`: that of its environment. Raises `FaultyRowError` with its faults."""
     task = shaper.shape(line)
+    faults = [] if schema is None else list(task_faults(schema, task.row))
     try:
         ResponseCreateParams.model_validate(task.params)
     except ValidationError as error:
-        faults = list(_faults_of(error, task.params))
-        raise FaultyRowError(*faults[:_MOST_FAULTS]) from error
+        faults += _faults_of(error, task.params)
+    if faults:
+        raise FaultyRowError(*faults[:_MOST_FAULTS])
     return task
 
 

@@ -33,6 +33,15 @@ def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
             yield DeclaredDataset(each, _only_agent_of(each.server.name, config))
 
 
+def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path | None:
+    """Return the folder of the resources server that verifies the rows of a dataset, or None if there is none."""
+    servers = {server.name: server for server in config.servers}
+    agent = servers.get(declared.agent or "")
+    names = (declared.declared.server.name, _name_in(agent.config.get("resources_server")) if agent else None)
+    found = (servers[name] for name in names if isinstance(name, str) and name in servers)
+    return next((server.directory for server in found if server.kind == "resources_servers"), None)
+
+
 def _only_agent_of(resources_server: str, config: GlobalConfig) -> str | None:
     """Return the agent that uses `resources_server`, or None unless there is exactly one."""
     agents = [

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from nemo_gym.config.types import DatasetType
 from nemo_gym.datasets._duplicates import Place, Repetition, SplitRows
@@ -38,6 +39,8 @@ class SourceFile:
     name: str
     """The name of the dataset, for messages."""
     file: DatasetFile
+    schema: TypeAdapter[Any] | None = None
+    """The schema of its environment's tasks, if that has one."""
 
 
 @dataclass(slots=True)
@@ -192,9 +195,9 @@ class Preparation:
 
     def _tasks(self, number: int) -> Iterator[tuple[int, Task | FaultyRowError]]:
         """Yield every line of a file with its task or its faults."""
-        shaper = self._shapers[number]
-        for line in read_lines(locate(self._sources[number].file.path)):
+        shaper, source = self._shapers[number], self._sources[number]
+        for line in read_lines(locate(source.file.path)):
             try:
-                yield line.number, check_line(shaper, line.content)
+                yield line.number, check_line(shaper, line.content, source.schema)
             except FaultyRowError as error:
                 yield line.number, error

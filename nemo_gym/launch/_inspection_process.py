@@ -70,18 +70,23 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
 
 
 def _inspection_of_failure(error: BaseException, script: Path) -> Inspection:
-    if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent)):
+    if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent, error)):
         return Inspection(unchecked=f"its requirements are not met: {', '.join(missing)}")
     file, line = _place_of(error, script)
     return Inspection(code_fault=(file, line, f"The code fails: {_text_of(error)}."))
 
 
-def _unmet_requirements(folder: Path) -> list[str]:
+def _unmet_requirements(folder: Path, error: BaseException) -> list[str]:
+    """Return the unmet lines of `requirements.txt`; of a folder that is a project, the module that `error` misses."""
     from nemo_gym.launch._requirements import find_unsatisfied, read_requirements
     from nemo_gym.launch.plan import REQUIREMENTS_FILE
 
     file = folder / REQUIREMENTS_FILE
-    return find_unsatisfied(read_requirements(file)) if file.is_file() else []
+    if file.is_file():
+        return find_unsatisfied(read_requirements(file))
+    is_project = (folder / "pyproject.toml").is_file()
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return [missing] if is_project and missing not in ("", "nemo_gym") else []
 
 
 def _place_of(error: BaseException, script: Path) -> tuple[str, int | None]:

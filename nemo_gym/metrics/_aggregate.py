@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics._families import Planned, TaskScores, score_families
@@ -44,6 +44,8 @@ class AggregateResult(TypedDict):
     because all entries of a large run would take gigabytes."""
     agent_metrics: dict[str, Any]
     key_metrics: dict[str, Any]
+    repeat_level_metrics: NotRequired[list[dict[str, Any]]]
+    """One entry per repeat of the dataset, from the environment."""
 
 
 class AgentMetrics:

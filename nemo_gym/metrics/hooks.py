@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.metrics._aggregate import AgentMetrics, select_key_metrics
 from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
-from nemo_gym.metrics.records import is_scored
+from nemo_gym.metrics.records import is_scored, read_measurements
 from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 
 Row = dict[str, Any]
@@ -77,6 +77,16 @@ def compute_aggregate_metrics(
         key_metrics=(get_key_metrics_fn or select_key_metrics)(agent_metrics),
         repeat_level_metrics=repeats,
     )
+
+
+class RewardProfiler:
+    """The numbers of single rows from which metrics are computed."""
+
+    def rollout_info_from_result(self, result: Mapping[str, Any]) -> Row:
+        """Return the identity and the numbers of a row: its usage, reward components and own numbers."""
+        task, rollout = result.get(TASK_INDEX_KEY), result.get(ROLLOUT_INDEX_KEY)
+        identity = {TASK_INDEX_KEY: task, ROLLOUT_INDEX_KEY: rollout}
+        return {"rollout_id": f"{task}:{rollout}", **identity, **read_measurements(result)}
 
 
 def group_by_task(rows: Iterable[Row]) -> list[list[Row]]:

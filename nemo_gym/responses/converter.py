@@ -139,6 +139,10 @@ class ResponsesConverter:
 VLLMConverter = ResponsesConverter
 
 
+class VLLMConverterResponsesToChatCompletionsState:
+    """The ecosystem's name for the progress of a conversion. Conversions of this gym have no state."""
+
+
 def split_responses_input_output_items(items: Sequence[_Item]) -> tuple[Sequence[_Item], Sequence[_Item]]:
     """Split the items of an episode before the first generated item: the input, and all later items."""
     start = next((index for index, item in enumerate(items) if _is_generated(item)), len(items))

@@ -120,3 +120,18 @@ def test_loose_files_need_no_configuration(tmp_path: Path, monkeypatch: pytest.M
     assert ended.value.code == 0
     (one,) = read(tmp_path / "out" / "train.jsonl")
     assert one["agent_ref"]["name"] == "someone"
+
+
+def test_rows_are_checked_by_the_schema_of_their_environment(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project / "resources_servers" / "graded"
+    write_server(folder)
+    (folder / "task_data.py").write_text(
+        "from pydantic import BaseModel\n\n\nclass TaskData(BaseModel):\n    grade: int\n"
+    )
+    graded = "graded:\n  resources_servers:\n    graded: {entrypoint: app.py, domain: other}\n"
+    reference = "entrypoint: app.py\n      resources_server: {type: resources_servers, name: graded}"
+    (project / "gym.yaml").write_text(graded + GYM.replace("entrypoint: app.py", reference, 1))
+    assert run("+mode=example_validation") == 2
+    assert "few.jsonl:1: `grade` Field required" in capsys.readouterr().err

@@ -96,8 +96,12 @@ def test_a_row_with_an_input_of_its_own_is_refused() -> None:
     own = {"responses_create_params": {"input": "hello"}}
     with pytest.raises(ConfigError, match=r"responses_create_params.input of rows \[1, 2\]"):
         validate_prompt_compatibility([{}, own, own], PromptConfig(user="hi"))
-    with pytest.raises(ConfigError, match="not both"):
-        apply_prompt_to_row(own, PromptConfig(user="hi"))
+
+
+def test_an_input_is_replaced_by_a_prompt_that_an_author_applies() -> None:
+    own = {"responses_create_params": {"input": "hello"}}
+    filled = apply_prompt_to_row(own, PromptConfig(user="hi"))
+    assert filled["responses_create_params"]["input"] == [{"role": "user", "content": "hi"}]
 
 
 def test_a_file_is_found_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,14 @@ def test_a_reference_to_an_almost_server_is_reported_once_as_that(folder: Path) 
     assert only(problems_in(folder, *LINE))[1] == "weather.resource_servers is not a kind of server."
 
 
+def test_a_reference_to_a_fragment_is_an_error(folder: Path) -> None:
+    whole, fragment = "      entrypoint: app.py\n      domain: agent\n", "      domain: agent\n"
+    (folder / "weather.yaml").write_text(WEATHER.replace(whole, fragment, 1))
+    _, message, remedy = only(problems_in(folder, *LINE))
+    assert message == f"{AGENT}.resources_server: the server 'weather' has no `entrypoint`."
+    assert remedy == "Write `entrypoint: app.py` at weather.yaml:1:1."
+
+
 def test_a_reference_to_another_key_is_reported(folder: Path) -> None:
     (problem,) = problems_in(folder, *LINE, f"{AGENT}.model_server.name=sandbox", "+sandbox={a: 1}")
     assert problem.remedy == "The configuration has a key sandbox, but it is not a server."

@@ -137,6 +137,14 @@ def test_almost_servers_may_be_left_out_with_a_warning(folder: Path) -> None:
     ]
 
 
+def test_a_fragment_for_other_files_is_a_warning(folder: Path) -> None:
+    config = load_text(folder, f"{BLOCK}other:\n  resources_servers:\n    weather: {{cities: 3}}\n")
+    assert [server.name for server in config.servers] == ["weather"]
+    assert config.warnings == [
+        "main.yaml:7:5: other.resources_servers.weather has no `entrypoint`. It is not started."
+    ]
+
+
 def test_an_override_of_a_mistyped_server_is_an_error_that_names_the_one_meant(folder: Path) -> None:
     override = "+wether.resources_servers.weather.cities=3"
     assert only(problems_of(folder, BLOCK, override)) == (

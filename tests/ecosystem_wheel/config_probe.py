@@ -3,6 +3,9 @@
 Standard input: the paths of the files, relative to the current folder, one a line. Standard output: one JSON object a
 line, `{"file", "problems": [text], "seconds"}`. An implementation is imported once for all configurations; with
 `OPTIONS=0` none is, and the options of servers stay unchecked.
+
+A user gives some values on the command line, and so does the probe: the policy, a token for servers that other machines
+reach, the environment variables that the configuration names, and a text for each top-level key that is null.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import sys
 import time
 from collections import defaultdict
@@ -22,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.cli.e2e_collect_rollouts import COMMAND as COLLECT
-from nemo_gym.config.loading import load
+from nemo_gym.config.keys import GlobalKeys
+from nemo_gym.config.loading import GlobalConfig, load
 from nemo_gym.config.options import Inspection
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.servers import ServerInstance
@@ -30,27 +35,33 @@ from nemo_gym.launch._inspection_process import _inspections
 
 LIMIT_S = 120.0
 """Seconds for the import of one implementation."""
-POLICY = "responses_api_models/openai_model/configs/openai_model.yaml"
-"""The model server of configurations that leave the policy to the user."""
+POLICIES = ("openai_model", "vllm_model")
+"""The model servers of configurations that leave the policy to the user; the first that is allowed is used."""
+POLICY_FILES = tuple(f"responses_api_models/{model}/configs/{model}.yaml" for model in POLICIES)
 GIVEN = (
     "policy_base_url=http://127.0.0.1:8000/v1",
     "policy_api_key=none",
     "policy_model_name=model",
     "head_server.port=0",
+    "run_token=a-token-that-other-machines-need",
 )
 """Values that a user gives on the command line."""
+_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*\}")
+"""An environment variable without a default."""
 
 _context = get_context("fork")
 
 
 @dataclass
 class Loaded:
-    """A configuration file and the problems found in it."""
+    """A configuration file with the values that a user gives, and the problems found in it."""
 
     file: str
+    arguments: Sequence[str] = ()
     problems: list[str] = field(default_factory=list)
     servers: Sequence[ServerInstance] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    inspections: dict[str, Inspection] = field(default_factory=dict)
     seconds: float = 0.0
 
     def keep(self, servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> dict[str, Inspection]:
@@ -58,10 +69,19 @@ class Loaded:
         self.servers, self.data = servers, data
         return {}
 
+    def check(self) -> None:
+        """Find the problems, with the inspections made so far."""
+        start = time.perf_counter()
+        self.problems = problems_of(self.arguments, lambda *_: self.inspections)
+        self.seconds = round(time.perf_counter() - start, 3)
+
 
 def main() -> None:
     importlib.import_module("nemo_gym.launch._preload")
-    files = [load_one(line.strip()) for line in sys.stdin]
+    files = [Loaded(line.strip()) for line in sys.stdin]
+    set_variables()
+    for loaded in files:
+        choose_arguments(loaded)
     by_script: dict[Path, list[tuple[Loaded, ServerInstance]]] = defaultdict(list)
     for loaded in files:
         for server in loaded.servers:
@@ -71,60 +91,78 @@ def main() -> None:
         for script, users in sorted(by_script.items()):
             inspect(script, users)
     for loaded in files:
+        loaded.check()
         answer = {"file": loaded.file, "problems": loaded.problems, "seconds": loaded.seconds}
         print(json.dumps(answer), flush=True)
 
 
-def load_one(file: str) -> Loaded:
-    """Load one file with the policy that it leaves to the user."""
-    loaded = Loaded(file)
-    text = Path(file).read_text(encoding="utf-8")
-    paths = [file] if "\npolicy_model:" in f"\n{text}" or POLICY in text else [file, POLICY]
-    arguments = [f"+config_paths=[{','.join(paths)}]", *(f"++{each}" for each in GIVEN)]
-    start = time.perf_counter()
+def choose_arguments(loaded: Loaded) -> None:
+    """Set the command line: the first policy with which the file loads, and the values that it leaves open."""
+    own = [f"+config_paths=[{loaded.file}]"]
+    with_policy = [[f"+config_paths=[{loaded.file},{policy}]"] for policy in POLICY_FILES]
+    given = [f"++{each}" for each in GIVEN]
+    for line in [*with_policy, own]:
+        loaded.arguments = [*line, *given]
+        nulls: dict[str, str] = {}
+        problems = problems_of(loaded.arguments, loaded.keep, nulls)
+        if nulls:
+            loaded.arguments = [*loaded.arguments, *(f"++{name}=given" for name in nulls)]
+            problems = problems_of(loaded.arguments, loaded.keep)
+        if not problems:
+            return
+    loaded.arguments = [*with_policy[0], *given]
+
+
+def problems_of(arguments: Sequence[str], inspect: Any, nulls: dict[str, str] | None = None) -> list[str]:
+    """Return the problems of a command line. Adds the top-level keys that are null to `nulls`."""
     try:
-        load(arguments, env_path=None, inspect=loaded.keep, other_keys=[COLLECT.keys])
+        config = load(arguments, env_path=None, inspect=inspect, other_keys=[COLLECT.keys])
     except ConfigErrors as errors:
-        loaded.problems = [str(problem) for problem in errors.problems]
+        return [str(problem) for problem in errors.problems]
     except Exception as error:  # noqa: BLE001  # a fault of ours is a finding, not the end of the stage
-        loaded.problems = [f"our loader failed: {type(error).__name__}: {error}"]
-    loaded.seconds = round(time.perf_counter() - start, 3)
-    return loaded
+        return [f"our loader failed: {type(error).__name__}: {error}"]
+    if nulls is not None:
+        nulls |= dict.fromkeys(_open_keys(config), "")
+    return []
+
+
+def _open_keys(config: GlobalConfig) -> list[str]:
+    known = {*GlobalKeys.model_fields, *COLLECT.keys.model_fields}
+    return [key for key, value in config.data.items() if value is None and key not in known]
+
+
+def set_variables() -> None:
+    """Set the environment variables that any YAML file names."""
+    texts = (path.read_text(encoding="utf-8") for path in Path.cwd().glob("*/*/**/*.yaml"))
+    names = {name for text in texts for name in _VARIABLE.findall(text)} - os.environ.keys()
+    os.environ.update(dict.fromkeys(names, "given"))
 
 
 def inspect(script: Path, users: Sequence[tuple[Loaded, ServerInstance]]) -> None:
-    """Validate the blocks of all `users` of an implementation by its own config class, in a fork."""
+    """Inspect the blocks of all `users` of an implementation, in a fork."""
     reader, writer = _context.Pipe(duplex=False)
     child = _context.Process(target=_send, args=(writer, script, users))
     child.start()
     writer.close()
     try:
-        answers = reader.recv() if reader.poll(LIMIT_S) else None
+        found = reader.recv() if reader.poll(LIMIT_S) else None
     except EOFError:
-        answers = None
-    if answers is None:
+        found = None
+    if found is None:
         child.kill()
-        answers = [[f"{script}: the import ends the process or takes over {LIMIT_S:g} s"]] * len(users)
+        message = f"the import ends the process or takes over {LIMIT_S:g} s"
+        found = [Inspection(code_fault=(str(script), None, message))] * len(users)
     child.join()
-    for (loaded, _), problems in zip(users, answers, strict=True):
-        loaded.problems += problems
+    for (loaded, server), inspection in zip(users, found, strict=True):
+        loaded.inspections[server.name] = inspection
 
 
 def _send(writer: Connection, script: Path, users: Sequence[tuple[Loaded, ServerInstance]]) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    data = users[0][0].data
-    found = _inspections(script, [server for _, server in users], data)
-    writer.send([_problems_of(inspection) for _, inspection in found])
-
-
-def _problems_of(inspection: Inspection) -> list[str]:
-    problems = [fault.message for fault in inspection.faults]
-    if inspection.code_fault is not None:
-        file, line, message = inspection.code_fault
-        problems.append(f"{file}:{line}: {message}")
-    return problems
+    servers = [server for _, server in users]
+    writer.send([inspection for _, inspection in _inspections(script, servers, users[0][0].data)])
 
 
 if __name__ == "__main__":

@@ -54,9 +54,11 @@ class Workplace:
     python: Path
     left_out: Mapping[str, str]
 
-    def run(self, *arguments: str, given: str = "", limit_s: float | None = None) -> str:
-        """Run Python in the tree and return its output, errors included."""
-        environment = {**os.environ, **OFFLINE, "PYTHONPATH": str(wheel.TREE)}
+    def run(
+        self, *arguments: str, given: str = "", limit_s: float | None = None, package: Path = wheel.TREE
+    ) -> str:
+        """Run Python in the tree and return its output, errors included. `package`: the folder of our package."""
+        environment = {**os.environ, **OFFLINE, "PYTHONPATH": str(package)}
         try:
             done = subprocess.run(
                 [self.python, *arguments],
@@ -90,8 +92,9 @@ def _of_import(workplace: Workplace, answer: Mapping[str, Any]) -> Finding:
 
 
 def configurations(workplace: Workplace) -> list[Finding]:
-    """Load every configuration with our validation."""
-    answers = _probe(workplace, "config_probe.py", map(str, configuration_files()))
+    """Load every configuration with our validation. The package is installed elsewhere, as it is for users."""
+    files = map(str, configuration_files())
+    answers = _probe(workplace, "config_probe.py", files, package=wheel.REPOSITORY)
     return [
         Finding(answer["file"], sorted({workplace.cause(problem) for problem in answer["problems"]}))
         for answer in answers
@@ -152,13 +155,16 @@ def _run_suite(workplace: Workplace, folder: Path) -> Finding:
     return Finding(str(folder), causes, counts.get("passed", 0), failed)
 
 
-def _probe(workplace: Workplace, program: str, items: Iterable[str]) -> list[dict[str, Any]]:
+def _probe(
+    workplace: Workplace, program: str, items: Iterable[str], *, package: Path = wheel.TREE
+) -> list[dict[str, Any]]:
     """Run a probe on `items` in several processes, and return its answers in the order of the items."""
     every = list(items)
     parts = [every[start::PROCESSES] for start in range(PROCESSES)]
+    script = str(PROBES / program)
     with ThreadPoolExecutor(PROCESSES) as pool:
         outputs = pool.map(
-            lambda part: workplace.run(str(PROBES / program), given="\n".join(part) + "\n"), parts
+            lambda part: workplace.run(script, given="\n".join(part) + "\n", package=package), parts
         )
         answers = [json.loads(line) for output in outputs for line in output.splitlines()]
     return sorted(answers, key=lambda answer: str(answer["file"]))

@@ -61,6 +61,14 @@ def test_a_missing_requirement_leaves_options_unchecked_and_says_so_in_one_line(
     ]
 
 
+def test_a_project_that_misses_a_package_leaves_options_unchecked(folder: Path) -> None:
+    server = folder / "resources_servers" / "weather"
+    (server / "pyproject.toml").write_text('[project]\nname = "weather"\ndynamic = ["dependencies"]\n')
+    (server / "app.py").write_text("import a_package_that_is_not_there.part\n")
+    (warning,) = loaded(folder).warnings
+    assert "its requirements are not met: a_package_that_is_not_there" in warning
+
+
 def test_another_fault_is_one_although_a_requirement_is_missing(folder: Path) -> None:
     put_first(folder, "undefined\n")
     (folder / "resources_servers/weather/requirements.txt").write_text("not-there>=2\n")

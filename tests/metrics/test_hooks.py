@@ -6,7 +6,7 @@ import pytest
 
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest
 from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics
-from nemo_gym.metrics.hooks import AggregateMetricsMixin, compute_aggregate_metrics
+from nemo_gym.metrics.hooks import AggregateMetricsMixin, RewardProfiler, compute_aggregate_metrics
 
 Row = dict[str, Any]
 
@@ -100,3 +100,13 @@ def test_the_metrics_are_plain_json() -> None:
 def test_metrics_of_a_task_that_has_no_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="task 9"):
         compute_aggregate_metrics(ROWS, lambda tasks: {"per_task_metrics": [{"_ng_task_index": 9}]})
+
+
+def test_the_numbers_of_a_row_are_those_that_metrics_use() -> None:
+    row = {"_ng_task_index": 1, "_ng_rollout_index": 2, "reward": 1.0, "_ng_other": 3, "name": "x"}
+    assert RewardProfiler().rollout_info_from_result(row) == {
+        "rollout_id": "1:2",
+        "_ng_task_index": 1,
+        "_ng_rollout_index": 2,
+        "reward": 1.0,
+    }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row
+from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, SKILLS_REF_KEY
 from nemo_gym.rollouts.plan.routing import Routing, source_of
@@ -186,6 +186,7 @@ class TaskShaper:
 def with_prompt(row: dict[str, Any], prompt: PromptConfig) -> dict[str, Any]:
     """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template."""
     try:
+        validate_prompt_compatibility([row], prompt)
         return apply_prompt_to_row(row, prompt)
     except ConfigError as error:
         raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error

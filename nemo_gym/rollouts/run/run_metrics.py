@@ -241,6 +241,7 @@ def combine(standard: AggregateResult, own: Mapping[str, Any]) -> AggregateResul
         group_level_metrics=groups,
         agent_metrics=ours | (own.get("agent_metrics") or {}) | of_plan,
         key_metrics=(own.get("key_metrics") or standard["key_metrics"]) | partial,
+        repeat_level_metrics=own.get("repeat_level_metrics") or [],
     )
 
 
@@ -306,6 +307,7 @@ def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
             AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent},
             "agent_metrics": result["agent_metrics"],
             "key_metrics": result["key_metrics"],
+            "repeat_level_metrics": result.get("repeat_level_metrics", []),
         }
         yield separator + orjson.dumps(head, option=orjson.OPT_INDENT_2).removesuffix(b"\n}")
         yield b',\n"group_level_metrics": ['

@@ -179,7 +179,8 @@ def test_the_file_of_no_agent_is_an_empty_list() -> None:
 def test_the_file_lists_agents_with_their_reference() -> None:
     (entry,) = orjson.loads(b"".join(document_of(metrics_of([1.0]).results({}))))
     assert entry["agent_ref"] == {"type": "responses_api_agents", "name": "simple_agent"}
-    assert set(entry) == {"agent_ref", "agent_metrics", "key_metrics", "group_level_metrics"}
+    lists = {"group_level_metrics", "repeat_level_metrics"}
+    assert set(entry) == {"agent_ref", "agent_metrics", "key_metrics", *lists}
 
 
 def test_classes_of_failures_count_as_zero_when_asked() -> None:
@@ -200,6 +201,14 @@ def test_rollouts_without_row_or_failure_count_as_zero_when_asked() -> None:
     found = metrics.results({"simple_agent": Planned(4, 4)})["simple_agent"]["agent_metrics"]
     assert found["mean/reward"] == pytest.approx(1 / 3)
     assert (found["count/imputed"], found["count/outcome/missing"]) == (2, 2)
+
+
+def test_the_environments_metrics_of_repeats_are_in_the_file() -> None:
+    results = metrics_of([1.0]).results({"simple_agent": Planned(1, 1)})
+    repeats = [{"_ng_rollout_index": 0, "solved": 1.0}]
+    results["simple_agent"] = combine(results["simple_agent"], {"repeat_level_metrics": repeats})
+    (document,) = orjson.loads(b"".join(document_of(results)))
+    assert document["repeat_level_metrics"] == repeats
 
 
 async def test_environments_see_the_rows_that_count_as_zero(tmp_path: Path) -> None:

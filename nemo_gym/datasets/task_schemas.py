@@ -1,0 +1,103 @@
+"""The schema of an environment's task rows: `TaskData` in `task_data.py` beside its `app.py`.
+
+Such a module imports only the standard library, pydantic and other environments' `task_data`, so that rows are checked
+without the environment's own packages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from nemo_gym.config.nodes import render_path
+from nemo_gym.config.pydantic_problems import errors_by_path
+from nemo_gym.failures import ConfigError
+from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, TASK_SOURCE_KEY
+from nemo_gym.paths import search_roots
+from nemo_gym.rollouts.plan.task_rows import FieldFault
+
+FILE = "task_data.py"
+_TYPE = "TaskData"
+_CONTAINERS = ("verifier_metadata", "task_data")
+"""Fields of a row whose members count as fields of the row itself."""
+_NOT_DATA = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY})
+
+
+def load_task_data_schema(server_dir: Path) -> TypeAdapter[Any] | None:
+    """Return the schema of an environment's rows; None if its folder has no `task_data.py`.
+
+    Raises `ConfigError` if the module cannot be imported or has no type `TaskData`.
+    """
+    file = server_dir / FILE
+    if not file.is_file():
+        return None
+    try:
+        with _importable_servers():
+            return TypeAdapter(getattr(_import(file, f"nemo_gym_task_data.{server_dir.name}"), _TYPE))
+    except Exception as error:  # an author's module may raise anything
+        raise ConfigError(
+            f"{file} gives no schema of task rows: {type(error).__name__}: {error}",
+            code="task_schema",
+            remedy=f"Define a pydantic model `{_TYPE}` there, with imports of the standard library and pydantic only.",
+        ) from error
+
+
+def normalize_task_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of a row's task, and those that it has twice with different values.
+
+    Members of `verifier_metadata` and `task_data` are fields like those of the row itself, which take precedence.
+    """
+    fields = {
+        key: value
+        for key, value in row.items()
+        if key not in _NOT_DATA and not key.startswith(RESERVED_PREFIX)
+    }
+    conflicts = []
+    for container in _CONTAINERS:
+        members = fields.get(container)
+        if isinstance(members, Mapping):
+            del fields[container]
+            conflicts += [key for key, value in members.items() if key in fields and fields[key] != value]
+            fields = {**members, **fields}
+    return fields, conflicts
+
+
+def task_faults(schema: TypeAdapter[Any], row: Mapping[str, Any]) -> Iterator[FieldFault]:
+    """Yield the faults of a row's task."""
+    fields, conflicts = normalize_task_fields(row)
+    for key in conflicts:
+        yield FieldFault(key, "is in the row twice, with different values")
+    try:
+        schema.validate_python(fields)
+    except ValidationError as error:
+        for path, details in errors_by_path(error, fields).items():
+            messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
+            yield FieldFault(render_path(path), "; ".join(messages))
+
+
+def _import(file: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # pydantic looks up the module of postponed annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def _importable_servers() -> Iterator[None]:
+    """Let modules import `resources_servers.<name>.task_data` below the search roots."""
+    added = [str(root) for root in search_roots(Path.cwd()) if str(root) not in sys.path]
+    sys.path += added
+    try:
+        yield
+    finally:
+        for path in added:
+            sys.path.remove(path)

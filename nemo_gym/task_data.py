@@ -1,0 +1,4 @@
+"""The ecosystem's import path for schemas of task rows."""
+
+from nemo_gym.datasets.task_schemas import load_task_data_schema as load_task_data_schema
+from nemo_gym.datasets.task_schemas import normalize_task_fields as normalize_task_fields
