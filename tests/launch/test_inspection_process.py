@@ -64,7 +64,7 @@ def test_a_missing_requirement_leaves_options_unchecked_and_says_so_in_one_line(
 def test_a_project_that_misses_a_package_leaves_options_unchecked(folder: Path) -> None:
     server = folder / "resources_servers" / "weather"
     (server / "pyproject.toml").write_text('[project]\nname = "weather"\ndynamic = ["dependencies"]\n')
-    (server / "app.py").write_text("import a_package_that_is_not_there.part\n")
+    put_first(folder, "import a_package_that_is_not_there.part\n")
     (warning,) = loaded(folder).warnings
     assert "its requirements are not met: a_package_that_is_not_there" in warning
 

@@ -64,7 +64,6 @@ async def collect(
     """Collect rollouts from the servers of `gym`.
 
     `stop` lets the caller end the run early; `attempter` replaces the agents; `checked` is from `check_input`.
-
     Raises `ConfigError` for invalid rows, agents or outputs, and `GymError` if a server or an engine is unreachable;
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
