@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import HEAD_SERVER
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
+from nemo_gym.paths import DISCOVERY_FILE, read_discovery, run_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +46,19 @@ def _own_token(url: str) -> str | None:
 
 def find_address(folder: Path | None = None) -> GymAddress:
     """Return the address of the gym started in `folder` (default: the working folder). Raises `ConfigError` if none."""
-    path = (folder or Path.cwd()) / DISCOVERY_FILE
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError as error:
+    folder = folder or Path.cwd()
+    document = read_discovery(folder)
+    if document is None:
         raise ConfigError(
-            f"no gym was started in {path.parent}",
+            f"no gym was started in {folder}",
             code="no_gym",
             remedy="Start one there with ng_run, or use Gym.connect(url=..., token=...).",
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
-    import yaml
-
-    try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError):  # the message quotes a line that may hold a secret
-        document = None
-    run = document.get(RUN_KEY) if isinstance(document, Mapping) else None
-    if not isinstance(run, Mapping) or not isinstance(run.get("head"), str):
-        raise ConfigError(
-            f"{path} has no head server", code="discovery_damaged", remedy="Start the gym again."
         )
-    token = run.get("token")
-    return GymAddress(run["head"], str(token) if token is not None else None)
+    head, token = (run_in(document).get(key) for key in ("head", "token"))
+    if not isinstance(head, str):
+        raise ConfigError(
+            f"{folder / DISCOVERY_FILE} has no head server",
+            code="discovery_damaged",
+            remedy="Start the gym again.",
+        )
+    return GymAddress(head, str(token) if token is not None else None)

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict
 from nemo_gym import names
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -25,15 +24,12 @@ if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
 
-AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
-ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
 CACHE_DIR_KEY_NAME = "cache_dir"
 CONFIG_PATHS_KEY_NAME = "config_paths"
 DEFAULT_HOST_KEY_NAME = "default_host"
 DISALLOWED_PORTS_KEY_NAME = "disallowed_ports"
 DRY_RUN_KEY_NAME = "dry_run"
 ENTRYPOINT_KEY_NAME = "entrypoint"
-HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
 HF_TOKEN_KEY_NAME = "hf_token"
 OBSERVABILITY_ENABLED_KEY_NAME = "observability_enabled"
 POLICY_API_KEY_KEY_NAME = "policy_api_key"
@@ -43,15 +39,8 @@ POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
 PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
 PORT_RANGE_LOW_KEY_NAME = "port_range_low"
 REQUEST_DEBUG_KEY_NAME = "global_aiohttp_client_request_debug"
-RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
 RESPONSE_KEY_NAME = "response"
-REWARD_KEY_NAME = names.REWARD_KEY
 RESULTS_DIR_KEY_NAME = "results_dir"
-ROLLOUT_ID_KEY_NAME = names.ROLLOUT_ID_KEY
-ROLLOUT_INDEX_KEY_NAME = names.ROLLOUT_INDEX_KEY
-SKILLS_REF_KEY_NAME = names.SKILLS_REF_KEY
-TASK_INDEX_KEY_NAME = names.TASK_INDEX_KEY
-TASK_SOURCE_KEY_NAME = names.TASK_SOURCE_KEY
 TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
 
 _current: DictConfig | None = None

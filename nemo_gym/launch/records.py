@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY, read_discovery, run_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +129,7 @@ def remove_discovery(folder: Path, run: RunRecord) -> None:
 
 def discovery_owner(folder: Path) -> int | None:
     """The pid in the discovery file of `folder`; None if there is no valid file."""
-    import yaml
-
-    try:
-        document = yaml.load(
-            (folder / DISCOVERY_FILE).read_text(encoding="utf-8"),
-            Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-        )
-    except (FileNotFoundError, yaml.YAMLError):
-        return None
-    run = document.get(RUN_KEY) if isinstance(document, dict) else None
-    pid = run.get("pid") if isinstance(run, dict) else None
+    pid = run_in(read_discovery(folder)).get("pid")
     return pid if isinstance(pid, int) else None
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
+from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY, read_discovery, run_in
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
 
@@ -46,7 +46,7 @@ async def find_gym(
 
     `token`: the token of a gym started elsewhere. Raises `ConfigError` if there is no gym.
     """
-    local = _read_file(folder / DISCOVERY_FILE)
+    local = _gym_started_in(folder)
     if host is None and port is None and local is not None:
         return local
     url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
@@ -55,16 +55,13 @@ async def find_gym(
     return DiscoveredGym(await ask_head(url, token=token), token)
 
 
-def _read_file(path: Path) -> DiscoveredGym | None:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+def _gym_started_in(folder: Path) -> DiscoveredGym | None:
+    config = read_discovery(folder)
+    if config is None:
         return None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
-    config = _parse(text, str(path))
-    run = config.get(RUN_KEY)
-    run = run if isinstance(run, Mapping) else {}
+    if not config:
+        raise ConfigError(f"{folder / DISCOVERY_FILE} is not a configuration", code="discovery_damaged")
+    run = run_in(config)
     logs = Path(run["logs"]) if run.get("logs") else None
     return DiscoveredGym(
         {key: value for key, value in config.items() if key != RUN_KEY}, run.get("token"), logs=logs
