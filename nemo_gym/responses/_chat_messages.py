@@ -21,10 +21,13 @@ from nemo_gym.responses.problems import ConversionProblems, Note
 from nemo_gym.responses.reasoning import put_reasoning
 
 _COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
-_MESSAGE_FIELDS = frozenset({*_COMMON_FIELDS, "role", "content", "name"})
-_CALL_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"})
-_OUTPUT_FIELDS = frozenset({*_COMMON_FIELDS, "call_id", "output", "name"})
-_REASONING_FIELDS = frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"})
+ITEM_FIELDS: Mapping[str, frozenset[str]] = {
+    "message": frozenset({*_COMMON_FIELDS, "role", "content", "name"}),
+    "function_call": frozenset({*_COMMON_FIELDS, "call_id", "name", "arguments"}),
+    "function_call_output": frozenset({*_COMMON_FIELDS, "call_id", "output", "name"}),
+    "reasoning": frozenset({*_COMMON_FIELDS, "summary", "content", "encrypted_content"}),
+}
+"""The fields that each type of item may have."""
 
 
 class _Turn:
@@ -56,11 +59,16 @@ class Transcript:
             self._problems.add(field, "must be an object")
             return
         kind = item.get("type") or _kind_of_untyped(item)
-        adder = _ADDERS.get(kind) if isinstance(kind, str) else None
-        if adder is None:
+        if not isinstance(kind, str) or kind not in _ADDERS:
             self._problems.add(f"{field}.type", f"{kind!r} has no counterpart in Chat Completions")
             return
-        adder(self, item, field)
+        if kind == "message" and is_chat_shaped(item):
+            for part in items_of_message(item, field, self._problems, self._dialect):
+                self.add(part, field)
+            return
+        if not item.keys() <= ITEM_FIELDS[kind]:
+            self._problems.add_unknown(item, ITEM_FIELDS[kind], f"{field}.")
+        _ADDERS[kind](self, item, field)
         if self._dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
             self._turn.training = {key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None}
 
@@ -73,12 +81,6 @@ class Transcript:
 
     def _add_message(self, item: Mapping[str, Any], field: str) -> None:
         role = item.get("role")
-        if is_chat_shaped(item):
-            for part in items_of_message(item, field, self._problems, self._dialect):
-                self.add(part, field)
-            return
-        if not item.keys() <= _MESSAGE_FIELDS:
-            self._problems.add_unknown(item, _MESSAGE_FIELDS, f"{field}.")
         if role == "assistant":
             self._add_assistant_message(item, field)
         elif role in INPUT_ROLES:
@@ -114,8 +116,6 @@ class Transcript:
         return parts
 
     def _add_reasoning(self, item: Mapping[str, Any], field: str) -> None:
-        if not item.keys() <= _REASONING_FIELDS:
-            self._problems.add_unknown(item, _REASONING_FIELDS, f"{field}.")
         if self._dialect.drop_input_reasoning_items:
             self.notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
             return
@@ -146,8 +146,6 @@ class Transcript:
         ]
 
     def _add_call(self, item: Mapping[str, Any], field: str) -> None:
-        if not item.keys() <= _CALL_FIELDS:
-            self._problems.add_unknown(item, _CALL_FIELDS, f"{field}.")
         turn = self._turn or self._open_turn()
         name = required_text(item, "name", field, self._problems)
         call_id = required_text(item, "call_id", field, self._problems)
@@ -159,8 +157,6 @@ class Transcript:
         turn.calls.append({"id": call_id, "type": "function", "function": function})
 
     def _add_output(self, item: Mapping[str, Any], field: str) -> None:
-        if not item.keys() <= _OUTPUT_FIELDS:
-            self._problems.add_unknown(item, _OUTPUT_FIELDS, f"{field}.")
         self._close_turn()
         output = item.get("output")
         if not isinstance(output, str):
@@ -213,11 +209,3 @@ _ADDERS: Mapping[str, Callable[[Transcript, Mapping[str, Any], str], None]] = {
     "reasoning": Transcript._add_reasoning,
 }
 """The method for each type of item."""
-
-ITEM_FIELDS: Mapping[str, frozenset[str]] = {
-    "message": _MESSAGE_FIELDS,
-    "function_call": _CALL_FIELDS,
-    "function_call_output": _OUTPUT_FIELDS,
-    "reasoning": _REASONING_FIELDS,
-}
-"""The fields that each type of item may have."""

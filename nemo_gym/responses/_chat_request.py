@@ -29,7 +29,7 @@ from nemo_gym.responses._request_fields import (
     RESPONSES_LIMITS,
     RESPONSES_ONLY,
     STREAM_FIELDS,
-    add_if_refused,
+    carry_fields,
     limit_of,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
@@ -53,13 +53,7 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     problems = ConversionProblems()
     transcript = Transcript(dialect, problems)
     body: _Json = {"messages": _messages_of(params, transcript, problems)}
-    for name, value in params.items():
-        if value is None or name in _SECTIONED:
-            continue
-        if name in CARRIED_FIELDS:
-            body[name] = value
-        elif name not in STREAM_FIELDS:
-            add_if_refused(name, value, _REFUSED, problems)
+    carry_fields(params, body, _SECTIONED, _REFUSED, problems)
     for section in _SECTIONS:
         section(params, body, problems)
     _put_limit(params, body, dialect.max_tokens_field, problems)
@@ -113,12 +107,7 @@ def wants_logprobs(params: Mapping[str, Any]) -> bool:
 
 
 def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
-    reasoning = params.get("reasoning")
-    if reasoning is None:
-        return
-    if not isinstance(reasoning, dict):
-        problems.add("reasoning", "must be an object")
-        return
+    reasoning = problems.object_of(params.get("reasoning"), "reasoning")
     # `summary` is not needed, because the engine returns the full reasoning.
     problems.add_unknown(reasoning, {"effort", "summary", "generate_summary"}, "reasoning.")
     if reasoning.get("effort") is not None:
@@ -126,12 +115,7 @@ def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionP
 
 
 def _put_text(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
-    text = params.get("text")
-    if text is None:
-        return
-    if not isinstance(text, dict):
-        problems.add("text", "must be an object")
-        return
+    text = problems.object_of(params.get("text"), "text")
     problems.add_unknown(text, {"format", "verbosity"}, "text.")
     if text.get("verbosity") is not None:
         body["verbosity"] = text["verbosity"]

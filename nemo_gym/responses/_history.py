@@ -60,16 +60,13 @@ def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: Conversi
 def _tidy_messages(
     messages: object, dialect: Dialect, problems: ConversionProblems, notes: list[Note]
 ) -> list[Mapping[str, Any]]:
-    if not isinstance(messages, list) or not messages:
-        problems.add("messages", "must be a list of messages, and not empty")
-        return []
     tidy: list[Mapping[str, Any]] = []
-    for index, message in enumerate(messages):
+    for field, message in problems.messages_in(messages):
         role = message.get("role") if isinstance(message, dict) else None
         if role is None:
-            problems.add(f"messages[{index}].role", "is missing")
+            problems.add(f"{field}.role", "is missing")
         elif role == "assistant":
-            tidy.append(_tidy_assistant(message, dialect, f"messages[{index}]", problems, notes))
+            tidy.append(_tidy_assistant(message, dialect, field, problems, notes))
         elif role == "developer" and dialect.replace_developer_role_with_system:
             tidy.append({**message, "role": "system"})
         else:

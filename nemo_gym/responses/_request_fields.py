@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
@@ -119,14 +120,26 @@ CHAT_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
 """Fields of Chat Completions without an equivalent: the reason, and the values without effect."""
 
 
-def add_if_refused(
-    name: str, value: object, refused: Mapping[str, tuple[str, Sequence[Any]]], problems: ConversionProblems
+def carry_fields(
+    given: Mapping[str, Any],
+    converted: dict[str, Any],
+    handled: AbstractSet[str],
+    refused: Mapping[str, tuple[str, Sequence[Any]]],
+    problems: ConversionProblems,
 ) -> None:
-    """Add a problem for an unknown field, or for a field of `refused` unless its value has no effect."""
-    reason, harmless = refused.get(name, (UNKNOWN_FIELD, ()))
-    # `in` would treat 0 as False and 1 as True.
-    if not any(type(value) is type(asks_nothing) and value == asks_nothing for asks_nothing in harmless):
-        problems.add(name, reason)
+    """Copy the fields of `given` that both APIs have, except those `handled` elsewhere.
+
+    A field that the other API lacks is a problem, unless its value has no effect.
+    """
+    for name, value in given.items():
+        if value is None or name in handled or name in STREAM_FIELDS:
+            continue
+        if name in CARRIED_FIELDS:
+            converted[name] = value
+            continue
+        reason, harmless = refused.get(name, (UNKNOWN_FIELD, ()))
+        if not any(type(value) is type(asks_nothing) and value == asks_nothing for asks_nothing in harmless):
+            problems.add(name, reason)
 
 
 def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: ConversionProblems) -> int | None:

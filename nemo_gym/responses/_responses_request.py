@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_gym.responses._request_fields import (
-    CARRIED_FIELDS,
     CHAT_LIMITS,
     CHAT_ONLY,
     INCLUDE_LOGPROBS,
-    STREAM_FIELDS,
-    add_if_refused,
+    carry_fields,
     limit_of,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
@@ -50,13 +48,7 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
     """
     problems = ConversionProblems()
     params: dict[str, Any] = {"input": _input_of(body.get("messages"), dialect, problems), "store": False}
-    for name, value in body.items():
-        if value is None or name in _SECTIONED:
-            continue
-        if name in CARRIED_FIELDS:
-            params[name] = value
-        elif name not in STREAM_FIELDS:
-            add_if_refused(name, value, CHAT_ONLY, problems)
+    carry_fields(body, params, _SECTIONED, CHAT_ONLY, problems)
     put_tools(body, params, problems, tools_of=responses_tools_of, choice_of=responses_tool_choice_of)
     _put_logprobs(body, params)
     _put_text(body, params, problems)
@@ -72,15 +64,12 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
 
 
 def _input_of(messages: object, dialect: Dialect, problems: ConversionProblems) -> list[dict[str, Any]]:
-    if not isinstance(messages, list) or not messages:
-        problems.add("messages", "must be a list of messages, and not empty")
-        return []
     items: list[dict[str, Any]] = []
-    for index, message in enumerate(messages):
+    for field, message in problems.messages_in(messages):
         if isinstance(message, dict):
-            items += items_of_message(message, f"messages[{index}]", problems, dialect)
+            items += items_of_message(message, field, problems, dialect)
         else:
-            problems.add(f"messages[{index}]", "must be an object")
+            problems.add(field, "must be an object")
     return items
 
 

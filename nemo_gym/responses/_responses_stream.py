@@ -92,10 +92,7 @@ def _message_events(item: Mapping[str, Any], at: _Json) -> _Events:
         if part.get("type") == "output_text":
             yield from _text_events(part, where)
         elif part.get("type") == "refusal":
-            yield {"type": "response.content_part.added", **where, "part": {**part, "refusal": ""}}
-            yield {"type": "response.refusal.delta", **where, "delta": part["refusal"]}
-            yield {"type": "response.refusal.done", **where, "refusal": part["refusal"]}
-            yield {"type": "response.content_part.done", **where, "part": part}
+            yield from _part_events(part, where, "content_part", "refusal", key="refusal")
 
 
 def _text_events(part: Mapping[str, Any], where: _Json) -> _Events:
@@ -114,16 +111,18 @@ def _text_events(part: Mapping[str, Any], where: _Json) -> _Events:
 def _reasoning_events(item: Mapping[str, Any], at: _Json) -> _Events:
     for index, part in enumerate(item.get("summary") or ()):
         where = {**at, "summary_index": index}
-        yield {"type": "response.reasoning_summary_part.added", **where, "part": {**part, "text": ""}}
-        yield {"type": "response.reasoning_summary_text.delta", **where, "delta": part["text"]}
-        yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
-        yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
+        yield from _part_events(part, where, "reasoning_summary_part", "reasoning_summary_text")
     for index, part in enumerate(item.get("content") or ()):
-        where = {**at, "content_index": index}
-        yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
-        yield {"type": "response.reasoning_text.delta", **where, "delta": part["text"]}
-        yield {"type": "response.reasoning_text.done", **where, "text": part["text"]}
-        yield {"type": "response.content_part.done", **where, "part": part}
+        yield from _part_events(part, {**at, "content_index": index}, "content_part", "reasoning_text")
+
+
+def _part_events(
+    part: Mapping[str, Any], where: _Json, kind: str, text: str, *, key: str = "text"
+) -> _Events:
+    yield {"type": f"response.{kind}.added", **where, "part": {**part, key: ""}}
+    yield {"type": f"response.{text}.delta", **where, "delta": part[key]}
+    yield {"type": f"response.{text}.done", **where, key: part[key]}
+    yield {"type": f"response.{kind}.done", **where, "part": part}
 
 
 def _call_events(item: Mapping[str, Any], at: _Json) -> _Events:

@@ -14,11 +14,10 @@ def responses_usage_of(usage: object) -> dict[str, Any] | None:
     """
     if not isinstance(usage, dict):
         return None
-    prompt, completion, total = _completed(
-        _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), _count(usage, "total_tokens")
-    )
-    if prompt is None or completion is None or total is None:
+    counts = _counts(usage, "prompt_tokens", "completion_tokens")
+    if counts is None:
         return None
+    prompt, completion, total = counts
     prompt_details = _details(usage, "prompt_tokens_details")
     completion_details = _details(usage, "completion_tokens_details")
     reasoning = _count(completion_details, "reasoning_tokens")
@@ -40,11 +39,10 @@ def chat_usage_of(usage: object) -> dict[str, Any] | None:
     """Return a Responses `usage` as one of Chat Completions, or None as in `responses_usage_of`."""
     if not isinstance(usage, dict):
         return None
-    prompt, completion, total = _completed(
-        _count(usage, "input_tokens"), _count(usage, "output_tokens"), _count(usage, "total_tokens")
-    )
-    if prompt is None or completion is None or total is None:
+    counts = _counts(usage, "input_tokens", "output_tokens")
+    if counts is None:
         return None
+    prompt, completion, total = counts
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -69,13 +67,14 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _completed(
-    prompt: int | None, completion: int | None, total: int | None
-) -> tuple[int | None, int | None, int | None]:
+def _counts(usage: Mapping[str, Any], prompt_name: str, completion_name: str) -> tuple[int, int, int] | None:
+    """Return prompt, completion and total, of which one may be missing."""
+    prompt, completion = _count(usage, prompt_name), _count(usage, completion_name)
+    total = _count(usage, "total_tokens")
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
     elif completion is None and prompt is not None and total is not None and total >= prompt:
         completion = total - prompt
     elif prompt is None and completion is not None and total is not None and total >= completion:
         prompt = total - completion
-    return prompt, completion, total
+    return None if prompt is None or completion is None or total is None else (prompt, completion, total)

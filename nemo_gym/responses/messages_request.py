@@ -121,9 +121,7 @@ def _put_thinking(thinking: object, params: _Json, problems: ConversionProblems)
 
 
 def _put_output_config(config: object, params: _Json, problems: ConversionProblems) -> None:
-    if not isinstance(config, Mapping):
-        problems.add("output_config", "must be an object")
-        return
+    config = problems.object_of(config, "output_config")
     problems.add_unknown(config, {"effort", "format"}, "output_config.")
     if config.get("effort") is not None:
         params["reasoning"] = {"effort": config["effort"]}
@@ -164,19 +162,16 @@ MESSAGES_FIELDS = _HINTS | _CARRIED.keys() | _SECTIONS.keys() | {"messages"}
 
 
 def _input_of(messages: object, problems: ConversionProblems) -> list[_Json]:
-    if not isinstance(messages, list) or not messages:
-        problems.add("messages", "must be a list of messages, and not empty")
-        return []
     items: list[_Json] = []
-    for index, message in enumerate(messages):
-        field = f"messages[{index}]"
+    field = role = None
+    for field, message in problems.messages_in(messages):
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in ("user", "assistant", "system"):
             problems.add(f"{field}.role", f"{role!r} is no role of a message")
             continue
         items += _items_of(role, message.get("content"), f"{field}.content", problems)
-    if isinstance(messages[-1], Mapping) and messages[-1].get("role") == "assistant":
-        problems.add(f"messages[{len(messages) - 1}]", "an answer that is begun can't be continued")
+    if field is not None and role == "assistant":
+        problems.add(field, "an answer that is begun can't be continued")
     return items
 
 

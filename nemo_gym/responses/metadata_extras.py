@@ -14,7 +14,8 @@ from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FI
 from nemo_gym.responses.dialects import Dialect
 from nemo_gym.responses.problems import ConversionProblems
 
-EXTRAS_KEYS = ("extra_body", "chat_template_kwargs")
+_TEMPLATE = "chat_template_kwargs"
+EXTRAS_KEYS = ("extra_body", _TEMPLATE)
 _NOT_AN_EXTRA = frozenset({"messages", "tools", "tool_choice", "metadata", *STREAM_FIELDS})
 """Fields that the conversion writes; an `extra_body` must not overwrite them."""
 
@@ -26,43 +27,31 @@ def put_metadata(
 
     An extra that contradicts a field of the request is a problem. `chat_template_kwargs` are merged key by key.
     """
+    metadata = problems.object_of(metadata or None, "metadata")
     if not metadata:
-        return
-    if not isinstance(metadata, dict):
-        problems.add("metadata", "must be an object")
         return
     if not dialect.merge_metadata_extras or not any(key in metadata for key in EXTRAS_KEYS):
         body["metadata"] = metadata
         return
     extra_body, template_kwargs = (_parsed_extra(metadata, key, problems) for key in EXTRAS_KEYS)
     template_kwargs = {
-        **_template_kwargs_of(body, "", problems),
-        **_template_kwargs_of(extra_body, "metadata.extra_body.", problems),
+        **problems.object_of(body.get(_TEMPLATE), _TEMPLATE),
+        **problems.object_of(extra_body.get(_TEMPLATE), f"metadata.extra_body.{_TEMPLATE}"),
         **template_kwargs,
     }
     _merge_extra_body(extra_body, body, dialect, problems)
     if template_kwargs:
-        body["chat_template_kwargs"] = template_kwargs
+        body[_TEMPLATE] = template_kwargs
     rest = {key: value for key, value in metadata.items() if key not in EXTRAS_KEYS}
     if rest:
         body["metadata"] = rest
-
-
-def _template_kwargs_of(given: Mapping[str, Any], path: str, problems: ConversionProblems) -> dict[str, Any]:
-    kwargs = given.get("chat_template_kwargs")
-    if kwargs is None:
-        return {}
-    if not isinstance(kwargs, dict):
-        problems.add(f"{path}chat_template_kwargs", "must be an object")
-        return {}
-    return kwargs
 
 
 def _merge_extra_body(
     extra_body: Mapping[str, Any], body: dict[str, Any], dialect: Dialect, problems: ConversionProblems
 ) -> None:
     for key, value in extra_body.items():
-        if value is None or key == "chat_template_kwargs":
+        if value is None or key == _TEMPLATE:
             continue
         path = f"metadata.extra_body.{key}"
         name = dialect.max_tokens_field if key in CHAT_LIMITS else key

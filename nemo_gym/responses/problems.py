@@ -6,7 +6,7 @@ the other API is added to `ConversionProblems`, which raises one `InputError` th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -60,6 +60,21 @@ class ConversionProblems:
         for key in given.keys() - known:
             if given[key] is not None:
                 self.add(f"{prefix}{key}", UNKNOWN_FIELD)
+
+    def object_of(self, value: object, field: str) -> dict[str, Any]:
+        """Return `value`, or an empty object: for null, and with a problem for anything else."""
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self.add(field, "must be an object")
+        return {}
+
+    def messages_in(self, messages: object) -> Iterator[tuple[str, Any]]:
+        """Yield the messages of a request with their paths. None is a problem."""
+        if isinstance(messages, list) and messages:
+            yield from ((f"messages[{index}]", message) for index, message in enumerate(messages))
+        else:
+            self.add("messages", "must be a list of messages, and not empty")
 
     def raise_if_any(self, target: str) -> None:
         """Raise one `InputError` for all problems; its `param` lists the fields, sorted, with `, ` between."""

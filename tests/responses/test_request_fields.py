@@ -12,7 +12,7 @@ from nemo_gym.responses._request_fields import (
     CHAT_LIMITS,
     CHAT_ONLY,
     RESPONSES_ONLY,
-    add_if_refused,
+    carry_fields,
     limit_of,
 )
 from nemo_gym.responses.problems import ConversionProblems
@@ -20,7 +20,7 @@ from nemo_gym.responses.problems import ConversionProblems
 
 def is_refused(name: str, value: Any) -> bool:
     problems = ConversionProblems()
-    add_if_refused(name, value, CHAT_ONLY, problems)
+    carry_fields({name: value}, {}, frozenset(), CHAT_ONLY, problems)
     return bool(problems)
 
 
