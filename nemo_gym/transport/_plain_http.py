@@ -27,6 +27,13 @@ from nemo_gym.transport._errors import DISCONNECTED, call_failed
 from nemo_gym.transport.calls import Call, Reply
 
 CONNECT_TIMEOUT_S = 5.0
+MOST_OPENING = 256
+"""The most connections that a client opens to one peer at once; more calls wait.
+
+A busy peer accepts none for a while. If its backlog (4,096) is full and thousands more connect, Linux drops the end of
+their handshakes and later resets them. A call that was sent on such a connection may have been executed, as far as its
+sender can tell.
+"""
 _DESCRIPTOR_WAIT_S = 0.1
 IDLE_S = 30.0
 """Idle connections are closed before the gym's servers close them (after 75 s)."""
@@ -58,11 +65,13 @@ class _Origin:
     port: int
     netloc: str
     prefix: str
+    opening: asyncio.Semaphore
+    """Bounds the connections that are opened at once."""
     idle: list[_Connection] = field(default_factory=list)
     begins: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, base_url: str) -> _Origin:
+    def of(cls, base_url: str, most_opening: int) -> _Origin:
         try:
             parts = urlsplit(base_url)
             port = parts.port or 80
@@ -73,7 +82,8 @@ class _Origin:
         if parts.query or parts.fragment or parts.username:
             raise call_failed("invalid_url", base_url, "a base URL must not have a query or credentials")
         netloc = parts.netloc.rpartition("@")[2]
-        return cls(base_url, parts.hostname, port, netloc, parts.path.rstrip("/"))
+        opening = asyncio.Semaphore(most_opening)
+        return cls(base_url, parts.hostname, port, netloc, parts.path.rstrip("/"), opening)
 
     def request(self, call: Call) -> list[bytes]:
         """Encode `call` as one or two pieces of bytes."""
@@ -211,7 +221,8 @@ class _Connection(asyncio.Protocol):
 class PlainHttp:
     """A `Transport` for `http://` URLs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_opening: int = MOST_OPENING) -> None:
+        self._most_opening = most_opening
         self.max_open: int | None = None
         """Limit for open connections, in use and idle; None for no limit."""
         self._origins: dict[str, _Origin] = {}
@@ -222,9 +233,12 @@ class PlainHttp:
     async def send(self, base_url: str, call: Call) -> Reply:
         origin = self._origins.get(base_url)
         if origin is None:
-            origin = self._origins[base_url] = _Origin.of(base_url)
+            origin = self._origins[base_url] = _Origin.of(base_url, self._most_opening)
         request = origin.request(call)
-        connection = _idle_connection(origin) or await self._connect(origin)
+        connection = _idle_connection(origin)
+        if connection is None:
+            async with origin.opening:  # meanwhile another call may have finished
+                connection = _idle_connection(origin) or await self._connect(origin)
         try:
             reply = await connection.exchange(call.method, request)
         except BaseException:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psutil
 import pytest
 import uvloop
 
@@ -242,3 +243,34 @@ async def test_idle_connections_give_way_when_no_more_may_be_open() -> None:
         await until(lambda: open_to == {"one": 1, "two": 3})
         await client.close()
         await until(lambda: open_to == {"one": 0, "two": 0})
+
+
+async def test_few_connections_are_opened_at_once_while_the_server_accepts_none() -> None:
+    listening = socket.create_server(("127.0.0.1", 0), backlog=0)
+    address = listening.getsockname()
+    waiting = socket.create_connection(address)  # fills the backlog
+    client = PlainHttp(most_opening=2)
+    calls = [
+        asyncio.create_task(client.send("http://{}:{}".format(*address), Call("GET", "/"))) for _ in range(6)
+    ]
+    await until(lambda: opening_to(address) == 2)
+    await asyncio.sleep(0.1)
+    assert opening_to(address) == 2, "the other calls wait"
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                await read_request(reader)
+                writer.write(OK + b"Content-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(talk, sock=listening):
+        assert [(await call).body for call in calls] == [b"{}"] * 6
+        await client.close()
+        waiting.close()
+
+
+def opening_to(address: tuple[str, int]) -> int:
+    """The connections of this process to `address` that are not open yet."""
+    found = psutil.Process().net_connections("tcp4")
+    return sum(each.raddr == address and each.status == psutil.CONN_SYN_SENT for each in found)
