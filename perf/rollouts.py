@@ -31,6 +31,7 @@ from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.transport import Call
+from nemo_gym.transport.deadline import DEADLINE_HEADER
 from nemo_gym.transport.directory import Directory
 from perf.episodes import EPISODES, Episode
 from perf.floor import Hop, floor_of_a_hop
@@ -42,7 +43,8 @@ Placement: TypeAlias = Literal["process", "inline"]
 PLACEMENTS: tuple[Placement, ...] = ("process", "inline")
 IN_FLIGHT = (1, 64, 1_024, 4_096)
 LATENCIES_S = (0.0, 2.0)
-_JSON = {"content-type": "application/json"}
+_HEADERS = {"content-type": "application/json", DEADLINE_HEADER: "1798.000"}
+"""The headers of an attempt by a collector with the default `+rollout_timeout_s`."""
 
 
 class Setting(NamedTuple):
@@ -137,7 +139,7 @@ async def gym_of(
     if placement == "inline":
         async with inline(load(overrides(episode, engine), env_path=None)) as gym:
             url = Directory.of_config(gym.config).choose(episode.agent, None)
-            call = Call("POST", "/run", body, dict(_JSON))
+            call = Call("POST", "/run", body, dict(_HEADERS))
             yield (lambda: gym.transport.send(url, call)), {"gym": [psutil.Process()], **around}
         return
     with running_gym(overrides(episode, engine)) as running:
@@ -145,7 +147,10 @@ async def gym_of(
         servers = {f"server {name}": [psutil.Process(pid)] for name, pid in running.pids.items()}
         groups = {"gym": running.processes(), **around, "client": [psutil.Process()], **servers}
         try:
-            yield (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(_JSON))), groups
+            yield (
+                (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(_HEADERS))),
+                groups,
+            )
         finally:
             await caller.transport.close()
 

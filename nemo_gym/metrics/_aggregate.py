@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NotRequired, TypedDict
 
 from nemo_gym.failures import InputError
@@ -145,20 +145,15 @@ def describe(name: str, values: Sequence[float]) -> dict[str, float]:
     """Return mean, maximum, minimum, median and sample standard deviation; empty without values."""
     if not values:
         return {}
-    return finite(
-        {
-            f"mean/{name}": mean(values),
-            f"max/{name}": max(values),
-            f"min/{name}": min(values),
-            f"median/{name}": _median(values),
-            f"std/{name}": sample_standard_deviation(values) or 0.0,
-        }
-    )
-
-
-def _median(values: Sequence[float]) -> float:
     small, power = scaled(values)
-    return median(small) * power
+    described = {
+        f"mean/{name}": fmean(small) * power,
+        f"max/{name}": max(values),
+        f"min/{name}": min(values),
+        f"median/{name}": median(small) * power,
+        f"std/{name}": (sample_standard_deviation(small) or 0.0) * power,
+    }
+    return described if power == 1.0 else finite(described)
 
 
 def select_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:

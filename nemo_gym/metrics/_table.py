@@ -55,11 +55,11 @@ class RecordTable:
         return sorted(self._columns)
 
     def append(self, record: RolloutRecord) -> None:
-        for name in record.measurements:
-            if name not in self._columns:
-                self._columns[name] = _missing(len(self))
-        for name, column in self._columns.items():
-            column.append(record.measurements.get(name, math.nan))
+        measurements, columns = record.measurements, self._columns
+        for name in measurements.keys() - columns.keys():
+            columns[name] = _missing(len(self))
+        for name, column in columns.items():
+            column.append(measurements.get(name, math.nan))
         self._tasks.append(record.task)
         self._rollouts.append(record.rollout)
         self._attempts.append(record.attempt)

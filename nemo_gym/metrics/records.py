@@ -73,8 +73,10 @@ def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a scored row: usage, reward components and the row's own, which take precedence."""
     response = row.get("response")
     measurements = _numbers(response.get("usage")) if isinstance(response, Mapping) else {}
-    for name, number in _numbers(row.get(REWARD_COMPONENTS)).items():
-        measurements[f"{REWARD_COMPONENTS}/{name}"] = number
+    components = row.get(REWARD_COMPONENTS)
+    if components is not None:
+        for name, number in _numbers(components).items():
+            measurements[f"{REWARD_COMPONENTS}/{name}"] = number
     for name, number in _numbers(row).items():
         if not name.startswith(RESERVED_PREFIX):
             measurements[name] = number
@@ -141,7 +143,11 @@ def _read_index(row: Mapping[str, Any], key: str, default: int | None = None) ->
 
 
 def _numbers(mapping: object) -> dict[str, float]:
-    """Return the finite numbers of an object; empty for other types."""
+    """Return the finite numbers of an object, as `finite_number` does; empty for other types."""
     if not isinstance(mapping, Mapping):
         return {}
-    return {name: number for name, value in mapping.items() if (number := finite_number(value)) is not None}
+    return {
+        name: float(value)
+        for name, value in mapping.items()
+        if isinstance(value, _NUMBERS) and -_LARGEST <= value <= _LARGEST
+    }

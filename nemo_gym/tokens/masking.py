@@ -36,7 +36,7 @@ class MaskCounters:
         """Count the calls of a scored row."""
         for item in output_of(row):
             record = item.get(RECORD_FIELD)
-            if not isinstance(record, Mapping):
+            if record is None or not isinstance(record, Mapping):
                 self.calls += bool(item.get("generation_token_ids"))
                 continue
             masked = record.get("masked")

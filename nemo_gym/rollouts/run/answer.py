@@ -34,6 +34,7 @@ NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
 FAILURE_KEY: Final = "_ng_failure"
 """In a failure row: the failure, as in an error envelope."""
 _IDENTITY_KEYS = frozenset({TASK_INDEX_KEY, ROLLOUT_INDEX_KEY})
+_ADDED_KEYS = frozenset({ATTEMPT_INDEX_KEY, AGENT_REF_KEY})
 _ERROR_TEXT_KEYS = ("error", "_ng_failure_judge_error", "_ng_failure_message", "_ng_failure_error")
 
 
@@ -124,6 +125,8 @@ def _missing_members(planned: PlannedAttempt, answer: AgentAnswer, outcome: str)
     """Return the members of a row that the answer lacks: other agents may return only their verifier's answer."""
     row, encoded = answer.row, answer.encoded
     is_ours = encoded is not None and encoded.startswith(planned.identity.head())
+    if is_ours and row.get(OUTCOME_KEY) is not None and row.keys() >= _ADDED_KEYS:
+        return {}
     members: dict[str, Any] = {} if is_ours else orjson.loads(planned.row)
     members |= {
         ATTEMPT_INDEX_KEY: planned.attempt_index,

@@ -20,8 +20,12 @@ from nemo_gym.rollouts.run.answer import AttemptResult, Failed, Scored, classify
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import RunLimits as RunLimits
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules, first_of
+from nemo_gym.transport.deadline import Timer
 
 log = logging.getLogger(__name__)
+
+_NO_LIMIT_S = 1e8
+"""Three years, in seconds."""
 
 
 class Attempter(Protocol):
@@ -174,19 +178,22 @@ class Collector:
             planned = planned.again()
 
     async def _attempt(self, planned: PlannedAttempt) -> Scored | Failed:
-        limit = asyncio.timeout(self._limits.rollout_timeout_s)
+        timer = Timer(self._limits.rollout_timeout_s or _NO_LIMIT_S)
         result: AttemptResult
         try:
-            async with limit:
-                result = await self._attempter.attempt(planned)
+            result = await self._attempter.attempt(planned)
         except GymError as error:
             result = error.failure
-        except Exception as error:
-            if limit.expired():
+        except (asyncio.CancelledError, Exception) as error:
+            if timer.takes_back_cancellation():
                 result = self._out_of_time(planned)
+            elif isinstance(error, asyncio.CancelledError):
+                raise
             else:
                 log.exception("the attempt at %s raised an unexpected error", planned.identity)
                 result = Failure(Boundary.AGENT, type(error).__name__, f"{type(error).__name__}: {error}")
+        finally:
+            timer.stop()
         return classify(planned, result)
 
     def _out_of_time(self, planned: PlannedAttempt) -> Failure:
