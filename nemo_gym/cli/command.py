@@ -43,6 +43,7 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym.config.problems import ConfigErrors, problems_of
 from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
@@ -104,7 +105,9 @@ class Command(Generic[KeysT]):
         """Return the function that a console script calls; its optional argument replaces the process's arguments."""
 
         def main(argv: Sequence[str] | None = None) -> None:
-            sys.exit(self.run(argv, handler))
+            with collected_rarely():  # imports and configurations leave no garbage worth collecting
+                code = self.run(argv, handler)
+            sys.exit(code)
 
         return main
 
@@ -159,12 +162,16 @@ class ConfigCommand(Command[KeysT]):
         handler: Callable[[KeysT, GlobalConfig], int],
         *,
         fork_server: ForkServer | None = None,
+        needed_next: Sequence[str] = (),
     ) -> int:
-        """Like `Command.run`. The options of servers are checked in forks of `fork_server`, or of one of its own."""
+        """Like `Command.run`. The options of servers are checked in forks of `fork_server`, or of one of its own.
+
+        `needed_next` are modules that the handler imports; they are imported during these checks.
+        """
         arguments = list(sys.argv[1:] if argv is None else argv)
 
         def work() -> int:
-            keys, config = self.load(arguments, fork_server)
+            keys, config = self.load(arguments, fork_server, needed_next)
             for warning in config.warnings:
                 self._complain(f"warning: {warning}")
             return handler(keys, config)
@@ -177,12 +184,15 @@ class ConfigCommand(Command[KeysT]):
         return super().entry_point(cast(Any, handler))
 
     def load(
-        self, arguments: Sequence[str], fork_server: ForkServer | None = None
+        self,
+        arguments: Sequence[str],
+        fork_server: ForkServer | None = None,
+        needed_next: Sequence[str] = (),
     ) -> tuple[KeysT, GlobalConfig]:
         """Return the command's keys and the configuration. Raises `ConfigErrors`."""
         from nemo_gym.launch.inspection import inspector
 
-        with inspector(fork_server) as inspect:
+        with inspector(fork_server, needed_next=needed_next) as inspect:
             return self._load(arguments, inspect)
 
     def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[KeysT, GlobalConfig]:

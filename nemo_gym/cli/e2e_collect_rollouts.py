@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nemo_gym.launch.early_start import early_fork_server
+from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
 from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
@@ -139,9 +139,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
     with early_fork_server(arguments) as fork_server, collected_rarely():
+        start = NEEDED_TO_START if fork_server is not None else NEEDED_INLINE
         code = command().run(
             arguments,
             lambda keys, config: collect_end_to_end(keys, config, began=began, fork_server=fork_server),
             fork_server=fork_server,
+            needed_next=("nemo_gym.rollouts.run.collect", *start),
         )
     sys.exit(code)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from nemo_gym.launch.early_start import early_fork_server
+from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
 from nemo_gym.serving.garbage import collected_rarely
 
 if TYPE_CHECKING:
@@ -114,5 +114,6 @@ def main(argv: Sequence[str] | None = None) -> None:
                 fork_server=fork_server,
             ),
             fork_server=fork_server,
+            needed_next=NEEDED_TO_START if fork_server is not None else NEEDED_INLINE,
         )
     sys.exit(code)

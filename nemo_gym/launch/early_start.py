@@ -17,6 +17,11 @@ FORKS_ARE_SAFE = sys.platform == "linux"
 _STARTS_NOTHING = ("help", "dry_run=true", "placement=inline")
 """Parts of arguments with which a command starts no server. A missed one only wastes a fork server."""
 
+NEEDED_TO_START = ("nemo_gym.launch.serving", "nemo_gym.launch.reporting")
+"""The modules with which a command starts servers."""
+NEEDED_INLINE = (*NEEDED_TO_START, "nemo_gym.launch._inline_spawner")
+"""The same for servers in the command's own process."""
+
 
 def start_fork_server(preload: str = "nemo_gym.launch._preload") -> ForkServer:
     """Start a fork server that preloads a module in parallel, by default the common modules of servers."""

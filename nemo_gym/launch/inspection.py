@@ -16,6 +16,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,24 @@ CHANNEL_FD = 3
 
 
 @contextlib.contextmanager
-def inspector(fork_server: ForkServer | None = None) -> Iterator[Inspect]:
-    """A function that inspects servers in forks of `fork_server`, by default of a fork server of its own."""
+def inspector(fork_server: ForkServer | None = None, *, needed_next: Sequence[str] = ()) -> Iterator[Inspect]:
+    """A function that inspects servers in forks of `fork_server`, by default of a fork server of its own.
+
+    The modules `needed_next` are imported here while the forks work, so that the command has them afterwards.
+    """
     if fork_server is not None:
-        yield partial(inspect, fork_server)
+        yield partial(inspect, fork_server, needed_next=needed_next)
         return
     with contextlib.closing(start_fork_server("nemo_gym.base_resources_server")) as own:
-        yield partial(inspect, own)
+        yield partial(inspect, own, needed_next=needed_next)
 
 
 def inspect(
-    fork_server: ForkServer, servers: Sequence[ServerInstance], data: Mapping[str, Any]
+    fork_server: ForkServer,
+    servers: Sequence[ServerInstance],
+    data: Mapping[str, Any],
+    *,
+    needed_next: Sequence[str] = (),
 ) -> dict[str, Inspection]:
     """Return the inspections by server name. Each implementation is imported once, in a fork of its own.
 
@@ -54,6 +62,8 @@ def inspect(
     by_script = groupby(sorted(servers, key=_script_of), key=_script_of)
     try:
         forks = [_ForkedInspection(fork_server, script, list(users), data) for script, users in by_script]
+        for module in needed_next:
+            import_module(module)
         deadline = time.monotonic() + IMPORT_TIMEOUT_S
         return {name: inspection for fork in forks for name, inspection in fork.result(deadline).items()}
     except OSError as error:

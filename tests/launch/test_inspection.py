@@ -11,7 +11,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.authoring.implementations import find_implementations
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch.inspection import inspector
-from tests.config.small_gym import POLICY, only, problems_in, write_gym
+from tests.config.small_gym import POLICY, load_in, only, problems_in, write_gym
 from tests.launch.inspected import APP, LINE, WEATHER, loaded, problems, put_first
 
 
@@ -49,6 +49,15 @@ def test_what_refers_to_something_missing_is_reported_once(folder: Path) -> None
     with inspector() as inspect:
         found = problems_in(folder, LINE[0], *POLICY[1:], inspect=inspect)
     assert "`${policy_base_url}`" in only(found)[1]
+
+
+def test_a_command_has_the_modules_that_it_needs_next_after_the_inspection(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with inspector(needed_next=["colorsys"]) as inspect:
+        load_in(folder, *LINE, inspect=inspect)
+    assert "colorsys" in sys.modules
 
 
 def test_no_code_of_an_author_runs_in_the_process_of_the_command(folder: Path) -> None:
