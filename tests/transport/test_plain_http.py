@@ -258,11 +258,14 @@ async def test_few_connections_are_opened_at_once_while_the_server_accepts_none(
     assert opening_to(address) == 2, "the other calls wait"
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError):
+        try:
             while True:
                 await read_request(reader)
                 writer.write(OK + b"Content-Length: 2\r\n\r\n{}")
-        writer.close()
+        except asyncio.IncompleteReadError:
+            pass  # the client is done
+        finally:
+            writer.close()
 
     async with await asyncio.start_server(talk, sock=listening):
         assert [(await call).body for call in calls] == [b"{}"] * 6
