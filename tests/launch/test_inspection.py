@@ -42,7 +42,9 @@ def test_an_option_of_the_wrong_type_stands_where_it_was_written(folder: Path) -
     (folder / "weather.yaml").write_text((folder / "weather.yaml").read_text().replace("3", "three"))
     where, message, _ = only(problems(folder))
     assert where == "weather.yaml:12:7"
-    assert message.startswith("weather_agent.responses_api_agents.small_agent.max_steps must be a valid int")
+    assert message.startswith(
+        "weather_agent.responses_api_agents.small_agent.max_steps must be a whole number"
+    )
 
 
 def test_what_refers_to_something_missing_is_reported_once(folder: Path) -> None:
