@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-ecosystem example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-ecosystem example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -61,6 +61,10 @@ test-vllm: .venv/.dev
 # TRL's trainers on exports and rollouts, and what other trainers' loaders make of exports: four minutes to install.
 test-train:
 	PYTHON=$(PYTHON) bash tests/train/run.sh
+
+# Every experiment tracker, with its real package and without a network: three minutes to install.
+test-trackers:
+	PYTHON=$(PYTHON) bash tests/rollouts/tracking/run.sh
 
 # They build their environment by themselves, as above.
 example-grpo example-offline:

@@ -34,6 +34,8 @@ RUN_TOKEN: Final = "run_token"
 
 HEALTH_ROUTES: Final = frozenset({"/health", "/healthz", "/livez", "/readyz"})
 """Routes by which load balancers and container platforms probe a server. They need no token and answer no data."""
+METRICS_ROUTE: Final = "/metrics"
+"""The route at which Prometheus reads a server's figures."""
 MCP_METADATA_KEY: Final = "mcp"
 """In the answer of an agent's `/seed_session`: the MCP endpoint of the session."""
 MCP_TOKEN_HEADER: Final = "X-NeMo-Gym-Session-Token"

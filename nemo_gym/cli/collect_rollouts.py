@@ -160,7 +160,10 @@ async def run_collection(
     checked: CheckedInput | None = None,
 ) -> int:
     """Collect from a running gym. Returns the exit code. `checked`: as for `collect`."""
-    from nemo_gym.rollouts.run.collect import collect
+    if settings.trackers:
+        from nemo_gym.rollouts.tracking.tracked import collect_tracked as collect
+    else:
+        from nemo_gym.rollouts.run.collect import collect
 
     return await run_until_stopped(partial(collect, settings, checked=checked), gym, as_json=as_json)
 

@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, PrivateAttr
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from nemo_gym.config import bootstrap
@@ -25,7 +26,7 @@ from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, OPEN_NETWORK
+from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, METRICS_ROUTE, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import set_error_form
@@ -34,7 +35,9 @@ from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import web_config
 from nemo_gym.serving.middleware import RequestMiddleware
+from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
+from nemo_gym.serving.tracing import tracing_layers
 from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import (
@@ -117,6 +120,7 @@ class SimpleServer(BaseServer):
     def new_app(self) -> GymApp:
         """Create an app with the routes that all servers have."""
         app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
+        app.layers.extend(tracing_layers(app.title))
         self.add_common_routes(app)
         return app
 
@@ -125,6 +129,7 @@ class SimpleServer(BaseServer):
         for path in sorted(HEALTH_ROUTES):
             app.get(path, include_in_schema=False)(_answer_ok)
         app.get("/_ng/stats")(self._answer_stats)
+        app.get(METRICS_ROUTE, include_in_schema=False)(self._answer_metrics)
 
     async def _answer_stats(self) -> dict[str, Any]:
         stats = self.middleware.stats
@@ -139,6 +144,11 @@ class SimpleServer(BaseServer):
             "workers": _worker_stats(),
             "loop_held": self._loop_monitor.to_wire() if self._loop_monitor is not None else {},
         }
+
+    async def _answer_metrics(self) -> Response:
+        name = self.middleware.access.server_name
+        text = exposition(name, await self._answer_stats(), self.middleware.stats.latency)
+        return Response(text, media_type=CONTENT_TYPE)
 
     @abstractmethod
     def setup_webserver(self) -> FastAPI: ...

@@ -22,12 +22,14 @@ from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nemo_gym.clock import monotonic
 from nemo_gym.failures import Boundary, GymError, InputError
-from nemo_gym.names import HEALTH_ROUTES
+from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
 from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline
@@ -50,6 +52,7 @@ class RequestStats:
     errors: int = 0
     in_flight: int = 0
     cancelled: int = 0
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
 
 
 @dataclass(slots=True)
@@ -101,9 +104,8 @@ class RequestMiddleware:
 
     async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
         path = scope["path"]
-        # Health and stats requests are excluded from the counters.
-        is_probe = path == "/" or path in HEALTH_ROUTES or path.startswith(_ABOUT_SERVER)
-        stats = RequestStats() if is_probe else self.stats
+        stats = RequestStats() if _is_probe(path, scope) else self.stats
+        began = monotonic()
         stats.requests += 1
         stats.in_flight += 1
         outer = current_context.get()
@@ -127,6 +129,7 @@ class RequestMiddleware:
         finally:
             current_context.set(outer)
             stats.in_flight -= 1
+            stats.latency.add(monotonic() - began)
             if responder.status >= 400:
                 stats.errors += 1
 
@@ -163,6 +166,13 @@ class RequestMiddleware:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
             return
         await error_response(error, server, self.boundary)(scope, receive, responder)
+
+
+def _is_probe(path: str, scope: Scope) -> bool:
+    """Health and stats requests are excluded from the counters."""
+    if path == METRICS_ROUTE:
+        return bool(scope["method"] == "GET")  # a tool may have that name
+    return path == "/" or path in HEALTH_ROUTES or path.startswith(_ABOUT_SERVER)
 
 
 class _Responder:

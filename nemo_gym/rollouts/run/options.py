@@ -6,6 +6,7 @@ This module imports no other room, so that `--help` is fast.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -139,7 +140,49 @@ class CompletenessOptions(BaseModel):
     )
 
 
-class CollectOptions(RoutingOptions, CompletenessOptions, StopOptions):
+TRACKER_PACKAGES = {
+    "wandb": "wandb",
+    "mlflow": "mlflow",
+    "trackio": "trackio",
+    "tensorboard": "tensorboardX",
+}
+"""The package of each experiment tracker."""
+
+
+class TrackingOptions(BaseModel):
+    """The experiment trackers that show a run."""
+
+    track: str | list[str] = Field(
+        default_factory=list,
+        description=f"Trackers that show the run: {', '.join(TRACKER_PACKAGES)}; one or several.",
+    )
+    track_project: str = Field("nemo-gym", description="The project, or experiment, of the trackers.")
+    track_name: str | None = Field(
+        None, description="The run's name in the trackers; by default the output's."
+    )
+    track_samples: int = Field(
+        200, ge=0, description="The first rollouts of a start to show as a table in the trackers."
+    )
+
+    @property
+    def trackers(self) -> list[str]:
+        """The names of the trackers."""
+        return [self.track] if isinstance(self.track, str) else self.track
+
+    @model_validator(mode="after")
+    def _check_trackers(self) -> TrackingOptions:
+        for name in self.trackers:
+            if name not in TRACKER_PACKAGES:
+                raise ValueError(f"track: {name!r} is none of {', '.join(TRACKER_PACKAGES)}")
+            if find_spec(TRACKER_PACKAGES[name]) is None:
+                package = TRACKER_PACKAGES[name]
+                raise ValueError(
+                    f"track: {name} needs a package that is not installed: pip install {package}"
+                )
+        return self
+
+
+class CollectOptions(RoutingOptions, CompletenessOptions, TrackingOptions, StopOptions):
     """The options of a collection that are keys of commands."""
 
     limit: int | None = Field(

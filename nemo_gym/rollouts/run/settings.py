@@ -29,6 +29,8 @@ class CollectSettings(CollectOptions):
     limits: RunLimits = RunLimits()
     repeats_by_agent: dict[str, int] = Field(default_factory=dict)
     """Agent or source → rollouts of each row, instead of the datasets' numbers."""
+    track_id: str | None = None
+    """The identity of the run in trackers, which stays the same when the run is resumed."""
 
     def model_post_init(self, _: object) -> None:
         """Raises `ConfigError` for an invalid output, or one that is an input."""
@@ -70,7 +72,8 @@ class CollectSettings(CollectOptions):
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings that the manifest records for a start."""
-        return {
+        tracked = {"track_id": self.track_id} if self.track_id else {}
+        return tracked | {
             "datasets": [str(file.path) for file in self.datasets],
             "num_samples_in_parallel": self.limits.in_parallel,
             "max_attempts": self.limits.max_attempts,

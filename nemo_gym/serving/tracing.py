@@ -1,0 +1,133 @@
+"""OpenTelemetry: a trace for each rollout, with a span for each request of its session to any server.
+
+The id of the attempt, which is its session, is the trace's id. The span of `/run` is the root, and its id follows from
+the session, so that spans of all servers find their parent without another header. Tracing is on if the environment
+variable `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set; OpenTelemetry is imported only
+then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.transport.context import current_context
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import Span
+
+log = logging.getLogger(__name__)
+
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+ROOT_PATH = "/run"
+_PACKAGES = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+_NOT_TRACED = HEALTH_ROUTES | {"/", METRICS_ROUTE}
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+_SPAN_BITS = (1 << 64) - 1
+_INDICES = re.compile(rb'"(%s|%s)":(\d+)' % (TASK_INDEX_KEY.encode(), ROLLOUT_INDEX_KEY.encode()))
+_HEAD_BYTES = 200
+"""Rows start with their indices."""
+
+TracingLayer = Callable[[ASGIApp], ASGIApp]
+
+
+def tracing_layers(server: str) -> Sequence[TracingLayer]:
+    """Return the layer that traces the requests of a server, or nothing if tracing is off."""
+    if not any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
+        return ()
+    try:
+        return (traced_by(server, _exporter()),)
+    except ImportError as error:
+        log.warning(
+            "no traces are sent: %s; pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+            error,
+        )
+        return ()
+
+
+@cache
+def _exporter() -> SpanProcessor:
+    """Return the processor that sends the spans of this process."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
+    """Return a layer that gives the spans of a server's requests to `processor`."""
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+    class RolloutIds(RandomIdGenerator):
+        """Makes the ids of a root span from the session."""
+
+        is_root = False
+
+        def generate_trace_id(self) -> int:
+            return _ids_of_session()[0]
+
+        def generate_span_id(self) -> int:
+            return _ids_of_session()[1] if self.is_root else super().generate_span_id()
+
+    ids = RolloutIds()
+    provider = TracerProvider(resource=Resource.create({"service.name": server}), id_generator=ids)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("nemo_gym")
+
+    def start(name: str, path: str) -> Span:
+        ids.is_root = path == ROOT_PATH
+        parent = Context() if ids.is_root else _root_of_session()
+        return tracer.start_span(name, parent, trace.SpanKind.SERVER)
+
+    def layer(app: ASGIApp) -> ASGIApp:
+        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
+            path = scope["path"]
+            if path in _NOT_TRACED or path.startswith("/_ng/"):
+                await app(scope, receive, send)
+                return
+            with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:
+                _describe(span, path, receive)
+                await app(scope, receive, send)
+                span.set_attribute("http.response.status_code", getattr(send, "status", 0))
+
+        return traced
+
+    return layer
+
+
+def _describe(span: Span, path: str, receive: Any) -> None:
+    span.set_attribute("url.path", path)
+    if path == ROOT_PATH:
+        for key, value in _INDICES.findall(getattr(receive, "body", b"")[:_HEAD_BYTES]):
+            span.set_attribute(key.decode(), int(value))
+
+
+def _ids_of_session() -> tuple[int, int]:
+    """Return the ids of the current session's trace and of its root span."""
+    context = current_context.get()
+    session = context.session if context is not None else ""
+    if _TRACE_ID.fullmatch(session) is None:  # of a client with names of its own
+        session = hashlib.blake2b(session.encode(), digest_size=16).hexdigest()
+    trace_id = int(session, 16) or 1
+    return trace_id, (trace_id ^ trace_id >> 64) & _SPAN_BITS or 1
+
+
+def _root_of_session() -> Any:
+    """Return the context whose current span is the root of the session's trace."""
+    from opentelemetry import trace
+
+    root = trace.SpanContext(*_ids_of_session(), is_remote=True, trace_flags=trace.TraceFlags(1))
+    return trace.set_span_in_context(trace.NonRecordingSpan(root))
