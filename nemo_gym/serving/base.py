@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import signal
 import socket
 import sys
 from abc import abstractmethod
@@ -37,7 +38,7 @@ from nemo_gym.serving.listening import web_config
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
-from nemo_gym.serving.tracing import tracing_layers
+from nemo_gym.serving.tracing import flush_traces, tracing_layers
 from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import (
@@ -176,6 +177,7 @@ class SimpleServer(BaseServer):
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.before_stop()
             await self.on_stop()
+            await asyncio.to_thread(flush_traces)
 
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return coroutines that run beside the requests until the server stops."""
@@ -262,9 +264,15 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
     app = server.finished_app()
     raise_file_limit()
     web = uvicorn.Server(web_config(app))
+    raised: list[int] = []
     try:
         async with server.alive():
+            # uvicorn raises the signal again after serving, which would end the process before the server has stopped.
+            signal.signal(signal.SIGTERM, lambda number, _: raised.append(number))
             with server.monitored_loop(), collected_rarely():
                 await web.serve(sockets=[socket.socket(fileno=fd) for fd in given.listen_fds])
     finally:
         await transport.close()
+    for number in raised:  # faster than the end of an interpreter
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

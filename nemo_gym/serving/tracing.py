@@ -34,6 +34,7 @@ _NOT_TRACED = HEALTH_ROUTES | {"/", METRICS_ROUTE}
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_BITS = (1 << 64) - 1
 _INDICES = re.compile(rb'"(%s|%s)":(\d+)' % (TASK_INDEX_KEY.encode(), ROLLOUT_INDEX_KEY.encode()))
+_FLUSH_MS = 2_000
 _HEAD_BYTES = 200
 """Rows start with their indices."""
 
@@ -63,8 +64,36 @@ def _exporter() -> SpanProcessor:
     return BatchSpanProcessor(OTLPSpanExporter())
 
 
+def flush_traces() -> None:
+    """Send the spans of this process that are not sent yet, within two seconds."""
+    if _exporter.cache_info().currsize:
+        _exporter().force_flush(_FLUSH_MS)
+
+
 def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
     """Return a layer that gives the spans of a server's requests to `processor`."""
+    from opentelemetry import trace
+
+    start = _starter(server, processor)
+
+    def layer(app: ASGIApp) -> ASGIApp:
+        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
+            path = scope["path"]
+            if path in _NOT_TRACED or path.startswith("/_ng/"):
+                await app(scope, receive, send)
+                return
+            with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:
+                _describe(span, path, receive)
+                await app(scope, receive, send)
+                span.set_attribute("http.response.status_code", getattr(send, "status", 0))
+
+        return traced
+
+    return layer
+
+
+def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span]:
+    """Return a function that starts the span with a name, for a request to a path."""
     from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.sdk.resources import Resource
@@ -92,20 +121,7 @@ def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
         parent = Context() if ids.is_root else _root_of_session()
         return tracer.start_span(name, parent, trace.SpanKind.SERVER)
 
-    def layer(app: ASGIApp) -> ASGIApp:
-        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
-            path = scope["path"]
-            if path in _NOT_TRACED or path.startswith("/_ng/"):
-                await app(scope, receive, send)
-                return
-            with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:
-                _describe(span, path, receive)
-                await app(scope, receive, send)
-                span.set_attribute("http.response.status_code", getattr(send, "status", 0))
-
-        return traced
-
-    return layer
+    return start
 
 
 def _describe(span: Span, path: str, receive: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from nemo_gym.serving import tracing
 from nemo_gym.serving.tracing import ENDPOINT_VARIABLES, traced_by, tracing_layers
-from nemo_gym.testing.environment import call, run_environment
+from nemo_gym.testing.environment import Turn, call, run_environment
 from nemo_gym.transport.context import RequestContext, current_context
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
 
@@ -50,7 +50,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("over_http", [False, True])
 def test_a_rollout_is_a_trace_with_a_span_for_each_request(exporter: Any, over_http: bool) -> None:
-    turns = [call("get_weather", city="Rome"), "Cloudy."]
+    turns: list[Turn] = [call("get_weather", city="Rome"), "Cloudy."]
     run_environment(ExampleSingleToolCallResourcesServer, [ROW, ROW], turns, over_http=over_http)
     traces: dict[int, list[Any]] = {}
     for span in exporter.get_finished_spans():
