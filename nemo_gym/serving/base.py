@@ -177,7 +177,7 @@ class SimpleServer(BaseServer):
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.before_stop()
             await self.on_stop()
-            await asyncio.to_thread(flush_traces)
+            await flush_traces()
 
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return coroutines that run beside the requests until the server stops."""

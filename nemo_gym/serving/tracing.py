@@ -8,11 +8,13 @@ then.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,7 @@ TracingLayer = Callable[[ASGIApp], ASGIApp]
 
 def tracing_layers(server: str) -> Sequence[TracingLayer]:
     """Return the layer that traces the requests of a server, or nothing if tracing is off."""
-    if not any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
+    if not _is_on():
         return ()
     try:
         return (traced_by(server, _exporter()),)
@@ -64,10 +66,15 @@ def _exporter() -> SpanProcessor:
     return BatchSpanProcessor(OTLPSpanExporter())
 
 
-def flush_traces() -> None:
+async def flush_traces() -> None:
     """Send the spans of this process that are not sent yet, within two seconds."""
-    if _exporter.cache_info().currsize:
-        _exporter().force_flush(_FLUSH_MS)
+    if _is_on():
+        with suppress(ImportError):
+            await asyncio.to_thread(_exporter().force_flush, _FLUSH_MS)
+
+
+def _is_on() -> bool:
+    return any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
 
 
 def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
