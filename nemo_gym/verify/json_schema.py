@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jsonschema_rs
@@ -25,17 +26,20 @@ def schema_problems(value: object, schema: Mapping[str, Any] | bool) -> list[str
     Raises InputError when the schema itself is invalid: that is an error of the task, not of the answer.
     """
     validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
-    problems = []
-    for error in validator.iter_errors(value):
-        problems.append(f"{place_of(error.instance_path)}: {error.message[:_LONGEST_MESSAGE]}")
-        if len(problems) == _MAX_PROBLEMS:
-            break
-    return problems
+    try:
+        errors = islice(validator.iter_errors(value), _MAX_PROBLEMS)
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can spell and no Unicode text holds
+        return ["$: a text is not valid Unicode"]
+    return [f"{place_of(error.instance_path)}: {error.message[:_LONGEST_MESSAGE]}" for error in errors]
 
 
 def fits_schema(value: object, schema: Mapping[str, Any] | bool) -> bool:
     """Return whether `value` fits `schema`. Raises InputError when the schema is invalid."""
-    return bool(_validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).is_valid(value))
+    validator = _validator(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
+    try:
+        return bool(validator.is_valid(value))
+    except UnicodeEncodeError:
+        return False
 
 
 def place_of(path: list[str | int]) -> str:

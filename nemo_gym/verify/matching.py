@@ -18,11 +18,16 @@ def normalize(text: str) -> str:
 
     The mark of a factorial stays: `5!` is not 5.
     """
-    folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
-    trimmed = " ".join(folded.split()).lstrip(_PUNCTUATION)
+    trimmed = " ".join(_folded(text).split()).lstrip(_PUNCTUATION)
     without_marks = trimmed.rstrip(_PUNCTUATION.replace("!", ""))
     is_factorial = without_marks.endswith("!") and _FACTORIAL.search(without_marks) is not None
     return without_marks if is_factorial else trimmed.rstrip(_PUNCTUATION)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():  # a quarter of the time, for answers with a hundred thousand members
+        return text.lower()
+    return unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold().translate(_TYPOGRAPHIC)
 
 
 def is_same_text(expected: str, answer: str) -> bool:
@@ -65,7 +70,7 @@ class Overlap(NamedTuple):
 
 def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
     """Return precision and recall of the texts of `answer`, regardless of order. Repetitions count on both sides."""
-    wanted, given = Counter(map(normalize, expected)), Counter(map(normalize, answer))
+    wanted, given = _counted(expected), _counted(answer)
     if not wanted and not given:
         return Overlap(1.0, 1.0)
     shared = (wanted & given).total()
@@ -74,4 +79,12 @@ def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
 
 def is_same_set(expected: Iterable[str], answer: Iterable[str]) -> bool:
     """Return whether both hold the same texts, regardless of order and repetitions."""
-    return set(map(normalize, expected)) == set(map(normalize, answer))
+    return _counted(expected).keys() == _counted(answer).keys()
+
+
+def _counted(texts: Iterable[str]) -> Counter[str]:
+    """Count normalized texts. A text that is repeated is normalized once."""
+    counted: Counter[str] = Counter()
+    for text, count in Counter(texts).items():
+        counted[normalize(text)] += count
+    return counted

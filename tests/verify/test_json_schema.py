@@ -38,6 +38,19 @@ def test_the_number_and_length_of_problems_are_limited() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("a\udfff", {"maxLength": 9}),
+        ({"id": "\ud800"}, {"properties": {"id": {"pattern": "."}}}),
+        ([["\udc00"]], {"items": {"items": {"type": "string", "pattern": "."}}}),
+    ],
+)
+def test_a_text_that_is_not_unicode_does_not_fit(value: Any, schema: Any) -> None:
+    assert schema_problems(value, schema) == ["$: a text is not valid Unicode"]
+    assert not fits_schema(value, schema)
+
+
+@pytest.mark.parametrize(
     ("schema", "fits"),
     [(True, True), (False, False), ({}, True), ({"const": 3.0}, True), ({"const": "3"}, False)],
 )
