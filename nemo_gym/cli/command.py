@@ -33,7 +33,9 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
@@ -68,6 +70,19 @@ EXIT_CODES: Mapping[int, str] = {
     ExitCode.INTERRUPTED: "interrupted",
 }
 """The exit codes of a command that declares no others."""
+
+
+_typed: ContextVar[str | None] = ContextVar("typed", default=None)
+
+
+@contextmanager
+def typed_as(name: str) -> Iterator[None]:
+    """Let messages of commands begin with `name`, for a command line that is translated into another command."""
+    token = _typed.set(name)
+    try:
+        yield
+    finally:
+        _typed.reset(token)
 
 
 class Keys(BaseModel):
@@ -117,6 +132,11 @@ class Command(Generic[KeysT]):
 
         return load_keys(arguments, self.keys)
 
+    @property
+    def shown_name(self) -> str:
+        """The name that the user typed."""
+        return _typed.get() or self.name
+
     def help(self) -> str:
         from nemo_gym.cli.usage import render_help
 
@@ -133,7 +153,9 @@ class Command(Generic[KeysT]):
             sys.stdout.flush()
             return code
         except GymError as error:
-            return report(error, self.name, as_json=self._has_json_key() and asks_for(arguments, "json"))
+            return report(
+                error, self.shown_name, as_json=self._has_json_key() and asks_for(arguments, "json")
+            )
         except BrokenPipeError:
             if not _is_output_unread():
                 raise
@@ -146,7 +168,7 @@ class Command(Generic[KeysT]):
         return any((field.alias or name) == "json" for name, field in self.keys.model_fields.items())
 
     def _complain(self, text: str) -> None:
-        print(f"{self.name}: {text}", file=sys.stderr)
+        print(f"{self.shown_name}: {text}", file=sys.stderr)
 
 
 @dataclass(frozen=True, kw_only=True)

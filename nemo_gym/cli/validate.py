@@ -49,7 +49,7 @@ def validate(keys: ValidateKeys, config: GlobalConfig) -> int:
     isolation = check_isolation(config, problems)
     check_sandbox_providers(config, problems)
     for warning in problems.warnings:
-        print(f"{COMMAND.name}: warning: {warning}", file=sys.stderr)
+        print(f"{COMMAND.shown_name}: warning: {warning}", file=sys.stderr)
     problems.raise_if_any()
     if keys.as_json:
         print(json.dumps(summary(config) | {"isolation": isolation}, indent=2))

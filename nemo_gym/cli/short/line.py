@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from nemo_gym.cli import verbs
-from nemo_gym.cli.command import report
+from nemo_gym.cli.command import report, typed_as
 from nemo_gym.cli.short.translation import GymLine, split_arguments
 from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
 from nemo_gym.config.problems import did_you_mean
@@ -92,7 +92,8 @@ def _callback(verb: Verb) -> Callable[..., None]:
             target = verb.translate(line)
         except GymError as error:
             sys.exit(report(error, path, as_json=bool(values.get("json"))))
-        import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
+        with typed_as(path):
+            import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
 
     return call
 

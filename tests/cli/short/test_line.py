@@ -107,3 +107,12 @@ def test_a_closed_pipe_prints_no_traceback(tmp_path: Path, line: str) -> None:
             check=False,
         )
     assert done.stderr == b""
+
+
+def test_errors_of_the_command_underneath_begin_with_the_typed_one(tmp_path: Path) -> None:
+    done = gym(
+        tmp_path, "eval", "run", "mcqa", "--split", "train", "--url", "http://127.0.0.1:9/v1", "--model", "m"
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("gym eval run: no dataset of type train")
+    assert "ng_e2e_collect_rollouts:" not in done.stderr
