@@ -29,6 +29,14 @@ class AggregateKeys(Keys):
         False,
         description="Number tasks consecutively over all shards, for shards that each number theirs from 0.",
     )
+    count_failure_classes_as_zero: list[str] = Field(
+        default_factory=list,
+        description="Classes of failures that metrics count as reward 0. Rows and failures stay as they are.",
+    )
+    count_missing_rollouts_as_zero: bool = Field(
+        False,
+        description="Count rollouts in the materialized inputs without a row or a failure as reward 0 in metrics.",
+    )
     overwrite: bool = Field(False, description="Replace an existing output.")
     as_json: bool = Field(False, alias="json", description="Print the summary as JSON instead of a table.")
 
@@ -49,7 +57,14 @@ def aggregate(keys: AggregateKeys) -> int:
 
     output = Path(keys.output_jsonl_fpath)
     shards = [path for name in several(keys.input_jsonl_fpath) for path in _matching(name, output)]
-    merged = merge_shards(shards, output, renumber=keys.renumber, overwrite=keys.overwrite)
+    merged = merge_shards(
+        shards,
+        output,
+        renumber=keys.renumber,
+        overwrite=keys.overwrite,
+        zero_classes=keys.count_failure_classes_as_zero,
+        counts_missing_as_zero=keys.count_missing_rollouts_as_zero,
+    )
     if keys.as_json:
         print(json.dumps(_as_json(merged, shards), indent=2))
     else:

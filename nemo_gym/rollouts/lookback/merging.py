@@ -8,7 +8,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -23,8 +23,9 @@ from nemo_gym.names import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
+from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
 from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
 
 _SHOWN_OVERLAPS = 20
@@ -45,9 +46,17 @@ class Merged:
 
 
 def merge_shards(
-    shards: Sequence[Path], output: Path, *, renumber: bool = False, overwrite: bool = False
+    shards: Sequence[Path],
+    output: Path,
+    *,
+    renumber: bool = False,
+    overwrite: bool = False,
+    zero_classes: Collection[str] = (),
+    counts_missing_as_zero: bool = False,
 ) -> Merged:
     """Merge the runs whose rows are `shards` into the run whose rows are `output`.
+
+    Metrics count rollouts that failed with one of `zero_classes` as reward 0, and missing ones if asked.
 
     Raises `ConfigError` if shards overlap or are damaged, or if the output exists. Then nothing is written.
     """
@@ -66,17 +75,22 @@ def merge_shards(
         offsets = _offsets(stored) if renumber else [0] * len(runs)
         rows, failures, tasks = (_Lines(kind, offsets) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
-        metrics = RunMetrics()
+        metrics = RunMetrics(zero_classes)
+        scored, settled = rows.identities(), rows.identities() | failures.identities()
         for lines, path in (
             (rows, files.rows),
             (failures, files.failures),
             (tasks, files.materialized_inputs),
         ):
             file = opened.enter_context(replacing(path))
-            for line in lines:
+            for identity, line in lines.with_identities():
+                place = f"{identity} for {path}"
                 if lines is not tasks:
-                    place = f"{identity_at(line)} for {path}"
-                    metrics.note_row(read_object(line, place, code="damaged_output", remedy=_DAMAGED))
+                    row = read_object(line, place, code="damaged_output", remedy=_DAMAGED)
+                    is_final = identity not in scored and bool(row.get(NG_TERMINAL_KEY))
+                    metrics.note_row(row, line, is_final=is_final)
+                elif counts_missing_as_zero and identity not in settled:
+                    metrics.note_missing_row(read_object(line, place, code="damaged_output"), line)
                 file.write(line + b"\n")
         results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
@@ -124,10 +138,14 @@ class _Lines:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[bytes]:
+    def identities(self) -> set[RolloutId]:
+        return {place.identity for place in self._places}
+
+    def with_identities(self) -> Iterator[tuple[RolloutId, bytes]]:
+        """Yield the lines with the identities that they have in the merged run."""
         for identity, shard, row in self._places:
             line, offset = self._files[shard].line(row), self._offsets[shard]
-            yield _renumbered(line, identity, offset) if offset else line
+            yield identity, _renumbered(line, identity, offset) if offset else line
 
     def refuse_overlaps(self) -> None:
         """Raise `ConfigError` if rollouts have several rows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,22 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
-from nemo_gym.metrics import AgentMetrics, AggregateResult, Planned, RolloutRecord, read_measurements
-from nemo_gym.names import AGENT_REF_KEY, REWARD_KEY, TOKEN_HEADER
+from nemo_gym.metrics import (
+    AgentMetrics,
+    AggregateResult,
+    Planned,
+    RolloutRecord,
+    read_measurements,
+    read_record,
+)
+from nemo_gym.names import (
+    AGENT_REF_KEY,
+    FAILURE_CLASS_KEY,
+    REWARD_KEY,
+    ROLLOUT_INDEX_KEY,
+    TASK_INDEX_KEY,
+    TOKEN_HEADER,
+)
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.dataset import read_lines
@@ -62,18 +77,26 @@ class RunMetrics:
         """Count the rollouts of `plan` that are not settled as reward 0."""
         for planned in plan:
             if planned.identity not in self._seen:
-                self._impute(planned, "missing", None)
+                self._impute(planned.agent, planned.row, RolloutRecord(*planned.identity, outcome="missing"))
+
+    def note_missing_row(self, row: Mapping[str, Any], line: bytes) -> None:
+        """Count the rollout of a task row as reward 0."""
+        task, repeat = row[TASK_INDEX_KEY], row[ROLLOUT_INDEX_KEY]
+        self._impute(agent_of(row), line, RolloutRecord(task, repeat, outcome="missing"))
 
     def _note_failed(self, planned: PlannedAttempt, failure_class: str) -> None:
+        failed = Outcome.FAILED.value
         if failure_class in self._zero_classes:
-            self._impute(planned, Outcome.FAILED.value, failure_class)
+            record = RolloutRecord(*planned.identity, planned.attempt_index, failed, failure_class)
+            self._impute(planned.agent, planned.row, record)
         else:
-            self._add(planned, Outcome.FAILED.value, failure=failure_class, measurements=None)
+            self._add(planned, failed, failure=failure_class, measurements=None)
 
-    def _impute(self, planned: PlannedAttempt, outcome: str, failure: str | None) -> None:
-        row = planned.row.removesuffix(b"}") + b',"%b":0.0}' % REWARD_KEY.encode()
-        self.imputed.setdefault(planned.agent, []).append(row)
-        self._add(planned, outcome, failure=failure, measurements={REWARD_KEY: 0.0})
+    def _impute(self, agent: str, line: bytes, record: RolloutRecord) -> None:
+        """Add a record as reward 0. `line` is the row that environments see, without its reward."""
+        row = line.removesuffix(b"}") + b',"%b":0.0}' % REWARD_KEY.encode()
+        self.imputed.setdefault(agent, []).append(row)
+        self._of(agent).add_record(replace(record, measurements={REWARD_KEY: 0.0}, is_scored=True))
 
     def _add(
         self,
@@ -101,9 +124,12 @@ class RunMetrics:
                 return
             self.note_row(orjson.loads(line.content))
 
-    def note_row(self, row: Mapping[str, Any]) -> None:
-        """Add a stored row, scored or failed."""
+    def note_row(self, row: Mapping[str, Any], line: bytes = b"", *, is_final: bool = False) -> None:
+        """Add a stored row, scored or failed. `is_final`: it is a failure, and its rollout has no scored row."""
         self.masks.add(row)
+        if is_final and row.get(FAILURE_CLASS_KEY) in self._zero_classes:
+            self._impute(agent_of(row), line, read_record(row))
+            return
         self._of(agent_of(row)).add(row)
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:

@@ -173,3 +173,23 @@ def test_a_shard_that_was_cut_off_is_refused_by_its_name(tmp_path: Path, renumbe
     os.truncate(shard, shard.stat().st_size - 20)
     with pytest.raises(ConfigError, match=r"part\.jsonl\.zst is damaged"):
         merge_shards([shard], tmp_path / "all.jsonl", renumber=renumber)
+
+
+def test_failed_and_missing_rollouts_count_as_zero_when_asked(tmp_path: Path) -> None:
+    failed = [failure_row(0, 0, agent="one"), failure_row(1, 0, agent="one")]
+    rows = [scored_row(0, 0, agent="one"), *failed]  # a later start has scored task 0
+    shard = store_shard(tmp_path / "shard.jsonl", rows)
+    inputs = [scored_row(task, 0, agent="one") for task in range(3)]
+    for row in inputs:
+        del row["reward"]
+    lines = b"".join(orjson.dumps(row) + b"\n" for row in inputs)
+    shard.with_name("shard_materialized_inputs.jsonl").write_bytes(lines)
+    options: dict[str, Any] = {
+        "zero_classes": [failed[0]["_ng_failure_class"]],
+        "counts_missing_as_zero": True,
+    }
+    merged = merge_shards([shard], tmp_path / "merged.jsonl", **options)
+    metrics = merged.results["one"]["agent_metrics"]
+    assert (metrics["count/scored"], metrics["count/imputed"]) == (3, 2)
+    assert metrics["mean/reward"] == pytest.approx(rows[0]["reward"] / 3)
+    assert len(read_rows(merged.files.rows)) == 1
