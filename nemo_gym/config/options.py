@@ -124,8 +124,8 @@ def option_faults(
     name, _, implementation = path
     given = {key: value for key, value in block.items() if key not in _OF_THE_LAUNCHER}
     given |= {"name": name, "host": block.get("host") or default_host, "port": 0}
-    if type(block.get("num_workers")) is int:
-        given["num_workers"] = block["num_workers"]
+    if "num_workers" in block and type(block["num_workers"]) in (int, type(None)):
+        given["num_workers"] = block["num_workers"]  # a class may require the key, also as null
     known = _accepted_keys(model)
     if known is not None:
         # `name` is not an option: it is set to the name of the instance.

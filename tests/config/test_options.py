@@ -124,3 +124,12 @@ def test_a_class_that_may_take_other_keys_is_not_checked_for_them(model: type[Ba
 
 def test_keys_set_by_the_launcher_are_not_validated() -> None:
     assert faults(host="0.0.0.0", port="x", num_workers="y") == []
+
+
+def test_a_class_may_require_the_number_of_workers_as_null() -> None:
+    class Counted(BaseRunServerInstanceConfig):
+        num_workers: int | None
+
+    assert faults(Counted, num_workers=None) == []
+    assert faults(Counted, num_workers=2) == []
+    assert [message for message, _ in faults(Counted)] == [f"{AT}.num_workers is required."]

@@ -46,8 +46,8 @@ GIVEN = (
     "run_token=a-token-that-other-machines-need",
 )
 """Values that a user gives on the command line."""
-_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*\}")
-"""An environment variable without a default."""
+_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*(?:\}|,\s*(?:null|\$\{oc\.env))")
+"""An environment variable without a default, or with null."""
 
 _context = get_context("fork")
 
