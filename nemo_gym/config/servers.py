@@ -60,6 +60,11 @@ def is_alias(kind: str, implementation: str) -> bool:
     return kind == "environment_servers" and implementation == AGENT_ALIAS
 
 
+def root_of(folder: Path) -> Path:
+    """Return the root of an implementation's folder: the parent of `resources_servers/` or the like."""
+    return next((each.parent for each in folder.parents if each.name in SERVER_KINDS), folder.parents[1])
+
+
 def drop_placeholders(root: DictNode) -> DictNode:
     """Return `root` without the placeholders of models that also have a real implementation."""
     for name in root.entries:

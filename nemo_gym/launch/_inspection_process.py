@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
-from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.servers import ServerInstance, root_of
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inspection import CHANNEL_FD
 from nemo_gym.processes import messages
@@ -59,7 +59,7 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
 
     folder = script.parent
     bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))
-    sys.path[:0] = [str(folder), str(folder.parents[1]), str(PARENT_DIR)]
+    sys.path[:0] = [str(folder), str(root_of(folder)), str(PARENT_DIR)]
     os.chdir(folder)
     try:
         return config_class_of(load_server_class(script))

@@ -10,7 +10,7 @@ from typing import Any
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.servers import ServerInstance, root_of
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses
 from nemo_gym.launch._spawners import ServerProcess
@@ -91,7 +91,7 @@ def plan_servers(
     for each in instances:
         folder = each.directory.resolve()
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
-        path = (str(folder), str(folder.parents[1]))
+        path = (str(folder), str(root_of(folder)))
         sockets = addresses.servers[each.name]
         servers += run.replicas(
             each.name, each.kind, each.implementation, folder / each.entrypoint, sockets, *path

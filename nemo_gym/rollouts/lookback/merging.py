@@ -65,38 +65,31 @@ def merge_shards(
     runs = [RunFiles.existing(path) for path in shards]
     files.refuse_inputs(path for run in runs for path in run.present())
     with ExitStack() as opened:
-        stored = [
-            [
-                opened.enter_context(closing(PlacedRows(path)))
-                for path in (run.rows, run.failures, run.materialized_inputs)
-            ]
-            for run in runs
-        ]
+        stored = [_open_files(run, opened) for run in runs]
         offsets = _offsets(stored) if renumber else [0] * len(runs)
         rows, failures, tasks = (_Lines(kind, offsets) for kind in zip(*stored, strict=True))
         rows.refuse_overlaps()
-        metrics = RunMetrics(zero_classes)
-        scored, settled = rows.identities(), rows.identities() | failures.identities()
-        for lines, path in (
-            (rows, files.rows),
-            (failures, files.failures),
-            (tasks, files.materialized_inputs),
+        metrics = _MergedMetrics(RunMetrics(zero_classes), rows, failures, counts_missing_as_zero)
+        for lines, path, note in (
+            (rows, files.rows, metrics.note_row),
+            (failures, files.failures, metrics.note_row),
+            (tasks, files.materialized_inputs, metrics.note_task),
         ):
             file = opened.enter_context(replacing(path))
             for identity, line in lines.with_identities():
-                place = f"{identity} for {path}"
-                if lines is not tasks:
-                    row = read_object(line, place, code="damaged_output", remedy=_DAMAGED)
-                    is_final = identity not in scored and bool(row.get(NG_TERMINAL_KEY))
-                    metrics.note_row(row, line, is_final=is_final)
-                elif counts_missing_as_zero and identity not in settled:
-                    metrics.note_missing_row(read_object(line, place, code="damaged_output"), line)
+                note(identity, line, path)
                 file.write(line + b"\n")
-        results = metrics.results(_planned(runs, shares_tasks=rows.shares_tasks()))
+        results = metrics.run.results(_planned(runs, shares_tasks=rows.shares_tasks()))
         opened.enter_context(replacing(files.aggregate_metrics)).writelines(document_of(results))
         # A resume must not use the manifest of the replaced run.
         files.manifest.unlink(missing_ok=True)
-    return Merged(files, len(rows), len(failures), results, metrics.notes)
+    return Merged(files, len(rows), len(failures), results, metrics.run.notes)
+
+
+def _open_files(run: RunFiles, opened: ExitStack) -> list[PlacedRows]:
+    """Open the rows, the failures and the task rows of a run until `opened` is closed."""
+    paths = (run.rows, run.failures, run.materialized_inputs)
+    return [opened.enter_context(closing(PlacedRows(path))) for path in paths]
 
 
 def _refuse_existing(files: RunFiles, overwrite: bool) -> None:
@@ -169,6 +162,28 @@ class _Lines:
         return any(
             owners.setdefault(place.identity.task, place.shard) != place.shard for place in self._places
         )
+
+
+class _MergedMetrics:
+    """The metrics of the merged lines."""
+
+    def __init__(self, run: RunMetrics, rows: _Lines, failures: _Lines, counts_missing: bool) -> None:
+        self.run = run
+        self._scored = rows.identities()
+        self._settled = self._scored | failures.identities()
+        self._counts_missing = counts_missing
+
+    def note_row(self, identity: RolloutId, line: bytes, path: Path) -> None:
+        """Add a scored or failed row. Raises `ConfigError` for a damaged one."""
+        row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
+        is_final = identity not in self._scored and bool(row.get(NG_TERMINAL_KEY))
+        self.run.note_row(row, line, is_final=is_final)
+
+    def note_task(self, identity: RolloutId, line: bytes, path: Path) -> None:
+        """Add a task row if its rollout has no other row, and if that counts as reward 0."""
+        if self._counts_missing and identity not in self._settled:
+            row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
+            self.run.note_missing_row(row, line)
 
 
 def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
