@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-ecosystem example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -62,6 +62,10 @@ test-vllm: .venv/.dev
 test-train:
 	PYTHON=$(PYTHON) bash tests/train/run.sh
 
+# The documentation as a site, in site/index.html. A warning, such as of a broken link, fails the build.
+docs: .venv/.docs
+	$(BIN)/zensical build --strict --clean
+
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:
 	PYTHON=$(PYTHON) bash tests/rollouts/tracking/run.sh
@@ -76,7 +80,7 @@ bench: .venv/.dev
 	$(BIN)/python -m perf all +keep=true; status=$$?; $(BIN)/python -m perf.page && exit $$status
 
 clean:
-	rm -rf .venv .venvs build dist *.egg-info
+	rm -rf .venv .venvs site build dist *.egg-info
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 2; }
@@ -94,3 +98,7 @@ COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents resp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/python $(COMPILE)
 	@touch $@ .venv/.demo
+
+.venv/.docs: | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'zensical>=0.0.73'
+	@touch $@
