@@ -13,7 +13,9 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 _SUMMARY = "A gym of HTTP microservices for training and evaluating language-model agents."
-_PROSE = re.compile(r"^(?![#|>*-]|```).+$", re.MULTILINE)
+_NOT_READ = re.compile(r"^```.*?^```$|^#.*?$", re.MULTILINE | re.DOTALL)
+"""Code and headings."""
+_NO_PROSE = ("|", ">", "-", "*")
 _SENTENCE = re.compile(r".+?[.:](?=\s|$)")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 
@@ -36,9 +38,10 @@ def render_page() -> str:
 
 def _line_of(page: str) -> str:
     title, _, text = (DOCS / page).read_text(encoding="utf-8").partition("\n")
-    prose = _PROSE.search(text)
-    sentence = _SENTENCE.match(prose[0]) if prose else None
-    words = _LINK.sub(r"\1", sentence[0]).rstrip(":") if sentence else ""
+    blocks = [" ".join(block.split()) for block in _NOT_READ.sub("\n", text).split("\n\n")]
+    prose = next(block for block in blocks if block and not block.startswith(_NO_PROSE))
+    sentence = _SENTENCE.match(prose)
+    words = _LINK.sub(r"\1", sentence[0] if sentence else prose).rstrip(":")
     return f"- [{title.removeprefix('# ')}]({page}): {words}"
 
 
