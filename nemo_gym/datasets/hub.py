@@ -72,7 +72,7 @@ class HuggingFaceHub:
             raise ConfigError(
                 "the Hugging Face hub needs the package huggingface_hub",
                 code="extra_missing",
-                remedy="Install it: pip install 'nemo-gym[hub]'.",
+                remedy="Install it: pip install huggingface_hub",
             ) from error
         return HfApi(endpoint=self._endpoint, token=self._token)
 

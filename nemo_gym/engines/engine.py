@@ -58,6 +58,9 @@ class EngineReply(NamedTuple):
     url: str
 
 
+_NO_ROUTE = (404, 405)
+
+
 class EngineAnswer(NamedTuple):
     """The JSON object of a successful reply, and the base URL of the replica."""
 
@@ -234,9 +237,9 @@ class UpstreamEngine:
 
     async def _models_now(self, url: str) -> list[dict[str, Any]]:
         """Return the models of `url` within the time limit of a preflight."""
-        call = self._new_call("GET", "/models")
         try:
-            answer = await self._send(url, call, Deadline.after(PREFLIGHT_S), PREFLIGHT_RETRY)
+            answer = await self._ask(url, "/models")
+            lacks_v1 = answer.reply.status in _NO_ROUTE and (await self._ask(url, "/v1/models")).reply.ok
         except DeadlineError as error:
             raise EngineError(
                 f"{url} did not answer within {PREFLIGHT_S:g} s",
@@ -245,10 +248,22 @@ class UpstreamEngine:
                 peer=url,
                 remedy="Check that the engine runs and that the URL is correct.",
             ) from error
+        if lacks_v1:
+            raise EngineError(
+                f"{url} has no API of models, but {url}/v1 has one",
+                code="engine_route",
+                peer=url,
+                remedy=f"Write {url}/v1.",
+            )
         return self._listed(answer)
 
+    async def _ask(self, url: str, path: str) -> EngineReply:
+        return await self._send(
+            url, self._new_call("GET", path), Deadline.after(PREFLIGHT_S), PREFLIGHT_RETRY
+        )
+
     def _listed(self, answer: EngineReply) -> list[dict[str, Any]]:
-        if answer.reply.status in (404, 405):
+        if answer.reply.status in _NO_ROUTE:
             return []
         if not answer.reply.ok:
             raise self._refused(answer)

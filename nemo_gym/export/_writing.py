@@ -68,7 +68,7 @@ def _import_pyarrow() -> Any:
         raise ConfigError(
             "Parquet needs pyarrow, which is not installed",
             code="pyarrow_missing",
-            remedy="pip install 'nemo-gym[export]', or write .jsonl.",
+            remedy="pip install pyarrow, or write .jsonl.",
         ) from error
     return pyarrow
 

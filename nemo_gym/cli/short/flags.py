@@ -48,8 +48,18 @@ class Flag:
             return click.Option(names, is_flag=True, help=self.help)
         kind = click.INT if self.form == "number" else click.STRING
         return click.Option(
-            names, metavar=self.metavar, multiple=self.form == "texts", type=kind, help=self.help
+            names,
+            metavar=self.metavar,
+            multiple=self.form == "texts",
+            type=kind,
+            help=self.help,
+            shell_complete=self._complete,
         )
+
+    def _complete(self, _: click.Context, __: click.Parameter, typed: str) -> Any:
+        from nemo_gym.cli.short.completion import complete_option
+
+        return complete_option(self.names.split()[0], self.metavar or "", typed)
 
     def overrides(self, value: Any) -> list[str]:
         """Return the override that `value` means; none for an option that is absent or has no key."""

@@ -73,7 +73,12 @@ def _command(verb: Verb) -> click.Command:
         None,
         params=[
             *(flag.option() for flag in verb.flags),
-            click.Argument(["arguments"], nargs=-1, metavar=usage),
+            click.Argument(
+                ["arguments"],
+                nargs=-1,
+                metavar=usage,
+                shell_complete=_completer(verb.command, verb.arguments),
+            ),
         ],
         callback=_callback(verb),
         help=verb.summary,
@@ -81,6 +86,15 @@ def _command(verb: Verb) -> click.Command:
         epilog=f"Example: {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
         context_settings=_HELP_OPTIONS,
     )
+
+
+def _completer(command: str, arguments: str) -> Callable[..., Any]:
+    def complete(_: click.Context, __: click.Parameter, typed: str) -> Any:
+        from nemo_gym.cli.short.completion import complete_argument
+
+        return complete_argument(command, arguments, typed)
+
+    return complete
 
 
 def _callback(verb: Verb) -> Callable[..., None]:

@@ -342,5 +342,18 @@ TOP: Mapping[str, Verb] = {
         translate=searched,
         flags=(DOMAIN, SEARCH_DIR, JSON),
     ),
+    "doctor": Verb(
+        command="doctor",
+        summary="Show what this machine has for a gym, and what to do.",
+        example="gym doctor --url http://localhost:8000/v1",
+        flags=(*MODEL[1:], JSON),
+    ),
+    "completion": Verb(
+        command="completion",
+        summary="Print the script that completes lines in bash, zsh or fish.",
+        example="gym completion bash",
+        arguments="SHELL",
+        translate=names_as("shell"),
+    ),
 }
 """The verbs without a group."""
