@@ -4,6 +4,7 @@ from nemo_gym import reward_profile
 
 NAMES = {
     "AggregateMetricsMixin",
+    "RewardProfiler",
     "add_avg_sample_std_dev",
     "compute_aggregate_metrics",
     "compute_pass_majority_metrics",
