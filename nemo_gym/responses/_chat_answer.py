@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nemo_gym.responses._answer_fields import malformed, read_object, read_objects, read_required_text
+from nemo_gym.responses._content_parts import present
 from nemo_gym.responses._usage import chat_usage_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.finish import check_finished
@@ -74,7 +75,7 @@ def _message_of(output: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], li
             )
         else:
             raise malformed(f"{path}type", f"is {kind!r:.80}, which Chat Completions can't express")
-        training.update({key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None})
+        training.update(present(item, *TRAINING_FIELDS))
     message = _with_parts({"role": "assistant", "content": None, "refusal": None}, parts)
     if reasoning:
         message["reasoning"] = message["reasoning_content"] = BETWEEN_REASONING_PARTS.join(reasoning)

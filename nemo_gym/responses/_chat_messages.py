@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import chat_parts_of, required_text
+from nemo_gym.responses._content_parts import chat_content_of, chat_parts_of, present, required_text
 from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect
 from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
@@ -70,7 +70,7 @@ class Transcript:
             self._problems.add_unknown(item, ITEM_FIELDS[kind], f"{field}.")
         _ADDERS[kind](self, item, field)
         if self._dialect.keep_token_ids and self._turn is not None and item.get("generation_token_ids"):
-            self._turn.training = {key: item[key] for key in TRAINING_FIELDS if item.get(key) is not None}
+            self._turn.training = present(item, *TRAINING_FIELDS)
 
     def finish(self) -> list[dict[str, Any]]:
         """Close the last turn and return the messages."""
@@ -92,13 +92,8 @@ class Transcript:
         self._close_turn()
         if role == "developer" and self._dialect.replace_developer_role_with_system:
             role = "system"
-        content = item.get("content")
-        if not isinstance(content, str):
-            content = chat_parts_of(content, f"{field}.content", self._problems)
-        message = {"role": role, "content": content}
-        if item.get("name") is not None:
-            message["name"] = item["name"]
-        self.messages.append(message)
+        content = chat_content_of(item.get("content"), f"{field}.content", self._problems)
+        self.messages.append({"role": role, "content": content, **present(item, "name")})
 
     def _add_assistant_message(self, item: Mapping[str, Any], field: str) -> None:
         turn = self._turn
@@ -158,13 +153,9 @@ class Transcript:
 
     def _add_output(self, item: Mapping[str, Any], field: str) -> None:
         self._close_turn()
-        output = item.get("output")
-        if not isinstance(output, str):
-            output = chat_parts_of(output, f"{field}.output", self._problems)
+        output = chat_content_of(item.get("output"), f"{field}.output", self._problems)
         call_id = required_text(item, "call_id", field, self._problems)
-        message = {"role": "tool", "tool_call_id": call_id, "content": output}
-        if item.get("name") is not None:
-            message["name"] = item["name"]
+        message = {"role": "tool", "tool_call_id": call_id, "content": output, **present(item, "name")}
         self.messages.append(message)
 
     # --- Turns --------------------------------------------------------------------------------------------------

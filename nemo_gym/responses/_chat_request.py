@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from nemo_gym.responses._chat_messages import Transcript
+from nemo_gym.responses._content_parts import present
 from nemo_gym.responses._request_fields import (
     CARRIED_FIELDS,
     CHAT_ONLY,
@@ -117,8 +118,7 @@ def _put_reasoning(params: Mapping[str, Any], body: _Json, problems: ConversionP
 def _put_text(params: Mapping[str, Any], body: _Json, problems: ConversionProblems) -> None:
     text = problems.object_of(params.get("text"), "text")
     problems.add_unknown(text, {"format", "verbosity"}, "text.")
-    if text.get("verbosity") is not None:
-        body["verbosity"] = text["verbosity"]
+    body.update(present(text, "verbosity"))
     if text.get("format") is not None:
         body["response_format"] = _response_format_of(text["format"], problems)
 

@@ -23,9 +23,19 @@ _Converter: TypeAlias = Callable[[Mapping[str, Any], str, ConversionProblems], P
 _FILE_FIELDS = ("file_data", "file_id", "filename")
 
 
+def chat_content_of(content: object, field: str, problems: ConversionProblems) -> str | list[Part]:
+    """Return the content of a Responses message, a string or parts, as that of a chat message."""
+    return content if isinstance(content, str) else chat_parts_of(content, field, problems)
+
+
 def chat_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
     """Return Responses content parts as chat parts. Parts without an equivalent are added to `problems`."""
     return _converted(parts, _TO_CHAT, field, problems)
+
+
+def responses_content_of(content: object, field: str, problems: ConversionProblems) -> str | list[Part]:
+    """Return the content of a chat message, a string or parts, as that of a Responses message."""
+    return content if isinstance(content, str) else responses_parts_of(content, field, problems)
 
 
 def responses_parts_of(parts: object, field: str, problems: ConversionProblems) -> list[Part]:
@@ -40,6 +50,11 @@ def required_text(given: Mapping[str, Any], key: str, field: str, problems: Conv
         problems.add(f"{field}.{key}", "must be a string")
         return ""
     return value
+
+
+def present(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the named fields that have a value."""
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def _converted(
@@ -77,16 +92,14 @@ def _chat_image(part: Mapping[str, Any], field: str, problems: ConversionProblem
     if part.get("file_id") is not None:
         problems.add(f"{field}.file_id", "chat takes images by URL only")
         return {}
-    image: Part = {"url": required_text(part, "image_url", field, problems)}
-    if part.get("detail") is not None:
-        image["detail"] = part["detail"]
-    return {"type": "image_url", "image_url": image}
+    url = required_text(part, "image_url", field, problems)
+    return {"type": "image_url", "image_url": {"url": url, **present(part, "detail")}}
 
 
 def _chat_file(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
     if part.get("file_url") is not None:
         problems.add(f"{field}.file_url", "chat takes files as `file_data` or `file_id` only")
-    return {"type": "file", "file": {key: part[key] for key in _FILE_FIELDS if part.get(key) is not None}}
+    return {"type": "file", "file": present(part, *_FILE_FIELDS)}
 
 
 def _chat_video(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
@@ -119,14 +132,9 @@ def _input_image(part: Mapping[str, Any], field: str, problems: ConversionProble
     if not isinstance(image, dict):
         problems.add(f"{field}.image_url", "must be an object with `url`")
         return {}
-    image_part: Part = {
-        "type": "input_image",
-        "image_url": required_text(image, "url", f"{field}.image_url", problems),
-    }
+    url = required_text(image, "url", f"{field}.image_url", problems)
     problems.add_unknown(image, {"url", "detail"}, f"{field}.image_url.")
-    if image.get("detail") is not None:
-        image_part["detail"] = image["detail"]
-    return image_part
+    return {"type": "input_image", "image_url": url, **present(image, "detail")}
 
 
 def _input_file(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:
@@ -135,7 +143,7 @@ def _input_file(part: Mapping[str, Any], field: str, problems: ConversionProblem
         problems.add(f"{field}.file", "must be an object")
         return {}
     problems.add_unknown(file, set(_FILE_FIELDS), f"{field}.file.")
-    return {"type": "input_file", **{key: file[key] for key in _FILE_FIELDS if file.get(key) is not None}}
+    return {"type": "input_file", **present(file, *_FILE_FIELDS)}
 
 
 def _input_video(part: Mapping[str, Any], field: str, problems: ConversionProblems) -> Part:

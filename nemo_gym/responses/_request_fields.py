@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from nemo_gym.responses._content_parts import present
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
 SHARED_FIELDS = frozenset(
@@ -144,7 +145,7 @@ def carry_fields(
 
 def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: ConversionProblems) -> int | None:
     """Return the token limit of the answer. Several fields may set it; different values are a problem."""
-    limits = {name: params[name] for name in names if params.get(name) is not None}
+    limits = present(params, *names)
     first = next(iter(limits.values()), None)
     for name, limit in limits.items():
         if type(limit) is not int:

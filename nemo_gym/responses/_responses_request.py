@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nemo_gym.responses._content_parts import present
 from nemo_gym.responses._request_fields import (
     CHAT_LIMITS,
     CHAT_ONLY,
@@ -84,8 +85,7 @@ def _put_text(body: Mapping[str, Any], params: dict[str, Any], problems: Convers
     response_format = body.get("response_format")
     if response_format is not None:
         text["format"] = _text_format_of(response_format, problems)
-    if body.get("verbosity") is not None:
-        text["verbosity"] = body["verbosity"]
+    text.update(present(body, "verbosity"))
     if text:
         params["text"] = text
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from nemo_gym.responses._chat_request import chat_request_of
+from nemo_gym.responses._content_parts import present
 from nemo_gym.responses._responses_request import TARGET, responses_params_of_chat
 from nemo_gym.responses.dialects import (
     TRAINING_FIELDS,
@@ -128,7 +129,7 @@ class ResponsesConverter:
 
     def _put_token_fields(self, items: list[dict[str, Any]], message: Mapping[str, Any]) -> None:
         if self.return_token_id_information:
-            items[-1].update({key: message[key] for key in TRAINING_FIELDS if message.get(key) is not None})
+            items[-1].update(present(message, *TRAINING_FIELDS))
 
     def _extract_reasoning_from_content(self, content: str) -> tuple[list[str], str]:
         """Return the reasoning and the answer in a text. Environments call this method despite its private name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import required_text, responses_parts_of
+from nemo_gym.responses._content_parts import present, required_text, responses_content_of, responses_parts_of
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect, ReasoningHistory
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import split_thinking
@@ -58,25 +58,15 @@ def reasoning_text_of(message: Mapping[str, Any], field: str, problems: Conversi
 
 def _input_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _INPUT_FIELDS, f"{field}.")
-    content = message.get("content")
-    if not isinstance(content, str):
-        content = responses_parts_of(content, f"{field}.content", problems)
-    item = {"type": "message", "role": message["role"], "content": content}
-    if message.get("name") is not None:
-        item["name"] = message["name"]
-    return item
+    content = responses_content_of(message.get("content"), f"{field}.content", problems)
+    return {"type": "message", "role": message["role"], "content": content, **present(message, "name")}
 
 
 def _output_item(message: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:
     problems.add_unknown(message, _TOOL_FIELDS, f"{field}.")
-    output = message.get("content")
-    if not isinstance(output, str):
-        output = responses_parts_of(output, f"{field}.content", problems)
+    output = responses_content_of(message.get("content"), f"{field}.content", problems)
     call_id = required_text(message, "tool_call_id", field, problems)
-    item = {"type": "function_call_output", "call_id": call_id, "output": output}
-    if message.get("name") is not None:
-        item["name"] = message["name"]
-    return item
+    return {"type": "function_call_output", "call_id": call_id, "output": output, **present(message, "name")}
 
 
 def _assistant_items(
@@ -96,12 +86,9 @@ def _assistant_items(
     calls = _call_items(message.get("tool_calls") or (), field, problems)
     said = _said(content, message.get("refusal"), field, problems)
     if said or not (items or calls):
-        item = {"type": "message", "role": "assistant", "content": said}
-        if message.get("name") is not None:
-            item["name"] = message["name"]
-        items.append(item)
+        items.append({"type": "message", "role": "assistant", "content": said, **present(message, "name")})
     items += calls
-    items[-1].update({key: message[key] for key in TRAINING_FIELDS if message.get(key) is not None})
+    items[-1].update(present(message, *TRAINING_FIELDS))
     return items
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from nemo_gym.responses._content_parts import required_text
+from nemo_gym.responses._content_parts import present, required_text
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
 _Json: TypeAlias = dict[str, Any]
@@ -87,11 +87,9 @@ def _put_tools(tools: object, params: _Json, problems: ConversionProblems) -> No
             problems.add(f"{field}.type", "tools of the provider can't be put to another model")
             continue
         problems.add_unknown(tool, TOOL_FIELDS, f"{field}.")
-        converted = {"type": "function", "name": required_text(tool, "name", field, problems)}
-        if tool.get("description") is not None:
-            converted["description"] = tool["description"]
+        function = {"name": required_text(tool, "name", field, problems), **present(tool, "description")}
         schema = {"parameters": tool.get("input_schema"), "strict": bool(tool.get("strict"))}
-        params["tools"].append(converted | schema)
+        params["tools"].append({"type": "function", **function, **schema})
 
 
 def _put_tool_choice(choice: object, params: _Json, problems: ConversionProblems) -> None:

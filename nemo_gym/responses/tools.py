@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nemo_gym.responses._content_parts import required_text
+from nemo_gym.responses._content_parts import present, required_text
 from nemo_gym.responses.problems import ConversionProblems
 
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")
@@ -42,7 +42,7 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
             }
             problems.add_unknown(given, _FLAT_FIELDS, f"tools[{index}].")
         required_text(tool, "name", f"tools[{index}]", problems)
-        function = {key: tool[key] for key in _FUNCTION_FIELDS if tool.get(key) is not None}
+        function = present(tool, *_FUNCTION_FIELDS)
         if function.get("strict") is False:
             del function["strict"]
         converted.append({"type": "function", "function": function})
@@ -67,7 +67,7 @@ def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict
         problems.add_unknown(tool, {"type", "function"}, f"tools[{index}].")
         problems.add_unknown(function, _FLAT_FIELDS, f"tools[{index}].function.")
         required_text(function, "name", f"tools[{index}].function", problems)
-        flat = {key: function[key] for key in _FUNCTION_FIELDS if function.get(key) is not None}
+        flat = present(function, *_FUNCTION_FIELDS)
         converted.append({"type": "function", **flat, "strict": bool(function.get("strict"))})
     return converted
 
@@ -129,8 +129,7 @@ def put_tools(
     converted["tools"] = tools_of(tools, problems)
     if choice is not None:
         converted["tool_choice"] = choice_of(choice, problems)
-    if given.get("parallel_tool_calls") is not None:
-        converted["parallel_tool_calls"] = given["parallel_tool_calls"]
+    converted.update(present(given, "parallel_tool_calls"))
 
 
 def needs_tools(choice: object) -> bool:

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
-from nemo_gym.responses._content_parts import chat_parts_of, responses_parts_of
+from nemo_gym.responses._content_parts import (
+    chat_content_of,
+    chat_parts_of,
+    present,
+    responses_content_of,
+    responses_parts_of,
+)
 from nemo_gym.responses.problems import ConversionProblems
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -38,6 +44,18 @@ def test_each_part_has_its_counterpart(responses_part: dict[str, Any], chat_part
     assert chat_parts_of([responses_part], "content", problems) == [chat_part]
     assert responses_parts_of([chat_part], "content", problems) == [responses_part]
     assert not problems
+
+
+@pytest.mark.parametrize(("responses_part", "chat_part"), PAIRS)
+def test_content_is_a_string_or_parts(responses_part: dict[str, Any], chat_part: dict[str, Any]) -> None:
+    problems = ConversionProblems()
+    assert chat_content_of("x", "content", problems) == responses_content_of("x", "content", problems) == "x"
+    assert chat_content_of([responses_part], "content", problems) == [chat_part]
+    assert responses_content_of([chat_part], "content", problems) == [responses_part]
+
+
+def test_a_field_is_present_if_it_has_a_value() -> None:
+    assert present({"a": 0, "b": None, "d": 1}, "b", "a", "c") == {"a": 0}
 
 
 @given(st.lists(st.sampled_from([pair[0] for pair in PAIRS])))
