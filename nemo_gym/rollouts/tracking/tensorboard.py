@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,4 +40,6 @@ class TensorboardTracker:
 
 def start(run: TrackedRunInfo) -> Tracker:
     """Start or continue a run."""
-    return TensorboardTracker(SummaryWriter(str(run.folder / f"{run.name}_tensorboard")))
+    folder = run.folder / f"{run.name}_tensorboard"
+    # Files are named by the second, and starts within one second must not share a file.
+    return TensorboardTracker(SummaryWriter(str(folder), filename_suffix=f".{time.time_ns()}"))

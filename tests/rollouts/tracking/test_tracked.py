@@ -146,4 +146,4 @@ async def test_a_resumed_run_keeps_its_identity_in_trackers(tmp_path: Path) -> N
     assert (first.exit_code, rest.exit_code) == (0, 0)
     starts = orjson.loads((tmp_path / "out_run.json").read_bytes())["starts"]
     assert starts[0]["settings"]["track_id"] == starts[1]["settings"]["track_id"]
-    assert list((tmp_path / "out_tensorboard").glob("events.*"))
+    assert len(list((tmp_path / "out_tensorboard").glob("events.*"))) == 2
