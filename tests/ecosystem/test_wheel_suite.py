@@ -23,6 +23,9 @@ from tests.ecosystem_wheel.stages import Finding
         ("OSError: [Errno 101] Network is unreachable", "no network"),
         ("a.yaml:3:5: x.simple_agent: simple_agent has no option 'steps'.", "refused option: steps"),
         ("a.yaml:3:5: x.judge refers to `${judge}`, which does not exist.", "value that the user gives"),
+        ("x.key is required. Write +x.key=<value>.", "value that the user gives"),
+        ("x.key must be a valid string.", "value of another type"),
+        ("There is no folder resources_servers/x. Looked in /y.", "missing file"),
         ("assert 1 == 2", "other: assert 1 == 2"),
     ],
 )

@@ -57,12 +57,15 @@ _RULES = (
     _rule("role that is not known", r"(environment_servers) is not a kind of server"),
     _rule("value that the user gives", r"refers to `\$\{"),
     _rule("value that the user gives", r"(?:is not set|\?\?\?|needs the environment variable|must be given)"),
+    _rule("value that the user gives", r"is required\. Write \+"),
+    _rule("value of another type", r"must be a valid"),
+    _rule("code that fails", r"The code fails: (\w+)"),
     _rule("server that the user adds", r"there is no server"),
     _rule("fragment for others to inherit", r"has no `entrypoint`"),
     _rule("two implementations of one server", r"has 2 implementations"),
     _rule("address without a token", r"there is no token"),
     _rule("key without effect", r"The key '(\w+)' is not used"),
-    _rule("missing file", r"(?:there is no file|There is no \S+ in|There is no file|there is no folder)"),
+    _rule("missing file", r"(?:there is no file|There is no \S+ in|There is no file|[Tt]here is no folder)"),
     _rule("missing file", r"No such file or directory"),
 )
 

@@ -93,6 +93,8 @@ def page_of(figures: Mapping[str, Any]) -> str:
         "`STAGE=configurations`, `STAGE=tests` and `STAGE=agents` run one stage, `FOLDERS=word,word` a sample of the",
         "tests or agents. The agents collect one rollout each with the engine stub; the environment `acereason-math`",
         "of `verifiers_agent`, which the package registry lacks, is a stand-in.",
+        "Configurations are loaded with the values that a user gives: the policy, `run_token`, the environment",
+        "variables that they name without a default, and a text for each top-level key that is null.",
         "There is no network, so a folder that loads a model or a dataset from a hub is red.",
         "",
         "| | green | of |",
