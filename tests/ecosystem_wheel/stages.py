@@ -55,10 +55,14 @@ class Workplace:
     left_out: Mapping[str, str]
 
     def run(
-        self, *arguments: str, given: str = "", limit_s: float | None = None, package: Path = wheel.TREE
+        self,
+        *arguments: str,
+        given: str = "",
+        limit_s: float | None = None,
+        paths: Sequence[Path] = (wheel.TREE,),
     ) -> str:
-        """Run Python in the tree and return its output, errors included. `package`: the folder of our package."""
-        environment = {**os.environ, **OFFLINE, "PYTHONPATH": str(package)}
+        """Run Python in the tree and return its output, errors included. `paths`: where it searches for modules."""
+        environment = {**os.environ, **OFFLINE, "PYTHONPATH": os.pathsep.join(map(str, paths))}
         try:
             done = subprocess.run(
                 [self.python, *arguments],
@@ -94,7 +98,7 @@ def _of_import(workplace: Workplace, answer: Mapping[str, Any]) -> Finding:
 def configurations(workplace: Workplace) -> list[Finding]:
     """Load every configuration with our validation. The package is installed elsewhere, as it is for users."""
     files = map(str, configuration_files())
-    answers = _probe(workplace, "config_probe.py", files, package=wheel.REPOSITORY)
+    answers = _probe(workplace, "config_probe.py", files, paths=(wheel.REPOSITORY,))
     return [
         Finding(answer["file"], sorted({workplace.cause(problem) for problem in answer["problems"]}))
         for answer in answers
@@ -144,7 +148,9 @@ def _run_suite(workplace: Workplace, folder: Path) -> Finding:
     options = ["-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=line", "--asyncio-mode=auto"]
     plugins = [word for plugin in PLUGINS for word in ("-p", plugin)]
     command = ["-m", "pytest", *options, *plugins, "--maxfail=50", str(folder / "tests")]
-    output = workplace.run(*command, limit_s=SUITE_LIMIT_S)
+    # Tests import modules beside `app.py` by their bare names, because the ecosystem runs them in that folder.
+    paths = (wheel.TREE, wheel.TREE / folder)
+    output = workplace.run(*command, limit_s=SUITE_LIMIT_S, paths=paths)
     print(f"{folder}: {output.strip().splitlines()[-1:]}", file=sys.stderr, flush=True)
     counts = {kind.rstrip("s"): int(count) for count, kind in _COUNT.findall(output[-400:])}
     failed = counts.get("failed", 0) + counts.get("error", 0)
@@ -156,7 +162,7 @@ def _run_suite(workplace: Workplace, folder: Path) -> Finding:
 
 
 def _probe(
-    workplace: Workplace, program: str, items: Iterable[str], *, package: Path = wheel.TREE
+    workplace: Workplace, program: str, items: Iterable[str], *, paths: Sequence[Path] = (wheel.TREE,)
 ) -> list[dict[str, Any]]:
     """Run a probe on `items` in several processes, and return its answers in the order of the items."""
     every = list(items)
@@ -164,7 +170,7 @@ def _probe(
     script = str(PROBES / program)
     with ThreadPoolExecutor(PROCESSES) as pool:
         outputs = pool.map(
-            lambda part: workplace.run(script, given="\n".join(part) + "\n", package=package), parts
+            lambda part: workplace.run(script, given="\n".join(part) + "\n", paths=paths), parts
         )
         answers = [json.loads(line) for output in outputs for line in output.splitlines()]
     return sorted(answers, key=lambda answer: str(answer["file"]))
