@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 
 from nemo_gym.config import bootstrap
@@ -29,7 +28,7 @@ from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
-from nemo_gym.serving.listening import web_config
+from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import ServerClient, process_transport
@@ -104,7 +103,7 @@ class InlineSpawner:
         return self._classes[script]
 
 
-class _SignallessServer(uvicorn.Server):
+class _SignallessServer(GymServer):
     """A server without signal handlers; the launcher handles signals."""
 
     @contextlib.contextmanager

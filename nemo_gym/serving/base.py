@@ -15,7 +15,6 @@ from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-import uvicorn
 import uvloop
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, PrivateAttr
@@ -34,7 +33,7 @@ from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.garbage import collected_rarely
-from nemo_gym.serving.listening import web_config
+from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
@@ -263,7 +262,7 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
     server = make_server(client)
     app = server.finished_app()
     raise_file_limit()
-    web = uvicorn.Server(web_config(app))
+    web = GymServer(web_config(app))
     raised: list[int] = []
     try:
         async with server.alive():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -133,6 +134,54 @@ def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
     )
 
 
+@contextmanager
+def accepting_all(listening: socket.socket, new_protocol: Callable[[], asyncio.Protocol]) -> Iterator[None]:
+    """Within the block, accept all connections that wait at `listening` whenever one arrives.
+
+    uvloop itself accepts one in an iteration of its loop. An iteration of a busy server takes long, so its backlog
+    would overflow, and the kernel would refuse or reset connections.
+    """
+    loop = asyncio.get_running_loop()
+    own = listening.dup()  # uvloop watches `listening` itself
+    own.setblocking(False)
+    opening: set[asyncio.Task[Any]] = set()
+
+    def accept() -> None:
+        with suppress(OSError):  # none is left, or no file descriptor
+            while True:
+                connection, _ = own.accept()
+                task = loop.create_task(loop.connect_accepted_socket(new_protocol, connection))
+                opening.add(task)
+                task.add_done_callback(opening.discard)
+
+    loop.add_reader(own, accept)
+    try:
+        yield
+    finally:
+        loop.remove_reader(own)
+        own.close()
+
+
+class GymServer(uvicorn.Server):
+    """uvicorn's server on given sockets, which accepts all connections that wait."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._accepting = ExitStack()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            self._accepting.enter_context(accepting_all(listening, self._new_protocol))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._accepting.close()
+        await super().shutdown(sockets)
+
+    def _new_protocol(self) -> asyncio.Protocol:
+        return GymHttpProtocol(self.config, self.server_state, self.lifespan.state)
+
+
 class Listener:
     """Serves an app on one socket in the running event loop.
 
@@ -145,12 +194,14 @@ class Listener:
         self._config = web_config(app, has_lifespan=False)
         self._on_connection = on_connection
         self._server: asyncio.Server | None = None
+        self._accepting = ExitStack()
 
     async def start(self, listening: socket.socket) -> None:
         """Accept connections on the bound socket `listening`; `stop` closes it."""
         self._config.load()
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_protocol, sock=listening, backlog=BACKLOG)
+        self._accepting.enter_context(accepting_all(listening, self._new_protocol))
 
     def _new_protocol(self) -> asyncio.Protocol:
         if self._on_connection is not None:
@@ -159,6 +210,7 @@ class Listener:
 
     async def stop(self, grace_s: float) -> None:
         """Close the socket and all connections. Handlers that still run after `grace_s` seconds are cancelled."""
+        self._accepting.close()
         if self._server is not None:
             self._server.close()
         for connection in list(self.state.connections):

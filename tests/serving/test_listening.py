@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+import uvloop
 from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, PrivateAttr
@@ -17,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
-from nemo_gym.serving.listening import web_config
+from nemo_gym.serving.listening import accepting_all, web_config
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
 from nemo_gym.transport.whole_response import send_messages, send_response
@@ -421,3 +423,32 @@ async def test_bytes_that_are_not_http_get_the_form_of_every_error(pieces: list[
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n")
     assert orjson.loads(body)["error"]["code"] == "invalid_http"
+
+
+def test_all_connections_that_wait_are_accepted_at_once() -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        made = runner.run(_steps_until_accepted(100))
+    assert max(made) < 50, "and not one in each step of the loop"
+
+
+async def _steps_until_accepted(count: int) -> list[int]:
+    """The step of the loop at which each of `count` waiting connections was accepted."""
+    made: list[int] = []
+
+    class Noting(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(steps)
+            transport.close()
+
+    loop, steps = asyncio.get_running_loop(), 0
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as listening:
+        clients = [socket.create_connection(listening.getsockname()) for _ in range(count)]
+        server = await loop.create_server(Noting, sock=listening)
+        with accepting_all(listening, Noting):
+            while len(made) < count:
+                steps += 1
+                await asyncio.sleep(0)
+        server.close()
+        for client in clients:
+            client.close()
+    return made
