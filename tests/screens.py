@@ -15,7 +15,7 @@ LONG_NAMES = [f"environment_with_a_rather_long_name_{number:04}" for number in r
 
 
 def is_as_captured(name: str, lines: Iterable[str | Text]) -> bool:
-    """Return whether the lines are those of `tests/captured_screens/<name>.txt`. NEMO_GYM_TEST_CAPTURE=1 writes them."""
+    """Return whether the lines are those of `<name>.txt` in the folder. NEMO_GYM_TEST_CAPTURE=1 writes them."""
     text = "".join(f"{str(line).rstrip()}\n" for line in lines)
     file = FOLDER / f"{name}.txt"
     if os.environ.get("NEMO_GYM_TEST_CAPTURE"):
