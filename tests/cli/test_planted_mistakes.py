@@ -110,7 +110,7 @@ MISTAKES = (
         {"a.yaml": "policy_model_name: m\n"},
     ),
     Mistake("text for a number", f"{RUN} +num_repeats=two", ("num_repeats", "'two'", "Write a number")),
-    Mistake("no repeats", f"{RUN} -n 0", ("num_repeats must be greater than or equal to 1, not 0",)),
+    Mistake("no repeats", f"{RUN} -n 0", ("num_repeats must be greater than or equal to 1", "not 0")),
     Mistake("a negative limit", f"{RUN} --limit -1", ("limit must be greater than or equal to 1, not -1",)),
     Mistake("a contradiction", f"{RUN} --resume --overwrite", ("exclude each other", "The first continues")),
     Mistake(
