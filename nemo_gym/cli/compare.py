@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -57,7 +57,7 @@ def compare_runs(keys: CompareKeys) -> int:
             remedy="Compare runs of the same dataset, or set +score= to a number of their rows.",
         )
     if keys.as_json:
-        print(json.dumps(_as_json(found, keys), indent=2))
+        print(json.dumps({"score": keys.score, **found.as_json()}, indent=2))
     elif keys.markdown:
         print("\n".join(_markdown(found, keys)))
     else:
@@ -129,31 +129,3 @@ def _markdown(found: RunComparison, keys: CompareKeys) -> Iterator[str]:
         yield "|---:|---:|---:|---:|---|"
         for row in _changes(found, keys):
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-
-
-def _as_json(found: RunComparison, keys: CompareKeys) -> dict[str, Any]:
-    return {
-        "score": keys.score,
-        "before": found.before,
-        "after": found.after,
-        "difference": found.difference,
-        "interval_95": [found.interval.low, found.interval.high] if found.interval else None,
-        "tasks": len(found.pairs),
-        "changed": [
-            {
-                "task_before": pair.before.index,
-                "task_after": pair.after.index,
-                "before": pair.before.scores,
-                "after": pair.after.scores,
-                "difference": pair.difference,
-                "question": pair.before.title,
-            }
-            for pair in found.changed
-        ],
-        "without_score": [[pair.before.index, pair.after.index] for pair in found.unscored],
-        "only_before": [task.index for task in found.only_before],
-        "only_after": [task.index for task in found.only_after],
-    }
-
-
-main = COMMAND.entry_point(compare_runs)

@@ -7,6 +7,7 @@ memory. The room builds on `transport` and `config`; uvicorn and FastAPI do the 
 - `app`, `routes`: the FastAPI app and its direct routes
 - `middleware`: the steps around every handler
 - `sessions`: open sessions, signed cookies, and the sweeper
+- `browser_requests`: refuses requests that a foreign web page may have made
 - `disconnects`: cancels handlers whose client disconnects
 - `listening`: the settings for uvicorn
 - `rows`, `json_response`: request models, and responses made of JSON bytes

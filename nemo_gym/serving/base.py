@@ -28,10 +28,10 @@ from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, METRICS_ROUTE, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
-from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.browser_requests import BrowserCheck
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.middleware import RequestMiddleware

@@ -3,7 +3,7 @@
 1. The complete body is read (`request_body`). Handlers of `cancel_on_disconnect` routes are cancelled when the client
    disconnects (`disconnects`).
 2. The request is counted; an exception becomes an error envelope (`_error_responses`).
-3. Requests of foreign web pages are refused (`_browser_requests`). The run's token and the session are checked
+3. Requests of foreign web pages are refused (`browser_requests`). The run's token and the session are checked
    (`_session_access`), and the request's context is set: calls of the handler carry its session and deadline
    (`context`).
 4. The session's lock is acquired (`_session_locks`), and `request.session` gets the session's data.
@@ -25,9 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nemo_gym.clock import monotonic
 from nemo_gym.failures import Boundary, GymError, InputError
 from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
-from nemo_gym.serving._browser_requests import BrowserCheck
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
+from nemo_gym.serving.browser_requests import BrowserCheck
 from nemo_gym.serving.disconnects import DisconnectWatch
 from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.sessions import SESSION_ID_KEY

@@ -16,7 +16,7 @@ from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
-from nemo_gym.serving._browser_requests import BrowserCheck, BrowserRefusal
+from nemo_gym.serving.browser_requests import BrowserCheck, BrowserRefusal
 from nemo_gym.testing.serving import serving
 from tests.serving.environments import CounterEnvironment
 

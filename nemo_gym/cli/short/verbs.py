@@ -326,6 +326,23 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {
 }
 """The summary and the verbs of each group."""
 TOP: Mapping[str, Verb] = {
+    "view": Verb(
+        command="view",
+        summary="Show rollouts in a browser.",
+        example="gym view results",
+        arguments="[FILE|DIR]...",
+        translate=names_as("places"),
+        flags=(
+            Flag(
+                names=("--port",),
+                key="port",
+                form="number",
+                metavar="N",
+                help="Port; by default any free one.",
+            ),
+            JSON,
+        ),
+    ),
     "list": Verb(
         command="list",
         summary="List environments, benchmarks, agents and models.",

@@ -101,6 +101,31 @@ class RunComparison:
         """Return the pairs whose score differs, in the order of `pairs`."""
         return tuple(pair for pair in self.pairs if pair.difference)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON. Tasks without a partner or a score are listed by their indices."""
+        interval = self.interval
+        return {
+            "before": self.before,
+            "after": self.after,
+            "difference": self.difference,
+            "interval_95": [interval.low, interval.high] if interval else None,
+            "tasks": len(self.pairs),
+            "changed": [
+                {
+                    "task_before": pair.before.index,
+                    "task_after": pair.after.index,
+                    "before": pair.before.scores,
+                    "after": pair.after.scores,
+                    "difference": pair.difference,
+                    "question": pair.before.title,
+                }
+                for pair in self.changed
+            ],
+            "without_score": [[pair.before.index, pair.after.index] for pair in self.unscored],
+            "only_before": [task.index for task in self.only_before],
+            "only_after": [task.index for task in self.only_after],
+        }
+
 
 def interval_of(differences: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean of tasks' differences; None below 2 tasks."""
@@ -149,7 +174,7 @@ def attempts_of(
             digest = task_digest(row if whole_tasks else {PARAMS_KEY: row.get(PARAMS_KEY)})
             keys[identity.task] = (digest, seen[digest])
             seen[digest] += 1
-            tasks[identity.task] = TaskAttempts(identity.task, _title(row))
+            tasks[identity.task] = TaskAttempts(identity.task, task_title(row))
         task = tasks[identity.task]
         record = read_record(run.scored.row(identity)) if identity in run.scored else None
         if record is None or score not in record.measurements:
@@ -175,7 +200,8 @@ def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
     return rows.row(identity)
 
 
-def _title(row: Mapping[str, Any]) -> str:
+def task_title(row: Mapping[str, Any]) -> str:
+    """Return the beginning of the last message to the agent in a task row or a scored row."""
     texts = [" ".join(text.split()) for text in _texts((row.get(PARAMS_KEY) or {}).get("input"))]
     last = next((text for text in reversed(texts) if text), "")
     return last if len(last) <= _TITLE_CHARS else last[: _TITLE_CHARS - 1] + "…"

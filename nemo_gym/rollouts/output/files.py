@@ -96,6 +96,16 @@ class RunFiles:
         """One row per planned rollout, as sent to the agent."""
         return self._named(f"_materialized_inputs{self.ending}")
 
+    @property
+    def index(self) -> Path:
+        """The columns of the rows, for the viewer. It is made again if it is missing."""
+        return self._named("_index")
+
+    @property
+    def failures_index(self) -> Path:
+        """The columns of the failures."""
+        return self._named("_failures_index")
+
     def present(self) -> list[Path]:
         """Return the files that exist and are not empty."""
         return [path for path in self._main_files() if holds_text(path)]
@@ -155,7 +165,7 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(named | separate)
+        paths = sorted({*named, *separate, self.index, self.failures_index})
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:

@@ -152,13 +152,13 @@ class BlockBuilder:
         return _FRAME.pack(_MAGIC, len(text), len(body), sealed) + text + bytes(body)
 
 
-def blocks_of(file: IO[bytes], start: int = 0, *, rows: int = BLOCK_ROWS) -> Iterator[bytes]:
-    """Yield the blocks of the rows of `file`, which is at `start`, the beginning of a line.
+def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS) -> Iterator[bytes]:
+    """Yield the blocks of lines, of which the first is at `start`.
 
     The last line is left out if it has no line break. A line that is not a row counts as a row without numbers.
     """
     builder = BlockBuilder(start)
-    for line in file:
+    for line in lines:
         if not line.endswith(b"\n"):
             break
         builder.add(_entry_of_line(line), line)

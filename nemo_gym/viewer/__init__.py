@@ -1,0 +1,12 @@
+"""Shows rollouts in a browser. The built page is in `page/`, its source in `viewer/`.
+
+    runs        the runs below a folder, their files and state
+    indexing    the columns of a file of rows, read once and then followed
+    row_views   parts of a row for the page: its card, its tokens
+    searching, failure_groups   text search over a file of rows; failures by their cause
+    access      the token in the printed address, and the cookie that replaces it
+    server      the routes
+    serving     the program
+
+No route changes anything. Rows are untrusted: they leave as JSON, and the page shows them as text.
+"""

@@ -1,0 +1,200 @@
+"""The columns of a file of rows, read once and followed while the file grows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from nemo_gym.failures import GymError
+from nemo_gym.processes.workers import WorkerPool
+from nemo_gym.rollouts.output.atomic import write_atomically
+from nemo_gym.rollouts.output.row_index import blocks_of, decode_block, describes, split_blocks
+from nemo_gym.rollouts.plan.compression import codec_of, holds_text, open_content
+
+log = logging.getLogger(__name__)
+
+_PIECE_BYTES: Final = 16 << 20
+"""Bytes that a worker reads at once. The first piece is smaller, so that the first rows show early."""
+_FIRST_BYTES: Final = 1 << 20
+_PIECE_TIMEOUT_S: Final = 600.0
+_BLOCK_BYTES: Final = 1 << 20
+
+
+class PlainRows:
+    """The decompressed content of a file of rows. A compressed file is decompressed once, to a private folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._copied_from: tuple[int, int] | None = None
+
+    def locate(self) -> Path | None:
+        """Return a plain file with the content; None if there is no content. Blocks while it decompresses."""
+        if not holds_text(self._path):
+            return None
+        if codec_of(self._path) is None:
+            return self._path
+        with open_content(self._path) as content:
+            name = getattr(content, "name", None)
+            return Path(name) if name is not None else self._copy_of(content)
+
+    def _copy_of(self, content: IO[bytes]) -> Path:
+        status = self._path.stat()
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="nemo_gym_view_")
+        copy = Path(self._folder.name) / "rows.jsonl"
+        if self._copied_from != (status.st_ino, status.st_size):
+            with copy.open("wb") as file:
+                shutil.copyfileobj(content, file, _BLOCK_BYTES)
+            self._copied_from = status.st_ino, status.st_size
+        return copy
+
+    def close(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class IndexedRows:
+    """The blocks of a file of rows. A block never changes; `generation` counts how often the file was replaced."""
+
+    def __init__(self, path: Path, index: Path, pool: WorkerPool) -> None:
+        """`index` is used if it describes the rows."""
+        self.blocks: list[bytes] = []
+        self.generation = 0
+        self.indexed_bytes = 0
+        self.total_bytes = 0
+        self._content = PlainRows(path)
+        self._index = index
+        self._pool = pool
+        self._inode: int | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def refresh(self, patience_s: float = 0.5) -> None:
+        """Read what was appended since the last call, for at most `patience_s` seconds; reading goes on after that."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        done, _ = await asyncio.wait([self._reading], timeout=patience_s)
+        for task in done:
+            task.result()
+
+    async def read_row(self, start: int, length: int) -> bytes | None:
+        """Return the bytes of the file from `start`; None if it does not have them."""
+        return await asyncio.to_thread(self._row, start, length)
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        self._content.close()
+
+    async def plain(self) -> Path | None:
+        """Return a plain file with the content; None if there is none."""
+        return await asyncio.to_thread(self._content.locate)
+
+    def _row(self, start: int, length: int) -> bytes | None:
+        path = self._content.locate()
+        if path is None or start < 0 or not 0 < length <= path.stat().st_size - start:
+            return None
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), length, start)
+
+    async def _read(self) -> None:
+        path = await self.plain()
+        if path is None:
+            self._reset(None)
+            return
+        status = path.stat()
+        if status.st_ino != self._inode or status.st_size < self.indexed_bytes:
+            self._reset(status.st_ino)
+            self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
+        self.total_bytes = status.st_size
+        async for blocks in self._pieces(path):
+            self._take(blocks)
+
+    def _reset(self, inode: int | None) -> None:
+        if self._inode is not None:
+            self.generation += 1
+        self._inode, self.indexed_bytes, self.total_bytes = inode, 0, 0
+        self.blocks = []
+
+    def _take(self, blocks: list[bytes]) -> None:
+        self.blocks += blocks
+        if blocks:
+            self.indexed_bytes = decode_block(blocks[-1]).end
+
+    async def _pieces(self, path: Path) -> AsyncIterator[list[bytes]]:
+        """Yield the blocks of the rest of the file, in order, a few pieces being read at a time."""
+        pending: deque[asyncio.Task[list[bytes]]] = deque()
+        try:
+            for start, end in piece_bounds(path, self.indexed_bytes, self.total_bytes):
+                pending.append(asyncio.create_task(self._index_piece(path, start, end)))
+                if len(pending) > self._pool.size:
+                    yield await pending.popleft()
+            while pending:
+                yield await pending.popleft()
+        finally:
+            for task in pending:
+                task.cancel()
+
+    async def _index_piece(self, path: Path, start: int, end: int) -> list[bytes]:
+        if end - start <= _FIRST_BYTES:  # sooner than a worker starts
+            return await asyncio.to_thread(index_piece, path, start, end)
+        return await self._pool.run(index_piece, path, start, end, timeout_s=_PIECE_TIMEOUT_S)
+
+
+def index_piece(path: Path, start: int, end: int) -> list[bytes]:
+    """Return the blocks of the bytes from `start` to `end`, which are bounds of lines. Runs in a worker."""
+    with path.open("rb") as file:
+        file.seek(start)
+        return list(blocks_of(_Lines(file, end - start), start))
+
+
+class _Lines:
+    """The lines of the next `size` bytes of a file."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._left = file, size
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._left > 0 and (line := self._file.readline()):
+            self._left -= len(line)
+            yield line
+
+
+def store_index(index: Path, blocks: list[bytes]) -> None:
+    """Write an index beside its rows; do nothing where the folder cannot be written to."""
+    try:
+        write_atomically(index, blocks)
+    except (OSError, GymError) as error:
+        log.info("the index %s is not kept: %s", index, error)
+
+
+def piece_bounds(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of pieces of whole lines; the last ends with the last line break before `end`."""
+    size = _FIRST_BYTES
+    with path.open("rb") as file:
+        while start < end:
+            bound = min(start + size, end)
+            file.seek(bound - 1)
+            last = file.readline() if bound < end else b""
+            stop = bound - 1 + len(last) if last else bound
+            yield start, min(stop, end)
+            start, size = stop, _PIECE_BYTES
+
+
+def _stored_blocks(index: Path, rows: Path) -> list[bytes]:
+    """Return the blocks of a stored index that describes `rows`; none if it does not."""
+    try:
+        blocks = split_blocks(index.read_bytes())
+    except OSError:
+        return []
+    with rows.open("rb") as file:
+        return blocks if describes(blocks, file) else []

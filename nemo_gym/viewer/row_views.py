@@ -1,0 +1,59 @@
+"""Parts of a row for the page: its card in a table, and its tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_gym.rollouts.lookback.comparison import task_title
+from nemo_gym.tokens.rows import calls_of, output_of
+from nemo_gym.tokens.segments import Segment, segments_of
+
+_ANSWER_CHARS = 160
+
+
+def card_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the beginning of the task and the end of the last message."""
+    return {"title": task_title(row), "answer": _last_text(row)[-_ANSWER_CHARS:]}
+
+
+def tokens_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the segments of a row and its masked calls as JSON; None for a row without tokens."""
+    calls = calls_of(row)
+    if not calls:
+        return None
+    masked = [
+        {"call": number, "reason": call.masked}
+        for number, call in enumerate(calls)
+        if call.masked is not None
+    ]
+    versions = [call.policy_version for call in calls]
+    return {
+        "segments": [_segment(segment, versions) for segment in segments_of(calls)],
+        "masked_calls": masked,
+    }
+
+
+def _segment(segment: Segment, versions: list[Any]) -> dict[str, Any]:
+    return {
+        "ids": segment.token_ids,
+        "logprobs": [_finite(value) for value in segment.logprobs],
+        "mask": segment.loss_mask,
+        "grammar": segment.grammar_mask if any(segment.grammar_mask) else None,
+        "spans": [{**span._asdict(), "policy_version": versions[span.call]} for span in segment.spans],
+        "reason": segment.reason,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _last_text(row: Mapping[str, Any]) -> str:
+    for item in reversed(output_of(row)):
+        content = item.get("content")
+        if item.get("type") == "message" and isinstance(content, list):
+            texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+            return " ".join(" ".join(text for text in texts if isinstance(text, str)).split())
+    return ""

@@ -1,0 +1,184 @@
+"""The runs that a viewer shows, their files and their state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.files import ENDINGS, RunFiles
+from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+
+_LOCKS = Path("/proc/locks")
+_COMPANIONS = ("_failures", "_materialized_inputs")
+_SCORED_COUNTS = ("finished_before", "completed", "truncated")
+_MOST_RUNS = 1000
+
+
+class RunState(StrEnum):
+    """The state of a run, from its manifest and the lock on its rows."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """It ended before its plan, or was killed. It can be resumed."""
+    PARTIAL = "partial"
+    """All rollouts are settled, and some have no score."""
+    COMPLETE = "complete"
+    UNKNOWN = "unknown"
+    """It has no manifest: another program wrote the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that the viewer shows."""
+
+    id: str
+    title: str
+    files: RunFiles
+
+    def manifest(self) -> Mapping[str, Any] | None:
+        """Return the content of the manifest; None if there is none or if it is unreadable."""
+        return _object_in(self.files.manifest)
+
+    def state(self) -> RunState:
+        """Return the state of the run now."""
+        if _is_locked(self.files.rows):
+            return RunState.RUNNING
+        start = _last_start(self.manifest())
+        if start is None:
+            return RunState.UNKNOWN
+        return {"complete": RunState.COMPLETE, "partial": RunState.PARTIAL}.get(
+            str(start.get("end")), RunState.STOPPED
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Return the state, the times and the size of the run as JSON."""
+        start = _last_start(self.manifest()) or {}
+        counts = start.get("counts") or {}
+        status = _status_of(self.files.rows)
+        return {
+            "id": self.id,
+            "title": self.title,
+            "path": str(self.files.rows),
+            "state": self.state(),
+            "planned": counts.get("planned"),
+            "rows": sum(counts.get(key, 0) for key in _SCORED_COUNTS) if counts else None,
+            "failures": counts.get("failed"),
+            "started_at": start.get("started_at"),
+            "updated_at": status.st_mtime if status else None,
+        }
+
+    def details(self) -> dict[str, Any]:
+        """Return the summary, the files, the manifest and the metrics of the run as JSON."""
+        metrics = self.files.aggregate_metrics
+        return {
+            **self.summary(),
+            "files": list(self._described_files()),
+            "manifest": self.manifest(),
+            "metrics": _content_of(metrics),
+        }
+
+    def _described_files(self) -> Iterator[dict[str, Any]]:
+        files = self.files
+        for role, path, is_authoritative in (
+            ("rows", files.rows, True),
+            ("failures", files.failures, True),
+            ("manifest", files.manifest, True),
+            ("tasks", files.materialized_inputs, False),
+            ("metrics", files.aggregate_metrics, False),
+        ):
+            status = _status_of(path)
+            if status is not None:
+                yield {
+                    "role": role,
+                    "name": path.name,
+                    "bytes": status.st_size,
+                    "authoritative": is_authoritative,
+                }
+
+
+def find_runs(places: Sequence[Path]) -> list[Run]:
+    """Return the runs at files of rows and below folders, newest first.
+
+    Raises `ConfigError` for a place without a run.
+    """
+    found: dict[Path, tuple[str, RunFiles]] = {}
+    for place in places:
+        runs = list(_runs_below(place)) if place.is_dir() else [(place.name, RunFiles.existing(place))]
+        if not runs:
+            raise ConfigError(
+                f"there is no run below {place}",
+                code="no_run",
+                remedy="Name a file of scored rows, or a folder that holds such files.",
+            )
+        found |= {files.rows.resolve(): (title, files) for title, files in runs}
+    newest = sorted(found.values(), key=lambda each: -_time_of(each[1]))[:_MOST_RUNS]
+    return [Run(f"r{number}", title, files) for number, (title, files) in enumerate(newest)]
+
+
+def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "node_modules")))
+        for name in sorted(names):
+            ending = next((each for each in ENDINGS if name.endswith(each)), None)
+            stem = name.removesuffix(ending or "")
+            if ending is None or stem.endswith(_COMPANIONS):
+                continue
+            files = RunFiles(Path(parent), stem, ending)
+            if files.manifest.exists() or _begins_with_a_rollout(files.rows):
+                yield str((Path(parent) / stem).relative_to(folder)), files
+
+
+def _begins_with_a_rollout(path: Path) -> bool:
+    if path.suffix != ".jsonl":
+        return False
+    with path.open("rb") as file:
+        return b'"response"' in file.read(1 << 20)
+
+
+def _time_of(files: RunFiles) -> float:
+    status = _status_of(files.rows)
+    return status.st_mtime if status else 0.0
+
+
+def _status_of(path: Path) -> os.stat_result | None:
+    for each in (journal_of(path), path):
+        try:
+            return each.stat()
+        except OSError:
+            continue
+    return None
+
+
+def _is_locked(rows: Path) -> bool:
+    """Return whether a process holds the lock of an output. The lock itself is not tried: that could refuse a run."""
+    status = _status_of(rows)
+    try:
+        locks = _LOCKS.read_text().splitlines()
+    except OSError:  # not Linux
+        return False
+    return status is not None and any(f":{status.st_ino} " in line and " FLOCK " in line for line in locks)
+
+
+def _last_start(manifest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    starts = manifest.get("starts") if manifest else None
+    last = starts[-1] if isinstance(starts, list) and starts else None
+    return last if isinstance(last, Mapping) else None
+
+
+def _object_in(path: Path) -> Mapping[str, Any] | None:
+    content = _content_of(path)
+    return content if isinstance(content, Mapping) else None
+
+
+def _content_of(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes()) if holds_text(path) else None
+    except (OSError, orjson.JSONDecodeError):
+        return None

@@ -1,0 +1,191 @@
+"""The routes of the viewer. All of them read; docs/viewer.md describes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.staticfiles import StaticFiles
+
+from nemo_gym.failures import GymError, InputError
+from nemo_gym.processes.workers import WorkerPool
+from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.viewer.failure_groups import group_failures
+from nemo_gym.viewer.indexing import IndexedRows
+from nemo_gym.viewer.row_views import card_of, tokens_of
+from nemo_gym.viewer.runs import Run
+from nemo_gym.viewer.searching import search
+
+PAGE = Path(__file__).parent / "page"
+_ANSWER_BYTES = 8 << 20
+"""Bytes of blocks in one answer."""
+_MOST_CARDS = 100
+_JSON = "application/json"
+
+Kind = Literal["rows", "failures"]
+
+
+class Viewer:
+    """Runs with their indexed files."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = {run.id: run for run in runs}
+        self.pool = WorkerPool()
+        self._indexed: dict[tuple[str, Kind], IndexedRows] = {}
+
+    def run(self, name: str) -> Run:
+        """Return a run. Raises `InputError` (404)."""
+        if name not in self.runs:
+            raise InputError(f"there is no run {name!r}", code="no_run", status=404)
+        return self.runs[name]
+
+    def rows(self, name: str, kind: Kind) -> IndexedRows:
+        """Return the rows or the failures of a run. Raises `InputError` (404)."""
+        files = self.run(name).files
+        key = name, kind
+        if key not in self._indexed:
+            path, index = (
+                (files.rows, files.index) if kind == "rows" else (files.failures, files.failures_index)
+            )
+            self._indexed[key] = IndexedRows(path, index, self.pool)
+        return self._indexed[key]
+
+    async def row(self, name: str, kind: Kind, place: str) -> bytes:
+        """Return the bytes of a row at `<start>-<length>`. Raises `InputError` (404)."""
+        row = await self.rows(name, kind).read_row(*_place_in(place))
+        if row is None:
+            raise InputError(f"the file has no row at {place!r}", code="no_row", status=404)
+        return row
+
+    async def close(self) -> None:
+        """Stop reading, and end the workers."""
+        for rows in self._indexed.values():
+            await rows.close()
+        await self.pool.close()
+
+
+def make_app(viewer: Viewer) -> FastAPI:
+    """Return the app that shows the runs of `viewer`. It has no access control: see `access.GuardedApp`."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_exception_handler(GymError, _answer_error)
+    _add_run_routes(app, viewer)
+    _add_row_routes(app, viewer)
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    return app
+
+
+def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
+    @app.get("/api/runs")
+    async def runs() -> Response:
+        return _json({"runs": [run.summary() for run in viewer.runs.values()]})
+
+    @app.get("/api/runs/{name}")
+    async def details(name: str) -> Response:
+        return _json(viewer.run(name).details())
+
+    @app.get("/api/runs/{name}/failures")
+    async def failures(name: str) -> Response:
+        path = await viewer.rows(name, "failures").plain()
+        groups = [] if path is None else await asyncio.to_thread(group_failures, path)
+        return _json({"groups": groups})
+
+    @app.get("/api/compare")
+    async def compared(before: str, after: str) -> Response:
+        paths = [viewer.run(name).files.rows for name in (before, after)]
+        return _json(await asyncio.to_thread(_comparison, *paths))
+
+
+def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
+    @app.get("/api/runs/{name}/blocks")
+    async def blocks(
+        name: str, kind: Kind = "rows", first: Annotated[int, Query(alias="from", ge=0)] = 0
+    ) -> Response:
+        rows = viewer.rows(name, kind)
+        await rows.refresh()
+        sent = _at_most(rows.blocks[first:], _ANSWER_BYTES)
+        headers = {
+            "x-blocks-sealed": str(len(rows.blocks)),
+            "x-generation": str(rows.generation),
+            "x-indexed-bytes": str(rows.indexed_bytes),
+            "x-total-bytes": str(rows.total_bytes),
+        }
+        return Response(b"".join(sent), media_type="application/octet-stream", headers=headers)
+
+    @app.get("/api/runs/{name}/rows/{place}")
+    async def row(name: str, place: str, kind: Kind = "rows") -> Response:
+        return Response(await viewer.row(name, kind, place), media_type=_JSON)
+
+    @app.get("/api/runs/{name}/cards")
+    async def cards(name: str, at: str, kind: Kind = "rows") -> Response:
+        places = at.split(",")[:_MOST_CARDS]
+        found = [await viewer.row(name, kind, place) for place in places]
+        return _json({"cards": [card_of(_object(row)) for row in found]})
+
+    @app.get("/api/runs/{name}/tokens/{place}")
+    async def tokens(name: str, place: str) -> Response:
+        row = _object(await viewer.row(name, "rows", place))
+        found = await asyncio.to_thread(tokens_of, row)
+        if found is None:
+            raise InputError("the row has no token record", code="no_tokens", status=404)
+        return _json(found)
+
+    @app.get("/api/runs/{name}/search")
+    async def searched(name: str, q: str, kind: Kind = "rows") -> Response:
+        path = await viewer.rows(name, kind).plain()
+        lines = _search_lines(path, q, viewer.pool)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+async def _search_lines(path: Path | None, text: str, pool: WorkerPool) -> AsyncIterator[bytes]:
+    if path is None or not text:
+        yield b'{"end":true,"hits":0}\n'
+        return
+    async for found in search(path, text, pool):
+        yield orjson.dumps(found) + b"\n"
+
+
+def _comparison(before: Path, after: Path) -> dict[str, Any]:
+    with closing(StoredRun(before)) as first, closing(StoredRun(after)) as second:
+        return compare(first, second).as_json()
+
+
+def _place_in(text: str) -> tuple[int, int]:
+    start, _, length = text.partition("-")
+    if not (start.isdecimal() and length.isdecimal() and len(text) < 40):
+        raise InputError(f"a place is `<start>-<length>`, not {text!r}", code="bad_place", status=400)
+    return int(start), int(length)
+
+
+def _at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
+    """Return the first of `blocks`, at least one of them, until they exceed `size` bytes."""
+    taken: list[bytes] = []
+    for block in blocks:
+        taken.append(block)
+        size -= len(block)
+        if size <= 0:
+            break
+    return taken
+
+
+def _object(row: bytes) -> Mapping[str, Any]:
+    try:
+        parsed = orjson.loads(row)
+    except orjson.JSONDecodeError:
+        return {}
+    return parsed if isinstance(parsed, Mapping) else {}
+
+
+def _json(content: Any) -> Response:
+    return Response(orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS), media_type=_JSON)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, GymError)
+    return Response(orjson.dumps(error.failure.to_wire()), error.failure.http_status, media_type=_JSON)

@@ -1,0 +1,48 @@
+"""The viewer as a program: listen on loopback, announce the address with its token, and serve until stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Sequence
+
+from nemo_gym.serving.listening import Listener
+from nemo_gym.viewer.access import GuardedApp
+from nemo_gym.viewer.runs import Run
+from nemo_gym.viewer.server import Viewer, make_app
+
+_GRACE_S = 1.0
+
+
+async def serve(runs: Sequence[Run], announce: Callable[[str], None], *, host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT. `announce` is called with the address once it can be opened.
+
+    Raises OSError for an address that cannot be bound.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    listening = _bound(host, port)
+    viewer = Viewer(runs)
+    guarded = GuardedApp(make_app(viewer))
+    listener = Listener(guarded)
+    await listener.start(listening)
+    try:
+        announce(f"http://{host}:{listening.getsockname()[1]}/?token={guarded.token}")
+        await stopped.wait()
+    finally:
+        await listener.stop(_GRACE_S)
+        await viewer.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    listening = socket.socket()
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,154 @@
+"""The routes of the viewer, on the files of a run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
+from nemo_gym.viewer.runs import find_runs
+from nemo_gym.viewer.server import Viewer, make_app
+from tests.viewer.browsing import Browser, browsing
+
+
+def row(task: int, rollout: int, reward: float, text: str = "an answer") -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text}]
+    return {
+        "_ng_task_index": task,
+        "_ng_rollout_index": rollout,
+        "responses_create_params": {"input": [{"role": "user", "content": f"Question {task}?"}]},
+        "agent_ref": {"type": "responses_api_agents", "name": "simple_agent"},
+        "reward": reward,
+        "response": {"output": [{"type": "message", "role": "assistant", "content": content}]},
+        "_ng_outcome": "completed",
+    }
+
+
+def failure(task: int, peer: str) -> dict[str, Any]:
+    return {
+        "_ng_task_index": task,
+        "_ng_rollout_index": 0,
+        "_ng_failure_class": "model:timeout",
+        "_ng_failure": {"message": f"{peer} did not answer", "remedy": "Wait.", "peer": peer},
+    }
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in rows))
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Browser]:
+    before, after = tmp_path / "before" / "out.jsonl", tmp_path / "after" / "out.jsonl"
+    write(before, [row(task, rollout, float(task % 2)) for task in range(3) for rollout in range(2)])
+    write(after, [row(task, 0, 1.0, 'He said "Näh!"\nand left' if task else "yes") for task in range(3)])
+    write(
+        after.with_name("out_failures.jsonl"),
+        [failure(3, "engine"), failure(4, "judge"), failure(5, "engine")],
+    )
+    viewer = Viewer(find_runs([before, after]))
+    async with browsing(make_app(viewer)) as client:
+        yield client
+    await viewer.close()
+
+
+async def got(client: Browser, path: str, **query: str) -> Any:
+    answer = await client.get(path, params=query)
+    assert answer.status == 200
+    return answer.json()
+
+
+async def ids(client: Browser) -> dict[str, str]:
+    """Return the id of each run by the name of its folder."""
+    runs = (await got(client, "/api/runs"))["runs"]
+    return {Path(run["path"]).parent.name: run["id"] for run in runs}
+
+
+async def places(client: Browser, run: str, kind: str = "rows") -> list[str]:
+    answer = await client.get(f"/api/runs/{run}/blocks", params={"kind": kind})
+    found, start = [], 0
+    for block in map(decode_block, split_blocks(answer.body)):
+        for length in block.columns["length"]:
+            found.append(f"{start}-{int(length)}")
+            start += int(length)
+    return found
+
+
+async def test_runs_have_a_state_and_files(client: Browser) -> None:
+    run = (await ids(client))["after"]
+    details = await got(client, f"/api/runs/{run}")
+    assert details["state"] == "unknown"
+    assert [(file["role"], file["authoritative"]) for file in details["files"]] == [
+        ("rows", True),
+        ("failures", True),
+    ]
+
+
+async def test_blocks_lead_to_rows_and_cards(client: Browser) -> None:
+    run = (await ids(client))["after"]
+    found = await places(client, run)
+    answer = await client.get(f"/api/runs/{run}/rows/{found[1]}")
+    assert answer.json() == row(1, 0, 1.0, 'He said "Näh!"\nand left')
+    cards = (await got(client, f"/api/runs/{run}/cards", at=",".join(found[:2])))["cards"]
+    assert cards == [
+        {"title": "Question 0?", "answer": "yes"},
+        {"title": "Question 1?", "answer": 'He said "Näh!" and left'},
+    ]
+    rest = await client.get(f"/api/runs/{run}/blocks", params={"from": 1})
+    assert rest.body == b""
+
+
+@pytest.mark.parametrize("place", ["0-999999", "x-1", "5", "-1-4", "0-0", "../../etc"])
+async def test_a_place_outside_the_file_is_an_error(client: Browser, place: str) -> None:
+    run = (await ids(client))["after"]
+    answer = await client.get(f"/api/runs/{run}/rows/{place}")
+    assert answer.status in (400, 404)
+
+
+@pytest.mark.parametrize(
+    ("text", "hits"), [("ANSWER", 6), ("question 1", 3), ('"näh', 2), ('"\nAND', 2), ("absent", 0), ("", 0)]
+)
+async def test_search_finds_rows_by_their_text(client: Browser, text: str, hits: int) -> None:
+    lines: list[dict[str, Any]] = []
+    for run in (await ids(client)).values():
+        answer = await client.get(f"/api/runs/{run}/search", params={"q": text})
+        lines += map(orjson.loads, answer.body.splitlines())
+    assert sum("excerpt" in line for line in lines) == hits
+    assert sum(line["hits"] for line in lines if "end" in line) == hits
+    for line in lines:
+        if "excerpt" in line:
+            shown = orjson.dumps(text).decode()[1:-1]
+            assert line["excerpt"][line["at"] :].lower().startswith(shown.lower())
+
+
+async def test_failures_are_grouped_by_cause_and_peer(client: Browser) -> None:
+    run = (await ids(client))["after"]
+    groups = (await got(client, f"/api/runs/{run}/failures"))["groups"]
+    assert [(group["peer"], group["count"], group["remedy"]) for group in groups] == [
+        ("engine", 2, "Wait."),
+        ("judge", 1, "Wait."),
+    ]
+    start, length = groups[1]["rows"][0]
+    answer = await client.get(f"/api/runs/{run}/rows/{start}-{length}", params={"kind": "failures"})
+    assert answer.json()["_ng_task_index"] == 4
+
+
+async def test_two_runs_are_compared_by_task(client: Browser) -> None:
+    runs = await ids(client)
+    found = await got(client, "/api/compare", before=runs["before"], after=runs["after"])
+    assert found["tasks"] == 3
+    assert [(each["task_before"], each["difference"]) for each in found["changed"]] == [(0, 1.0), (2, 1.0)]
+
+
+async def test_rows_without_tokens_say_so(client: Browser) -> None:
+    run = (await ids(client))["after"]
+    place = (await places(client, run))[0]
+    answer = await client.get(f"/api/runs/{run}/tokens/{place}")
+    assert answer.status == 404
+    assert answer.json()["error"]["code"] == "no_tokens"
+    assert (await client.get("/api/runs/r9/blocks")).status == 404
