@@ -129,3 +129,6 @@ def _markdown(found: RunComparison, keys: CompareKeys) -> Iterator[str]:
         yield "|---:|---:|---:|---:|---|"
         for row in _changes(found, keys):
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+main = COMMAND.entry_point(compare_runs)

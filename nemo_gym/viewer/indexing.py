@@ -61,7 +61,7 @@ class PlainRows:
             self._folder.cleanup()
 
 
-class IndexedRows:
+class FollowedRows:
     """The blocks of a file of rows. A block never changes; `generation` counts how often the file was replaced."""
 
     def __init__(self, path: Path, index: Path, pool: WorkerPool) -> None:

@@ -18,7 +18,7 @@ from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.viewer.failure_groups import group_failures
-from nemo_gym.viewer.indexing import IndexedRows
+from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.row_views import card_of, tokens_of
 from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.searching import search
@@ -38,7 +38,7 @@ class Viewer:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = {run.id: run for run in runs}
         self.pool = WorkerPool()
-        self._indexed: dict[tuple[str, Kind], IndexedRows] = {}
+        self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
 
     def run(self, name: str) -> Run:
         """Return a run. Raises `InputError` (404)."""
@@ -46,7 +46,7 @@ class Viewer:
             raise InputError(f"there is no run {name!r}", code="no_run", status=404)
         return self.runs[name]
 
-    def rows(self, name: str, kind: Kind) -> IndexedRows:
+    def rows(self, name: str, kind: Kind) -> FollowedRows:
         """Return the rows or the failures of a run. Raises `InputError` (404)."""
         files = self.run(name).files
         key = name, kind
@@ -54,7 +54,7 @@ class Viewer:
             path, index = (
                 (files.rows, files.index) if kind == "rows" else (files.failures, files.failures_index)
             )
-            self._indexed[key] = IndexedRows(path, index, self.pool)
+            self._indexed[key] = FollowedRows(path, index, self.pool)
         return self._indexed[key]
 
     async def row(self, name: str, kind: Kind, place: str) -> bytes:

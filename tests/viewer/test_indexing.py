@@ -13,7 +13,7 @@ import pytest
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.row_index import decode_block
 from nemo_gym.viewer import indexing
-from nemo_gym.viewer.indexing import IndexedRows, piece_bounds, store_index
+from nemo_gym.viewer.indexing import FollowedRows, piece_bounds, store_index
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def lines(first: int, count: int, padding: int = 0) -> bytes:
     return b"".join(orjson.dumps(row) + b"\n" for row in rows)
 
 
-async def read_whole(rows: IndexedRows) -> list[int]:
+async def read_whole(rows: FollowedRows) -> list[int]:
     """Return the task of every indexed row, once the whole file is read."""
     await rows.refresh(patience_s=60)
     return tasks_of(rows)
 
 
-def tasks_of(rows: IndexedRows) -> list[int]:
+def tasks_of(rows: FollowedRows) -> list[int]:
     blocks: list[Any] = [decode_block(block) for block in rows.blocks]
     assert [block.start for block in blocks[1:]] == [block.end for block in blocks[:-1]]
     return [int(task) for block in blocks for task in block.columns["task"]]
@@ -45,7 +45,7 @@ def tasks_of(rows: IndexedRows) -> list[int]:
 
 async def test_a_growing_file_is_followed_without_changing_blocks(tmp_path: Path, pool: WorkerPool) -> None:
     path = tmp_path / "out.jsonl"
-    rows = IndexedRows(path, tmp_path / "out_index", pool)
+    rows = FollowedRows(path, tmp_path / "out_index", pool)
     assert await read_whole(rows) == []
     path.write_bytes(lines(0, 3) + b'{"_ng_task_in')
     assert await read_whole(rows) == [0, 1, 2]
@@ -65,7 +65,7 @@ async def test_large_files_are_read_in_pieces_by_workers(
     monkeypatch.setattr(indexing, "_PIECE_BYTES", 3000)
     path = tmp_path / "out.jsonl"
     path.write_bytes(lines(0, 300, padding=40) + lines(300, 1, padding=9000) + lines(301, 20))
-    rows = IndexedRows(path, tmp_path / "out_index", pool)
+    rows = FollowedRows(path, tmp_path / "out_index", pool)
     assert await read_whole(rows) == list(range(321))
     assert pool.stats.completed > 1
     await rows.close()
@@ -74,7 +74,7 @@ async def test_large_files_are_read_in_pieces_by_workers(
 async def test_a_replaced_file_is_read_again(tmp_path: Path, pool: WorkerPool) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(lines(0, 3))
-    rows = IndexedRows(path, tmp_path / "out_index", pool)
+    rows = FollowedRows(path, tmp_path / "out_index", pool)
     assert await read_whole(rows) == [0, 1, 2]
     other = tmp_path / "other"
     other.write_bytes(lines(7, 2))
@@ -89,16 +89,16 @@ async def test_a_replaced_file_is_read_again(tmp_path: Path, pool: WorkerPool) -
 async def test_a_stored_index_is_used_only_if_it_describes_the_rows(tmp_path: Path, pool: WorkerPool) -> None:
     path, index = tmp_path / "out.jsonl", tmp_path / "out_index"
     path.write_bytes(lines(0, 3))
-    first = IndexedRows(path, index, pool)
+    first = FollowedRows(path, index, pool)
     await read_whole(first)
     store_index(index, first.blocks)
     with path.open("ab") as file:
         file.write(lines(3, 1))
-    second = IndexedRows(path, index, pool)
+    second = FollowedRows(path, index, pool)
     assert await read_whole(second) == [0, 1, 2, 3]
     assert second.blocks[0] == first.blocks[0]
     path.write_bytes(lines(5, 4))
-    third = IndexedRows(path, index, pool)
+    third = FollowedRows(path, index, pool)
     assert await read_whole(third) == [5, 6, 7, 8]
     for rows in (first, second, third):
         await rows.close()
@@ -107,7 +107,7 @@ async def test_a_stored_index_is_used_only_if_it_describes_the_rows(tmp_path: Pa
 async def test_rows_of_a_compressed_file_are_read_by_their_place(tmp_path: Path, pool: WorkerPool) -> None:
     path = tmp_path / "out.jsonl.gz"
     path.write_bytes(gzip.compress(lines(0, 3)))
-    rows = IndexedRows(path, tmp_path / "out_index", pool)
+    rows = FollowedRows(path, tmp_path / "out_index", pool)
     assert await read_whole(rows) == [0, 1, 2]
     length = len(lines(0, 1))
     assert await rows.read_row(length, length) == lines(1, 1)

@@ -1,0 +1,57 @@
+"""The parts of a row that the page shows equal those that trainers read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from nemo_gym.tokens.rows import calls_of
+from nemo_gym.tokens.segments import segments_of
+from nemo_gym.viewer.row_views import card_of, tokens_of
+
+
+def contract_item(prompt: list[int], generated: list[int]) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "content": [{"type": "output_text", "text": "x"}],
+        "prompt_token_ids": prompt,
+        "generation_token_ids": generated,
+        "generation_log_probs": [-0.5] * len(generated),
+    }
+
+
+ROW = {
+    "responses_create_params": {"input": "First line\nof the task"},
+    "response": {
+        "output": [
+            contract_item([1, 2], [3, 4]),
+            contract_item([1, 2, 3, 4, 5], [6]),
+            contract_item([9, 9], [7]),
+        ]
+    },
+}
+
+
+def test_segments_are_those_of_the_row() -> None:
+    shown = tokens_of(ROW)
+    assert shown is not None
+    segments = segments_of(calls_of(ROW))
+    assert [each["ids"] for each in shown["segments"]] == [segment.token_ids for segment in segments]
+    assert [each["mask"] for each in shown["segments"]] == [segment.loss_mask for segment in segments]
+    assert [each["reason"] for each in shown["segments"]] == [segment.reason for segment in segments]
+    spans = shown["segments"][0]["spans"]
+    assert [(span["start"], span["end"], span["call"], span["part"]) for span in spans] == [
+        tuple(each) for each in ((span.start, span.end, span.call, span.part) for span in segments[0].spans)
+    ]
+    orjson.dumps(shown)
+
+
+def test_a_row_without_tokens_has_none() -> None:
+    assert tokens_of({"response": {"output": []}}) is None
+
+
+def test_a_card_has_the_task_and_the_last_message() -> None:
+    assert card_of(ROW) == {"title": "First line of the task", "answer": "x"}
+    assert card_of({}) == {"title": "", "answer": ""}
+    assert card_of({"response": {"output": [{"type": "message", "content": "text"}]}})["answer"] == ""

@@ -1,0 +1,82 @@
+"""Runs are found below folders, and their state is that of their manifest and lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output._append_file import AppendFile
+from nemo_gym.viewer.runs import RunState, find_runs
+
+ROW = b'{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1.0,"response":{}}\n'
+
+
+def make_run(rows: Path, start: dict[str, Any] | None) -> None:
+    rows.parent.mkdir(parents=True, exist_ok=True)
+    rows.write_bytes(ROW)
+    if start is not None:
+        manifest = {"schema_version": 1, "identity": {}, "starts": [start]}
+        rows.with_name(f"{rows.stem}_run.json").write_bytes(orjson.dumps(manifest))
+
+
+def test_runs_are_found_below_a_folder(tmp_path: Path) -> None:
+    make_run(tmp_path / "a" / "out.jsonl", {"end": "complete"})
+    make_run(tmp_path / "b" / "deep" / "foreign.jsonl", None)
+    (tmp_path / "a" / "out_failures.jsonl").write_bytes(ROW)
+    (tmp_path / "tasks.jsonl").write_bytes(b'{"responses_create_params":{}}\n')
+    make_run(tmp_path / ".hidden" / "out.jsonl", {"end": "complete"})
+    runs = find_runs([tmp_path, tmp_path / "a" / "out.jsonl"])
+    assert sorted(run.files.rows for run in runs) == [
+        tmp_path / "a" / "out.jsonl",
+        tmp_path / "b" / "deep" / "foreign.jsonl",
+    ]
+    assert len({run.id for run in runs}) == 2
+
+
+@pytest.mark.parametrize("name", ["empty", "absent.jsonl"])
+def test_a_place_without_a_run_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match="there is no run"):
+        find_runs([tmp_path / name])
+
+
+@pytest.mark.parametrize(
+    ("start", "state"),
+    [
+        ({"end": "complete"}, RunState.COMPLETE),
+        ({"end": "partial"}, RunState.PARTIAL),
+        ({"end": "broken"}, RunState.STOPPED),
+        ({"started_at": "now"}, RunState.STOPPED),
+        (None, RunState.UNKNOWN),
+    ],
+)
+def test_the_manifest_states_how_a_run_ended(
+    tmp_path: Path, start: dict[str, Any] | None, state: RunState
+) -> None:
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, start)
+    (run,) = find_runs([rows])
+    assert run.state() is state
+
+
+def test_a_run_whose_rows_are_being_written_is_running(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, {"started_at": "now"})
+    (run,) = find_runs([rows])
+    writing = AppendFile(rows)
+    assert run.state() is RunState.RUNNING
+    writing.close()
+    assert run.state() is RunState.STOPPED
+
+
+def test_an_unreadable_manifest_is_no_manifest(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, None)
+    rows.with_name("out_run.json").write_bytes(b"{torn")
+    (run,) = find_runs([rows])
+    assert run.details()["manifest"] is None
+    assert run.state() is RunState.UNKNOWN
