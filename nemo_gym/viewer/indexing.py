@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -64,8 +64,10 @@ class PlainRows:
 class FollowedRows:
     """The blocks of a file of rows. A block never changes; `generation` counts how often the file was replaced."""
 
-    def __init__(self, path: Path, index: Path, pool: WorkerPool) -> None:
-        """`index` is used if it describes the rows."""
+    def __init__(
+        self, path: Path, index: Path, pool: WorkerPool, *, may_store: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`index` is used if it describes the rows. It is written after a large file was read if `may_store()`."""
         self.blocks: list[bytes] = []
         self.generation = 0
         self.indexed_bytes = 0
@@ -73,6 +75,7 @@ class FollowedRows:
         self._content = PlainRows(path)
         self._index = index
         self._pool = pool
+        self._may_store = may_store
         self._inode: int | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -116,8 +119,11 @@ class FollowedRows:
             self._reset(status.st_ino)
             self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
         self.total_bytes = status.st_size
+        is_slow = self.total_bytes - self.indexed_bytes > _PIECE_BYTES
         async for blocks in self._pieces(path):
             self._take(blocks)
+        if is_slow and self._may_store():
+            await asyncio.to_thread(_store, self._index, self.blocks)
 
     def _reset(self, inode: int | None) -> None:
         if self._inode is not None:
@@ -169,14 +175,6 @@ class _Lines:
             yield line
 
 
-def store_index(index: Path, blocks: list[bytes]) -> None:
-    """Write an index beside its rows; do nothing where the folder cannot be written to."""
-    try:
-        write_atomically(index, blocks)
-    except (OSError, GymError) as error:
-        log.info("the index %s is not kept: %s", index, error)
-
-
 def piece_bounds(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the bounds of pieces of whole lines; the last ends with the last line break before `end`."""
     size = _FIRST_BYTES
@@ -198,3 +196,10 @@ def _stored_blocks(index: Path, rows: Path) -> list[bytes]:
         return []
     with rows.open("rb") as file:
         return blocks if describes(blocks, file) else []
+
+
+def _store(index: Path, blocks: list[bytes]) -> None:
+    try:
+        write_atomically(index, blocks)
+    except (OSError, GymError) as error:
+        log.info("the index %s is not kept: %s", index, error)

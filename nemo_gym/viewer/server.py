@@ -20,7 +20,7 @@ from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.viewer.failure_groups import group_failures
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.row_views import card_of, tokens_of
-from nemo_gym.viewer.runs import Run
+from nemo_gym.viewer.runs import Run, RunState
 from nemo_gym.viewer.searching import search
 
 PAGE = Path(__file__).parent / "page"
@@ -48,13 +48,15 @@ class Viewer:
 
     def rows(self, name: str, kind: Kind) -> FollowedRows:
         """Return the rows or the failures of a run. Raises `InputError` (404)."""
-        files = self.run(name).files
-        key = name, kind
+        run = self.run(name)
+        files, key = run.files, (name, kind)
         if key not in self._indexed:
             path, index = (
                 (files.rows, files.index) if kind == "rows" else (files.failures, files.failures_index)
             )
-            self._indexed[key] = FollowedRows(path, index, self.pool)
+            self._indexed[key] = FollowedRows(
+                path, index, self.pool, may_store=lambda: run.state() is not RunState.RUNNING
+            )
         return self._indexed[key]
 
     async def row(self, name: str, kind: Kind, place: str) -> bytes:

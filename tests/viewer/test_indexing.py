@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.rollouts.output.row_index import decode_block
+from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer import indexing
-from nemo_gym.viewer.indexing import FollowedRows, piece_bounds, store_index
+from nemo_gym.viewer.indexing import FollowedRows, piece_bounds
 
 
 @pytest.fixture
@@ -86,12 +86,27 @@ async def test_a_replaced_file_is_read_again(tmp_path: Path, pool: WorkerPool) -
     await rows.close()
 
 
+@pytest.mark.parametrize("may_store", [True, False])
+async def test_the_index_of_a_large_file_is_kept_if_allowed(
+    tmp_path: Path, pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, may_store: bool
+) -> None:
+    monkeypatch.setattr(indexing, "_PIECE_BYTES", 1000)
+    path, index = tmp_path / "out.jsonl", tmp_path / "out_index"
+    path.write_bytes(lines(0, 100))
+    rows = FollowedRows(path, index, pool, may_store=lambda: may_store)
+    await read_whole(rows)
+    assert index.exists() is may_store
+    if may_store:
+        assert split_blocks(index.read_bytes()) == rows.blocks
+    await rows.close()
+
+
 async def test_a_stored_index_is_used_only_if_it_describes_the_rows(tmp_path: Path, pool: WorkerPool) -> None:
     path, index = tmp_path / "out.jsonl", tmp_path / "out_index"
     path.write_bytes(lines(0, 3))
     first = FollowedRows(path, index, pool)
     await read_whole(first)
-    store_index(index, first.blocks)
+    index.write_bytes(b"".join(first.blocks))
     with path.open("ab") as file:
         file.write(lines(3, 1))
     second = FollowedRows(path, index, pool)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from aiohttp import ClientSession, CookieJar
 
 ROW = b'{"_ng_task_index":0,"_ng_rollout_index":0,"reward":1.0,"response":{}}\n'
@@ -30,12 +28,3 @@ async def test_the_printed_address_opens_the_page_and_a_signal_ends_it(tmp_path:
             assert [run["title"] for run in (await runs.json())["runs"]] == ["out"]
     viewer.send_signal(signal.SIGTERM)
     assert await viewer.wait() == 0
-
-
-@pytest.mark.parametrize("place", ["absent.jsonl", "empty"])
-def test_a_place_without_a_run_ends_with_exit_code_2(tmp_path: Path, place: str) -> None:
-    (tmp_path / "empty").mkdir()
-    command = [sys.executable, "-m", "nemo_gym.cli.view", f"+places=[{tmp_path / place}]"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 2
-    assert "there is no run" in ended.stderr
