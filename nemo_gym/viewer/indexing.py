@@ -10,12 +10,18 @@ import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from nemo_gym.failures import GymError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
-from nemo_gym.rollouts.output.row_index import blocks_of, decode_block, describes, split_blocks
+from nemo_gym.rollouts.output.row_index import (
+    LENGTH_COLUMN,
+    blocks_of,
+    decode_block,
+    describes,
+    split_blocks,
+)
 from nemo_gym.rollouts.plan.compression import codec_of, holds_text, open_content
 
 log = logging.getLogger(__name__)
@@ -25,6 +31,14 @@ _PIECE_BYTES: Final = 16 << 20
 _FIRST_BYTES: Final = 1 << 20
 _PIECE_TIMEOUT_S: Final = 600.0
 _BLOCK_BYTES: Final = 1 << 20
+
+
+class Place(NamedTuple):
+    """The place of a line in the decompressed file."""
+
+    start: int
+    length: int
+    """Bytes, with the line break."""
 
 
 class PlainRows:
@@ -90,6 +104,16 @@ class FollowedRows:
     async def read_row(self, start: int, length: int) -> bytes | None:
         """Return the bytes of the file from `start`; None if it does not have them."""
         return await asyncio.to_thread(self._row, start, length)
+
+    def places(self) -> list[Place]:
+        """Return the places of the rows that were read, by line."""
+        places: list[Place] = []
+        for block in map(decode_block, self.blocks):
+            start = block.start
+            for length in block.columns[LENGTH_COLUMN]:
+                places.append(Place(start, length))
+                start += length
+        return places
 
     async def close(self) -> None:
         """Stop reading."""

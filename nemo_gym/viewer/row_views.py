@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nemo_gym.rollouts.lookback.comparison import task_title
+from nemo_gym.rollouts.lookback.health import HealthReport
 from nemo_gym.tokens.rows import calls_of, output_of
 from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.viewer.indexing import Place
 
 _ANSWER_CHARS = 160
 
@@ -33,6 +35,29 @@ def tokens_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
         "segments": [_segment(segment, versions) for segment in segments_of(calls)],
         "masked_calls": masked,
     }
+
+
+def flags_of(report: HealthReport, places: Sequence[Place]) -> list[dict[str, Any]]:
+    """Return every rule with its findings as JSON. `places`: those of the lines that were checked."""
+    return [
+        {
+            "name": name,
+            "severity": findings.rule.severity,
+            "rule": findings.rule.words,
+            "count": findings.count,
+            "findings": [
+                {
+                    "text": finding.text,
+                    "task": finding.task,
+                    "place": places[finding.line - 1]
+                    if finding.line and finding.line <= len(places)
+                    else None,
+                }
+                for finding in findings.first
+            ],
+        }
+        for name, findings in report.rules.items()
+    ]
 
 
 def _segment(segment: Segment, versions: list[Any]) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from starlette.staticfiles import StaticFiles
 from nemo_gym.failures import GymError, InputError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.viewer.failure_groups import group_failures
 from nemo_gym.viewer.indexing import FollowedRows
-from nemo_gym.viewer.row_views import card_of, tokens_of
+from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 from nemo_gym.viewer.runs import Run, RunState
 from nemo_gym.viewer.searching import search
 
@@ -27,6 +28,7 @@ PAGE = Path(__file__).parent / "page"
 _ANSWER_BYTES = 8 << 20
 """Bytes of blocks in one answer."""
 _MOST_CARDS = 100
+_CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
 
 Kind = Literal["rows", "failures"]
@@ -97,6 +99,13 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
         path = await viewer.rows(name, "failures").plain()
         groups = [] if path is None else await asyncio.to_thread(group_failures, path)
         return _json({"groups": groups})
+
+    @app.get("/api/runs/{name}/flags")
+    async def flags(name: str) -> Response:
+        report = await viewer.pool.run(check_health, viewer.run(name).files.rows, timeout_s=_CHECK_TIMEOUT_S)
+        rows = viewer.rows(name, "rows")
+        await rows.refresh(_CHECK_TIMEOUT_S)
+        return _json({"rows": report.rows, "flags": flags_of(report, rows.places())})
 
     @app.get("/api/compare")
     async def compared(before: str, after: str) -> Response:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
-from nemo_gym.viewer.row_views import card_of, tokens_of
+from nemo_gym.viewer.indexing import Place
+from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 
 
 def contract_item(prompt: list[int], generated: list[int]) -> dict[str, Any]:
@@ -55,3 +58,16 @@ def test_a_card_has_the_task_and_the_last_message() -> None:
     assert card_of(ROW) == {"title": "First line of the task", "answer": "x"}
     assert card_of({}) == {"title": "", "answer": ""}
     assert card_of({"response": {"output": [{"type": "message", "content": "text"}]}})["answer"] == ""
+
+
+def test_flags_lead_to_the_places_of_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    rows = [{**ROW, "_ng_task_index": task, "_ng_rollout_index": 0, "reward": 1.0} for task in range(3)]
+    rows[1]["response"] = {"output": []}
+    lines = [orjson.dumps(row) + b"\n" for row in rows]
+    path.write_bytes(b"".join(lines))
+    starts = [sum(map(len, lines[:number])) for number in range(3)]
+    places = [Place(start, len(line)) for start, line in zip(starts, lines, strict=True)]
+    flags = {flag["name"]: flag for flag in flags_of(check_health(path), places)}
+    (finding,) = flags["empty_turn"]["findings"]
+    assert finding == {"text": "the response has no output", "task": 1, "place": places[1]}

@@ -138,6 +138,16 @@ async def test_failures_are_grouped_by_cause_and_peer(client: Browser) -> None:
     assert answer.json()["_ng_task_index"] == 4
 
 
+async def test_flags_name_their_rules_and_tasks(client: Browser) -> None:
+    run = (await ids(client))["before"]
+    answer = await got(client, f"/api/runs/{run}/flags")
+    flags = {flag["name"]: flag for flag in answer["flags"]}
+    assert answer["rows"] == 6
+    assert flags["bad_reward"]["count"] == 0
+    assert flags["no_variance"]["count"] == 3
+    assert sorted(finding["task"] for finding in flags["no_variance"]["findings"]) == [0, 1, 2]
+
+
 async def test_two_runs_are_compared_by_task(client: Browser) -> None:
     runs = await ids(client)
     found = await got(client, "/api/compare", before=runs["before"], after=runs["after"])
