@@ -8,6 +8,7 @@
     spelling             the sampled text of tool calls that an agent wrote again
     records, rows        the record of one call; the calls of a rollout's row, in three forms
     segments, masking    training sequences with loss masks; the share of masked calls of a run
+    vocabulary           the bytes of ids, from a tokenizer's file
     reasons              the reasons for masks and for new segments
 
 Readers of rows need `rows.calls_of(row)` and `segments.segments_of(calls)`. docs/tokens.md defines the fields.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from nemo_gym.rollouts.lookback.comparison import task_title
 from nemo_gym.rollouts.lookback.health import HealthReport
 from nemo_gym.tokens.rows import calls_of, output_of
 from nemo_gym.tokens.segments import Segment, segments_of
+from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.indexing import Place
 
 _ANSWER_CHARS = 160
@@ -20,7 +22,7 @@ def card_of(row: Mapping[str, Any]) -> dict[str, str]:
     return {"title": task_title(row), "answer": _last_text(row)[-_ANSWER_CHARS:]}
 
 
-def tokens_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+def tokens_of(row: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> dict[str, Any] | None:
     """Return the segments of a row and its masked calls as JSON; None for a row without tokens."""
     calls = calls_of(row)
     if not calls:
@@ -32,7 +34,7 @@ def tokens_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     ]
     versions = [call.policy_version for call in calls]
     return {
-        "segments": [_segment(segment, versions) for segment in segments_of(calls)],
+        "segments": [_segment(segment, versions, vocabulary) for segment in segments_of(calls)],
         "masked_calls": masked,
     }
 
@@ -60,15 +62,27 @@ def flags_of(report: HealthReport, places: Sequence[Place]) -> list[dict[str, An
     ]
 
 
-def _segment(segment: Segment, versions: list[Any]) -> dict[str, Any]:
+def _segment(segment: Segment, versions: list[Any], vocabulary: Vocabulary | None) -> dict[str, Any]:
     return {
         "ids": segment.token_ids,
+        "texts": [_text_of(token, vocabulary) for token in segment.token_ids] if vocabulary else None,
         "logprobs": [_finite(value) for value in segment.logprobs],
         "mask": segment.loss_mask,
         "grammar": segment.grammar_mask if any(segment.grammar_mask) else None,
         "spans": [{**span._asdict(), "policy_version": versions[span.call]} for span in segment.spans],
         "reason": segment.reason,
     }
+
+
+def _text_of(token: int, vocabulary: Vocabulary) -> str | dict[str, str] | None:
+    """Return the text of an id; its bytes in base64 if they are not whole characters; None if it is unknown."""
+    content = vocabulary.bytes_of(token)
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(content).decode()}
 
 
 def _finite(value: float | None) -> float | None:

@@ -18,6 +18,7 @@ from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.failure_groups import group_failures
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
@@ -37,8 +38,9 @@ Kind = Literal["rows", "failures"]
 class Viewer:
     """Runs with their indexed files."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], vocabulary: Vocabulary | None = None) -> None:
         self.runs = {run.id: run for run in runs}
+        self.vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
 
@@ -142,7 +144,7 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs/{name}/tokens/{place}")
     async def tokens(name: str, place: str) -> Response:
         row = _object(await viewer.row(name, "rows", place))
-        found = await asyncio.to_thread(tokens_of, row)
+        found = await asyncio.to_thread(tokens_of, row, viewer.vocabulary)
         if found is None:
             raise InputError("the row has no token record", code="no_tokens", status=404)
         return _json(found)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from nemo_gym.serving.listening import Listener
 from nemo_gym.viewer.access import GuardedApp
-from nemo_gym.viewer.runs import Run
 from nemo_gym.viewer.server import Viewer, make_app
 
 _GRACE_S = 1.0
 
 
-async def serve(runs: Sequence[Run], announce: Callable[[str], None], *, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT. `announce` is called with the address once it can be opened.
+async def serve(viewer: Viewer, announce: Callable[[str], None], *, host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT, then close `viewer`. `announce` is called with the address once it can be opened.
 
     Raises OSError for an address that cannot be bound.
     """
@@ -25,7 +24,6 @@ async def serve(runs: Sequence[Run], announce: Callable[[str], None], *, host: s
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     listening = _bound(host, port)
-    viewer = Viewer(runs)
     guarded = GuardedApp(make_app(viewer))
     listener = Listener(guarded)
     await listener.start(listening)

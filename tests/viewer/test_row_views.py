@@ -10,6 +10,7 @@ import orjson
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
+from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.indexing import Place
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 
@@ -48,6 +49,13 @@ def test_segments_are_those_of_the_row() -> None:
         tuple(each) for each in ((span.start, span.end, span.call, span.part) for span in segments[0].spans)
     ]
     orjson.dumps(shown)
+
+
+def test_texts_are_those_of_the_vocabulary() -> None:
+    vocabulary = Vocabulary({1: b"<s>", 2: " ä".encode(), 3: b"\xc3", 4: b"\xa4"})
+    shown = tokens_of(ROW, vocabulary)
+    assert shown is not None
+    assert shown["segments"][0]["texts"] == ["<s>", " ä", {"b64": "ww=="}, {"b64": "pA=="}, None, None]
 
 
 def test_a_row_without_tokens_has_none() -> None:
