@@ -333,13 +333,8 @@ TOP: Mapping[str, Verb] = {
         arguments="[FILE|DIR]...",
         translate=names_as("places"),
         flags=(
-            Flag(
-                names=("--port",),
-                key="port",
-                form="number",
-                metavar="N",
-                help="Port; by default any free one.",
-            ),
+            Flag("--tokenizer", "DIR", "Model's folder, for the text of tokens."),
+            Flag("--port", "N", "Port; by default any free one.", form="number"),
             JSON,
         ),
     ),
