@@ -106,7 +106,7 @@ class CollectSummary:
     def next_command(self) -> str:
         """The suggested next command. A resume is suggested only if it can help."""
         if not self.missing:
-            return f"python -m json.tool {self.files.aggregate_metrics}"
+            return f"gym view {self.files.rows}"
         not_attempted = self.missing > self.counters.failed
         if not_attempted or any(group.may_pass for group in self.failures):
             return "the same command with +resume_from_cache=true (gym: --resume) attempts what is missing"

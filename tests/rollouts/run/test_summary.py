@@ -118,7 +118,7 @@ def test_a_resume_is_suggested_only_if_it_can_help(tmp_path: Path) -> None:
         ranked = counters.failure_groups.ranked()
         return summary_of(tmp_path, counters, failures=ranked).next_command
 
-    assert "json.tool" in suggested(counters_of(completed=8))
+    assert "gym view" in suggested(counters_of(completed=8))
     assert suggested(counters_of(completed=6, cancelled=2)).startswith("the same command with +resume")
     assert suggested(counters_of(completed=6, failed=2), retryable=True).startswith("the same command")
     assert suggested(counters_of(completed=6, failed=2)).startswith("gym eval failures")
