@@ -1,0 +1,179 @@
+/** The columns against an oracle: the same questions, answered from plain objects row by row. */
+
+import { expect, test } from "vitest";
+
+import { Engine } from "../src/columns/engine.ts";
+import { expectedMaxCurve } from "../src/columns/estimators.ts";
+import { encodeBlock, joined, Random, randomEngine, randomRows, type Row } from "./fixtures.ts";
+
+const SEEDS = Array.from({ length: 30 }, (_, seed) => seed + 1);
+
+const compare: Record<string, (one: number, other: number) => boolean> = {
+  "<": (one, other) => one < other,
+  "<=": (one, other) => one <= other,
+  ">": (one, other) => one > other,
+  ">=": (one, other) => one >= other,
+  "=": (one, other) => one === other,
+  "!=": (one, other) => one !== other,
+};
+
+function randomTerm(random: Random): { text: string; holds: (row: Row) => boolean } {
+  const minus = random.next() < 0.2 ? "-" : "";
+  const flip = (holds: (row: Row) => boolean) => (minus ? (row: Row) => !holds(row) : holds);
+  if (random.next() < 0.5) {
+    const name = random.pick(["reward", "seconds", "total_tokens", "rare", "task"]);
+    const sign = random.pick(Object.keys(compare));
+    const bound = random.pick([0, 1, 0.5, -2, 4000]);
+    const text = bound === 4000 ? "4k" : String(bound);
+    const holds = (row: Row) => typeof row[name] === "number" && compare[sign](row[name], bound);
+    return { text: `${minus}${name}${sign}${text}`, holds: flip(holds) };
+  }
+  const [text, holds] = random.pick<[string, (row: Row) => boolean]>([
+    ["agent:swe*", (row) => String(row.agent ?? "").startsWith("swe")],
+    ['agent:"swe two",math', (row) => row.agent === "swe two" || row.agent === "math"],
+    ["agent:none", (row) => row.agent === null],
+    ["agent:a.b", (row) => row.agent === "a.b"],
+    ['agent:"say \\"hi\\""', (row) => row.agent === 'say "hi"'],
+    ["outcome!=failed", (row) => row.outcome !== "failed"],
+    ["reward:none", (row) => row.reward === null],
+    ["task:1,2", (row) => row.task === 1 || row.task === 2],
+    ["failure=time*", (row) => row.failure === "timeout"],
+  ]);
+  return { text: minus + text, holds: flip(holds) };
+}
+
+function all(engine: Engine, columns: string[]) {
+  return engine.page(0, 1e6, columns);
+}
+
+test.each(SEEDS)("cells, places and filters equal the oracle's (seed %i)", (seed) => {
+  const random = new Random(seed);
+  const { engine, rows } = randomEngine(random);
+  engine.select({ kind: "rows", query: "", sort: null, hits: null });
+  let start = 0;
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  all(engine, names).forEach((found, at) => {
+    expect(found).toMatchObject({ row: at, start, length: rows[at].length });
+    start += Number(rows[at].length);
+    for (const name of names) expect(found.cells[name] || 0).toBe(rows[at][name] || 0); // -0, 0 and null are alike
+  });
+  for (let round = 0; round < 10; round++) {
+    const terms = Array.from({ length: 1 + random.below(3) }, () => randomTerm(random));
+    const query = terms.map(({ text }) => text).join(" ");
+    const selection = engine.select({ kind: "rows", query, sort: null, hits: null });
+    const expected = rows.flatMap((row, at) => (terms.every(({ holds }) => holds(row)) ? [at] : []));
+    const known = selection.problems.length === 0; // a column may occur in no row at all
+    if (known) expect(all(engine, []).map(({ row }) => row), query).toEqual(expected);
+    else expect(selection.problems[0].message).toContain("There is no column");
+  }
+});
+
+test.each(SEEDS)("orders are stable, with missing values last (seed %i)", (seed) => {
+  const random = new Random(seed);
+  const { engine, rows } = randomEngine(random);
+  for (const column of ["reward", "seconds", "total_tokens", "rare", "agent", "length"]) {
+    for (const descending of [false, true]) {
+      engine.select({ kind: "rows", query: "task<5", sort: { column, descending }, hits: null });
+      const chosen = rows.flatMap((row, at) => (Number(row.task) < 5 ? [at] : []));
+      const present = chosen.filter((at) => (rows[at][column] ?? null) !== null);
+      const missing = chosen.filter((at) => (rows[at][column] ?? null) === null);
+      present.sort((one, other) => {
+        const [left, right] = [rows[one][column]!, rows[other][column]!];
+        return (left < right ? -1 : left > right ? 1 : 0) * (descending ? -1 : 1);
+      });
+      expect(all(engine, []).map(({ row }) => row), `${column} ${descending}`).toEqual([...present, ...missing]);
+    }
+  }
+});
+
+/** pass@k by drawing every set of k scores. */
+function drawn(scores: number[], k: number): number {
+  const best: number[] = [];
+  const draw = (from: number, left: number, most: number) => {
+    if (!left) best.push(most);
+    else for (let at = from; at <= scores.length - left; at++) draw(at + 1, left - 1, Math.max(most, scores[at]));
+  };
+  draw(0, k, -Infinity);
+  return best.reduce((sum, value) => sum + value, 0) / best.length;
+}
+
+test.each(SEEDS)("groups count every row and average only scores (seed %i)", (seed) => {
+  const { engine, rows } = randomEngine(new Random(seed));
+  engine.select({ kind: "rows", query: "", sort: null, hits: null });
+  const count = engine.group(2, "task", false);
+  const tasks = [...new Set(rows.map((row) => Number(row.task)))].sort((one, other) => one - other);
+  expect(count).toBe(tasks.length);
+  engine.groupPage(0, count).forEach((group, at) => {
+    const own = rows.filter((row) => row.task === tasks[at]);
+    const scores = own.map((row) => row.reward).filter((reward) => reward !== null) as number[];
+    expect(group).toMatchObject({ task: tasks[at], rows: own.length, scored: scores.length });
+    if (scores.length) expect(group.mean).toBeCloseTo(scores.reduce((sum, one) => sum + one, 0) / scores.length, 12);
+    else expect(group.mean).toBeNull();
+    if (scores.length >= 2 && scores.length < 15) expect(group.passAtK).toBeCloseTo(drawn(scores, 2), 12);
+    if (scores.length < 2) expect(group.passAtK).toBeNull();
+  });
+});
+
+test.each(SEEDS)("facets and histograms count every row once (seed %i)", (seed) => {
+  const { engine, rows } = randomEngine(new Random(seed));
+  engine.select({ kind: "rows", query: "", sort: null, hits: null });
+  const [facet] = engine.facets(["agent"]);
+  for (const { value, count } of facet.counts) {
+    expect(count).toBe(rows.filter((row) => row.agent === value).length);
+  }
+  for (const histogram of engine.histograms(["seconds", "reward", "rare", "total_tokens"])) {
+    const values = rows.map((row) => row[histogram.name] ?? null).filter((value) => value !== null) as number[];
+    expect(histogram.missing).toBe(rows.length - values.length);
+    expect(histogram.counts.reduce((sum, count) => sum + count, 0)).toBe(values.length);
+    expect(histogram.bounds[0]).toBeCloseTo(Math.min(...values), 10);
+    expect(histogram.bounds.at(-1)).toBe(Math.max(...values));
+  }
+});
+
+test("the last block is replaced, and several blocks come in one answer", () => {
+  const random = new Random(7);
+  const [one, two, three] = [3, 4, 5].map((count) => randomRows(random, count));
+  const bytesOf = (rows: Row[]) => rows.reduce((sum, row) => sum + Number(row.length), 0);
+  const engine = new Engine();
+  engine.append("rows", 0, joined([encodeBlock(one, 0), encodeBlock(two.slice(0, 2), bytesOf(one))]));
+  const later = joined([encodeBlock(two, bytesOf(one)), encodeBlock(three, bytesOf(one) + bytesOf(two))]);
+  expect(engine.append("rows", 1, later)).toEqual({ rows: 12, blocks: 3 });
+  engine.select({ kind: "rows", query: "", sort: { column: "rollout", descending: false }, hits: null });
+  engine.select({ kind: "rows", query: "", sort: null, hits: [0, bytesOf(one)] });
+  expect(all(engine, ["rollout"]).map(({ row }) => row)).toEqual([0, 3]);
+  expect(engine.rowsAt("rows", [bytesOf(one), 1e9], []).map(({ row }) => row)).toEqual([3]);
+});
+
+test("a torn block is left for the next answer, and other bytes are refused", () => {
+  const block = encodeBlock(randomRows(new Random(1), 3), 0);
+  const engine = new Engine();
+  expect(engine.append("rows", 0, block.subarray(0, block.length - 1))).toEqual({ rows: 0, blocks: 0 });
+  expect(() => engine.append("rows", 0, new Uint8Array(32))).toThrow("No block");
+});
+
+test("the summary counts failed rollouts, and averages only scores", () => {
+  const engine = new Engine();
+  const base = { length: 1, attempt: 0, agent: "a", masked: 0 };
+  engine.append("rows", 0, encodeBlock([
+    { ...base, task: 0, rollout: 0, reward: 1, outcome: "completed" },
+    { ...base, task: 0, rollout: 1, reward: 0, outcome: "completed" },
+    { ...base, task: 1, rollout: 0, reward: 1, outcome: "truncated" },
+  ], 0));
+  engine.append("failures", 0, encodeBlock([
+    { ...base, task: 1, rollout: 1, outcome: "failed" },
+    { ...base, task: 1, rollout: 1, attempt: 1, outcome: "failed" },
+    { ...base, task: 0, rollout: 0, outcome: "failed" },
+  ], 0));
+  const [summary] = engine.summary();
+  expect(summary).toMatchObject({
+    agent: "a", tasks: 2, rollouts: 4, scored: 3, outcomes: { completed: 2, truncated: 1, failed: 1 },
+    passAtK: [{ k: 1, value: 0.75, short: 0 }, { k: 2, value: 1, short: 1 }],
+  });
+  expect(summary.mean).toBeCloseTo(2 / 3, 12);
+});
+
+test("the curve of scores equals every draw", () => {
+  for (const scores of [[0, 1, 1, 0], [0.5, 0.25, 1, 1, -2], [3]]) {
+    expectedMaxCurve(scores, 9).forEach((value, at) => expect(value).toBeCloseTo(drawn(scores, at + 1), 12));
+  }
+});
