@@ -1,0 +1,50 @@
+/** Numbers and times as text. */
+
+const DIGITS = new Intl.NumberFormat("en-US");
+
+export function whole(value: number): string {
+  return DIGITS.format(value);
+}
+
+/** At most three digits after the point, fewer for large numbers. */
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? whole(value) : String(value);
+  const size = Math.abs(value);
+  if (size >= 1e15 || size < 1e-3) return value.toExponential(2);
+  return value.toFixed(size < 100 ? 3 : 1);
+}
+
+export function percent(value: number | null | undefined): string {
+  return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(1)} %`;
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (count >= 1000 && unit < units.length - 1) {
+    count /= 1000;
+    unit += 1;
+  }
+  return `${unit && count < 100 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
+}
+
+/** The time since a moment, given in seconds since 1970. */
+export function ago(moment: number): string {
+  const seconds = Math.max(0, Date.now() / 1000 - moment);
+  if (seconds < 60) return "just now";
+  const [count, unit] =
+    seconds < 3600 ? [seconds / 60, "minute"] : seconds < 86_400 ? [seconds / 3600, "hour"] : [seconds / 86_400, "day"];
+  const whole = Math.floor(count);
+  return `${whole} ${unit}${whole === 1 ? "" : "s"} ago`;
+}
+
+export function plural(count: number, noun: string): string {
+  return `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** The first line of a text, cut. */
+export function firstLine(text: string, most = 160): string {
+  const line = text.trimStart().split("\n", 1)[0];
+  return line.length > most ? `${line.slice(0, most)}…` : line;
+}

@@ -1,0 +1,71 @@
+/** Failed attempts by cause. */
+
+import type { VNode } from "preact";
+
+import type { RowCells } from "../columns/engine.ts";
+import { plural, whole } from "../format.ts";
+import { quoted } from "../columns/query.ts";
+import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { LongText } from "../parts/long_text.tsx";
+import type { FailureGroup, RowSpan } from "../source/answers.ts";
+import { useLoaded } from "../state/load.ts";
+import { linkTo } from "../state/route.ts";
+import { source, type Run } from "../state/run.ts";
+import { attemptLink } from "./rollout.tsx";
+
+export function FailuresPage({ run }: { run: Run }): VNode {
+  const version = run.version.value;
+  const { value: groups, error } = useLoaded(() => source.failures(run.id), [run, version]);
+  if (error) return <ErrorNotice error={error} />;
+  if (!groups || !version) return <Loading />;
+  if (!groups.length) return <Empty>The run has no failures.</Empty>;
+  const count = groups.reduce((sum, group) => sum + group.count, 0);
+  return (
+    <>
+      <h1>{plural(count, "failed attempt")}, by cause</h1>
+      {groups.map((group, at) => <Group key={at} run={run} group={group} version={version} />)}
+    </>
+  );
+}
+
+function Group({ run, group, version }: { run: Run; group: FailureGroup; version: number }): VNode {
+  const { failure, count, message, remedy, peer, rows } = group;
+  return (
+    <section class="card">
+      <h2>
+        <a href={linkTo([run.id, "rollouts"], { kind: "failures", q: `failure:${quoted(failure)}` })}>{failure}</a>
+        <span class="muted"> {whole(count)}</span>
+        {peer && <span class="muted"> · {peer}</span>}
+      </h2>
+      <LongText text={message} />
+      {remedy && <p class="remedy">{remedy}</p>}
+      <RowLinks run={run} kind="failures" spans={rows} version={version} />
+    </section>
+  );
+}
+
+interface LinksProps {
+  run: Run;
+  kind: "rows" | "failures";
+  spans: RowSpan[];
+  version: number;
+  note?: (row: RowCells) => string;
+}
+
+/** Links to rows that are given by their place in the file. */
+export function RowLinks({ run, kind, spans, version, note }: LinksProps): VNode {
+  const read = () => run.columns.rowsAt(kind, spans.map(([start]) => start), ["task", "rollout", "attempt"]);
+  const { value: rows } = useLoaded(read, [run, kind, version, spans.length]);
+  return (
+    <ul class="row-links">
+      {(rows ?? []).map((row) => (
+        <li key={row.start}>
+          <a href={attemptLink(run, row)}>
+            {String(row.cells.task)}/{String(row.cells.rollout)}
+          </a>
+          {note?.(row)}
+        </li>
+      ))}
+    </ul>
+  );
+}

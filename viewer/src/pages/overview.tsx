@@ -1,0 +1,175 @@
+/** A run at a glance: the figures of each agent, distributions, and the pages that are worth a look. */
+
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+
+import type { Histogram } from "../columns/facets.ts";
+import type { AgentSummary, PassAtK } from "../columns/summary.ts";
+import { quoted } from "../columns/query.ts";
+import { number, percent, plural, whole } from "../format.ts";
+import { HistogramBars } from "../parts/histogram.tsx";
+import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { useLoaded } from "../state/load.ts";
+import { linkTo } from "../state/route.ts";
+import type { Run } from "../state/run.ts";
+
+const DISTRIBUTIONS: [name: string, title: string][] = [
+  ["reward", "Reward"],
+  ["seconds", "Seconds"],
+  ["total_tokens", "Tokens"],
+  ["tool_calls", "Tool calls"],
+];
+/** Columns that say where a row is, or that are shown above. */
+const NOT_SHOWN = new Set(["task", "rollout", "attempt", "masked", "mask_sample", ...DISTRIBUTIONS.map(([name]) => name)]);
+
+interface Overview {
+  agents: AgentSummary[];
+  histograms: Histogram[];
+}
+
+async function read({ columns }: Run): Promise<Overview> {
+  const known = (await columns.columns("rows")).filter(({ isLabel, name }) => !isLabel && !NOT_SHOWN.has(name));
+  void columns.select({ kind: "rows", query: "", sort: null, hits: null });
+  const names = [...DISTRIBUTIONS.map(([name]) => name), ...known.map(({ name }) => name).sort()];
+  const [agents, histograms] = await Promise.all([columns.summary(), columns.histograms(names)]);
+  return { agents, histograms };
+}
+
+export function OverviewPage({ run }: { run: Run }): VNode {
+  const version = run.version.value;
+  const [isAll, setAll] = useState(false);
+  const { value, error } = useLoaded(() => read(run), [version]);
+  if (error) return <ErrorNotice error={error} />;
+  if (!value || !version) return <Loading />;
+  if (!value.agents.length) return <Empty>The run has no rollouts yet.</Empty>;
+  const main = DISTRIBUTIONS.flatMap(([name, title]) =>
+    value.histograms.filter((histogram) => histogram.name === name).map((histogram) => ({ histogram, title })),
+  );
+  const others = value.histograms.filter(({ name }) => !DISTRIBUTIONS.some(([known]) => known === name));
+  return (
+    <>
+      <Figures run={run} agents={value.agents} />
+      <Agents run={run} agents={value.agents} />
+      <section>
+        <h2>Distributions</h2>
+        <div class="histograms">
+          {main.map(({ histogram, title }) => <HistogramBars key={title} histogram={histogram} title={title} />)}
+          {isAll && others.map((histogram) => <HistogramBars key={histogram.name} histogram={histogram} title={histogram.name} />)}
+        </div>
+        {others.length > 0 && (
+          <button type="button" class="more" aria-expanded={isAll} onClick={() => setAll(!isAll)}>
+            {isAll ? "show fewer columns" : `show ${plural(others.length, "other column")}`}
+          </button>
+        )}
+      </section>
+      <Looks run={run} agents={value.agents} />
+    </>
+  );
+}
+
+function Figures({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
+  const sum = (key: "tasks" | "rollouts" | "scored" | "masked") => agents.reduce((total, agent) => total + agent[key], 0);
+  const planned = run.detail.value?.planned ?? null;
+  const failed = agents.reduce((total, agent) => total + agent.rollouts - agent.scored, 0);
+  const figures: [string, string, string?][] = [
+    ["Tasks", whole(sum("tasks"))],
+    ["Rollouts", whole(sum("rollouts")), planned === null ? undefined : `of ${whole(planned)}`],
+    ["Scored", whole(sum("scored")), planned ? percent(sum("scored") / planned) : undefined],
+    ["Failed", whole(failed)],
+    ["Missing", planned === null ? "–" : whole(Math.max(0, planned - sum("rollouts")))],
+    ["Masked", whole(sum("masked"))],
+  ];
+  return (
+    <dl class="figures">
+      {figures.map(([title, figure, more]) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          <dd>
+            {figure} {more && <small>{more}</small>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Agents({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
+  const ks = [...new Set(agents.flatMap(({ passAtK }) => passAtK.map(({ k }) => k)))].sort((one, other) => one - other);
+  return (
+    <section>
+      <h2>Reward by agent</h2>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Reward by agent">
+        <table class="list">
+          <thead>
+            <tr>
+              <th>Agent</th>
+              <th class="right">Tasks</th>
+              <th class="right">Scored</th>
+              <th class="right">Not scored</th>
+              <th class="right">Mean</th>
+              <th>95 % interval</th>
+              {ks.map((k) => <th key={k} class="right">pass@{k}</th>)}
+            </tr>
+          </thead>
+          <tbody>
+            {agents.map((agent) => (
+              <tr key={agent.agent}>
+                <td><a href={linkTo([run.id, "rollouts"], { q: `agent:${agent.agent ? quoted(agent.agent) : "none"}` })}>{agent.agent ?? "none"}</a></td>
+                <td class="right">{whole(agent.tasks)}</td>
+                <td class="right">{whole(agent.scored)}</td>
+                <td class="right">{whole(agent.rollouts - agent.scored)}</td>
+                <td class="right strong">{number(agent.mean)}</td>
+                <td>{agent.interval ? `${number(agent.interval.low)} to ${number(agent.interval.high)}` : "–"}</td>
+                {ks.map((k) => <PassCell key={k} entry={agent.passAtK.find((entry) => entry.k === k)} />)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="muted">
+        Intervals are clustered by task. pass@k is the expected best reward of k rollouts of a task; tasks with fewer
+        scores are left out of it. Rollouts without a reward are counted, and never averaged.
+      </p>
+    </section>
+  );
+}
+
+function PassCell({ entry }: { entry: PassAtK | undefined }): VNode {
+  if (!entry) return <td class="right">–</td>;
+  const left = entry.short ? `${plural(entry.short, "task")} with fewer scores left out` : undefined;
+  return (
+    <td class="right" title={left}>
+      {percent(entry.value)}
+      {left && <sup aria-label={left}>*</sup>}
+    </td>
+  );
+}
+
+function Looks({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
+  const outcomes: Record<string, number> = {};
+  for (const agent of agents) {
+    for (const [outcome, count] of Object.entries(agent.outcomes)) outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
+  }
+  const filtered = (q: string, sort: string | null = null) => linkTo([run.id, "rollouts"], { q, sort });
+  const looks: [string, string][] = [
+    [filtered("", "reward"), "Lowest rewards first"],
+    [linkTo([run.id, "rollouts"], { group: "task", sort: "mean" }), "Tasks, the hardest first"],
+    [filtered("", "-seconds"), "Slowest rollouts"],
+    [filtered("", "-total_tokens"), "Longest rollouts, by tokens"],
+    [linkTo([run.id, "flags"]), "Signs of reward hacking and of broken data"],
+  ];
+  if (outcomes.truncated) looks.push([filtered("outcome:truncated"), plural(outcomes.truncated, "truncated rollout")]);
+  if (outcomes.failed) looks.push([linkTo([run.id, "failures"]), `${plural(outcomes.failed, "failed rollout")}, by cause`]);
+  return (
+    <section>
+      <h2>What to look at</h2>
+      <ul class="looks">
+        {looks.map(([link, words]) => (
+          <li key={link}>
+            <a href={link}>{words}</a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

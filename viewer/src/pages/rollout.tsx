@@ -1,0 +1,177 @@
+/** One rollout: its transcript, the reasons for its reward, the raw row, tokens, times and JSON. */
+
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+
+import type { FileKind, RowCells } from "../columns/engine.ts";
+import { bytes, number } from "../format.ts";
+import { JsonTree } from "../parts/json_tree.tsx";
+import { Lines } from "../parts/long_text.tsx";
+import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { Transcript } from "../parts/transcript.tsx";
+import type { JsonObject } from "../source/answers.ts";
+import { useKeys } from "../state/keys.ts";
+import { useLoaded } from "../state/load.ts";
+import { go, linkTo, setParameters } from "../state/route.ts";
+import { source, type Run } from "../state/run.ts";
+import { LooksFine } from "../parts/looks_fine.tsx";
+import { Reward } from "./reward.tsx";
+import { TimingTab } from "./timing.tsx";
+import { TokensTab } from "./tokens.tsx";
+
+const TABS = ["chat", "raw", "tokens", "timing", "json"] as const;
+type Tab = (typeof TABS)[number];
+/** A row that is longer is shown in windowed lines. */
+const WHOLE_ROW = 200_000;
+const COLUMNS = ["task", "rollout", "attempt", "reward", "outcome", "end_reason", "agent", "failure", "total_tokens", "seconds"];
+
+interface Props {
+  run: Run;
+  task: number;
+  rollout: number;
+  parameters: URLSearchParams;
+}
+
+interface Opened {
+  row: RowCells;
+  text: string;
+  json: JsonObject | null;
+}
+
+export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
+  const version = run.version.value;
+  const kind = parameters.get("kind");
+  const attempt = parameters.get("attempt");
+  const { value: attempts, error } = useLoaded(() => run.columns.attempts(task, COLUMNS), [run, task, version]);
+  const row = attempts && chosenAttempt(attempts, rollout, kind as FileKind | null, attempt);
+  const place = row ? `${row.kind} ${row.start} ${row.length}` : "";
+  const { value: opened, error: unread } = useLoaded(async () => (row ? openRow(run, row) : null), [place]);
+  const tab = (parameters.get("tab") ?? "chat") as Tab;
+  const neighbours = neighbourLinks(run, attempts ?? [], row);
+  useKeys(
+    [
+      ...TABS.map((name, at) => ({ key: String(at + 1), help: `Show ${name}`, act: () => setParameters({ tab: at ? name : null }) })),
+      { key: "]", help: "Next attempt at the task", act: () => neighbours.next && go(neighbours.next) },
+      { key: "[", help: "Previous attempt at the task", act: () => neighbours.previous && go(neighbours.previous) },
+      { key: "c", help: "All attempts at the task", act: () => go(linkTo([run.id, "task", task])) },
+      { key: "u", help: "Back to the rollouts", act: () => go(linkTo([run.id, "rollouts"])) },
+    ],
+    [place, neighbours.next, neighbours.previous],
+  );
+  if (error || unread) return <ErrorNotice error={(error ?? unread)!} />;
+  if (!attempts || !version) return <Loading />;
+  if (!row) return <Empty>The run has no rollout {rollout} of task {task}.</Empty>;
+  return (
+    <>
+      <Summary run={run} row={row} neighbours={neighbours} />
+      <div class="tabs" role="tablist" aria-label="Views of the rollout">
+        {TABS.map((name) => (
+          <button
+            key={name} id={`tab-${name}`} type="button" role="tab" aria-selected={name === tab} aria-controls="tab-panel"
+            onClick={() => setParameters({ tab: name === "chat" ? null : name })}
+          >
+            {name === "json" ? "JSON" : name}
+          </button>
+        ))}
+      </div>
+      <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+        {opened ? <TabContent run={run} tab={tab} opened={opened} /> : <Loading />}
+      </div>
+    </>
+  );
+}
+
+/** The row of the address: in the file of rows if it is not said, else the last failed attempt. */
+function chosenAttempt(
+  attempts: RowCells[], rollout: number, kind: FileKind | null, attempt: string | null,
+): RowCells | undefined {
+  const own = attempts.filter((row) => row.cells.rollout === rollout && (!kind || row.kind === kind));
+  const exact = own.find((row) => attempt !== null && String(row.cells.attempt) === attempt);
+  return exact ?? own.find((row) => row.kind === "rows") ?? own.at(-1);
+}
+
+async function openRow(run: Run, row: RowCells): Promise<Opened> {
+  const text = await source.row(run.id, row);
+  let json: JsonObject | null = null;
+  try {
+    json = JSON.parse(text) as JsonObject;
+  } catch {
+    // The raw text is shown.
+  }
+  return { row, text, json };
+}
+
+interface Neighbours {
+  previous: string | null;
+  next: string | null;
+}
+
+function neighbourLinks(run: Run, attempts: RowCells[], row: RowCells | null | undefined): Neighbours {
+  const at = row ? attempts.indexOf(row) : -1;
+  const link = (one: RowCells | undefined) => (at >= 0 && one ? attemptLink(run, one) : null);
+  return { previous: link(attempts[at - 1]), next: link(attempts[at + 1]) };
+}
+
+export function attemptLink(run: Run, { kind, cells }: RowCells): string {
+  const which: Record<string, string> = kind === "failures" ? { kind, attempt: String(cells.attempt ?? 0) } : {};
+  return linkTo([run.id, "rollout", Number(cells.task), Number(cells.rollout)], which);
+}
+
+function Summary({ run, row, neighbours }: { run: Run; row: RowCells; neighbours: Neighbours }): VNode {
+  const { cells } = row;
+  return (
+    <div class="bar summary">
+      <h1>
+        <a href={linkTo([run.id, "task", Number(cells.task)])}>Task {cells.task}</a>, rollout {cells.rollout}
+        {row.kind === "failures" && `, attempt ${cells.attempt ?? 0}`}
+      </h1>
+      <Badge>{String(cells.outcome ?? "none")}</Badge>
+      <span>
+        reward <strong>{number(cells.reward as number | null)}</strong>
+      </span>
+      {cells.failure && <span class="bad">{cells.failure}</span>}
+      <span class="muted">
+        {cells.agent}
+        {cells.end_reason && ` · ${cells.end_reason}`}
+        {cells.seconds !== null && ` · ${number(cells.seconds as number)} s`}
+        {cells.total_tokens !== null && ` · ${number(cells.total_tokens as number)} tokens`}
+        {` · ${bytes(row.length)}`}
+      </span>
+      <span class="gap" />
+      <LooksFine name={`${run.detail.value?.path} ${cells.task}/${cells.rollout}`} />
+      <a class="button" aria-disabled={!neighbours.previous} href={neighbours.previous ?? undefined} title="Previous attempt ([)">←<span class="visually-hidden"> Previous attempt</span></a>
+      <a class="button" aria-disabled={!neighbours.next} href={neighbours.next ?? undefined} title="Next attempt (])">→<span class="visually-hidden"> Next attempt</span></a>
+    </div>
+  );
+}
+
+function TabContent({ run, tab, opened }: { run: Run; tab: Tab; opened: Opened }): VNode {
+  const { row, text, json } = opened;
+  if (tab === "raw" || !json) return <Raw text={text} isBroken={!json} />;
+  if (tab === "tokens") return <TokensTab key={row.start} run={run} row={row} />;
+  if (tab === "timing") return <TimingTab row={json} />;
+  if (tab === "json") return <JsonTree value={json} open={2} />;
+  return (
+    <div class="chat">
+      <Transcript key={row.start} row={json} />
+      <Reward row={json} />
+    </div>
+  );
+}
+
+function Raw({ text, isBroken }: { text: string; isBroken: boolean }): VNode {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), () => setCopied(false));
+  const line = text.replace(/\r?\n$/, "");
+  return (
+    <>
+      {isBroken && <p class="notice error" role="alert">The row is not JSON.</p>}
+      <p class="muted">
+        The row as it is in the file, {bytes(new TextEncoder().encode(text).length)}.{" "}
+        <button type="button" class="more" onClick={copy}>{isCopied ? "copied" : "copy"}</button>
+      </p>
+      {line.length > WHOLE_ROW ? <Lines text={line} label="Raw row" /> : <pre class="text raw" id="raw-row">{line}</pre>}
+    </>
+  );
+}
+

@@ -1,0 +1,170 @@
+/** The table of the selected rollouts. */
+
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import type { FileKind, RowCells, Sort } from "../columns/engine.ts";
+import { parseQuery } from "../columns/query.ts";
+import { number } from "../format.ts";
+import { Grid, type GridColumn } from "../parts/grid.tsx";
+import { Badge } from "../parts/notices.tsx";
+import type { Card } from "../source/answers.ts";
+import { useKeys } from "../state/keys.ts";
+import { go, linkTo, route } from "../state/route.ts";
+import { source, type Run } from "../state/run.ts";
+import { attemptLink } from "./rollout.tsx";
+import type { View } from "./rollouts.tsx";
+
+interface Props {
+  run: Run;
+  kind: FileKind;
+  view: View;
+  sort: Sort | null;
+  onSort: (column: string) => void;
+  /** The part of a row that holds the searched text, by the offset of the row. */
+  excerpts: Map<number, string>;
+}
+
+type Column = GridColumn<RowCells>;
+
+const CARD_PAUSE = 120; // milliseconds without scrolling
+const SHOWN: Record<string, Omit<Column, "name" | "cell">> = {
+  task: { title: "task", width: "64px", isRight: true },
+  rollout: { title: "k", width: "44px", isRight: true },
+  reward: { title: "reward", width: "76px", isRight: true },
+  outcome: { title: "outcome", width: "104px" },
+  failure: { title: "failure", width: "minmax(110px, 1fr)" },
+  end_reason: { title: "end reason", width: "112px" },
+  seconds: { title: "s", width: "70px", isRight: true },
+  total_tokens: { title: "tokens", width: "76px", isRight: true },
+  tool_calls: { title: "calls", width: "58px", isRight: true },
+};
+const ONLY_FAILURES = new Set(["failure"]);
+
+/** The last row that was opened, by run, so that the way back leads to it. */
+const visited = new Map<string, number>();
+
+export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VNode {
+  const [active, setActive] = useState(visited.get(run.id) ?? 0);
+  const names = shownNames(view, kind, sort);
+  const { rowAt, load } = useRows(run, view, names);
+  const cards = useCards(run, kind);
+  const last = view.selection.count - 1;
+  const row = Math.min(active, last);
+  const move = (by: number) => setActive(Math.max(0, Math.min(last, row + by)));
+  const open = (at: number) => {
+    const found = rowAt(at);
+    if (!found) return;
+    visited.set(run.id, at);
+    go(attemptLink(run, found));
+  };
+  useKeys(
+    [
+      { key: "j", help: "Next row", act: () => move(1) },
+      { key: "k", help: "Previous row", act: () => move(-1) },
+      { key: "ArrowDown", help: "Next row", act: () => move(1) },
+      { key: "ArrowUp", help: "Previous row", act: () => move(-1) },
+      { key: "PageDown", help: "Twenty rows down", act: () => move(20) },
+      { key: "PageUp", help: "Twenty rows up", act: () => move(-20) },
+      { key: "Home", help: "First row", act: () => setActive(0) },
+      { key: "End", help: "Last row", act: () => setActive(last) },
+      { key: "Enter", help: "Open the rollout", act: () => open(row) },
+      { key: "c", help: "Compare all attempts at the task", act: () => openTask(run, rowAt(row)) },
+    ],
+    [row, last, view.stamp, rowAt],
+  );
+  const onWindow = (from: number, to: number) => load(from, to, cards.want);
+  const columns: Column[] = [
+    ...names.map((name) => columnOf(run, name)),
+    { name: "title", title: "task and answer", width: "minmax(220px, 3fr)", canSort: false, cell: (of) => <CardCell card={cards.of(of)} excerpt={excerpts.get(of.start)} /> },
+  ];
+  return (
+    <Grid
+      label="Rollouts" columns={columns} count={view.selection.count} rowAt={rowAt} active={row} sort={sort}
+      onSort={onSort} onActive={setActive} onOpen={open} onWindow={onWindow}
+    />
+  );
+}
+
+/** The usual columns, and those that the filter or the order names. */
+function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
+  const usual = Object.keys(SHOWN).filter((name) => kind === "failures" || !ONLY_FAILURES.has(name));
+  const named = parseQuery(route.value.parameters.get("q") ?? "").terms.map(({ name }) => name);
+  if (sort) named.push(sort.column);
+  const extra = named.filter((name) => !usual.includes(name) && name !== "agent" && name !== "failure");
+  return [...usual, ...new Set(extra)].filter((name) => view.columns.includes(name));
+}
+
+function columnOf(run: Run, name: string): Column {
+  const known = SHOWN[name] ?? { title: name, width: "110px", isRight: true };
+  const cell = (row: RowCells) => {
+    const value = row.cells[name];
+    if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value}</a>;
+    if (name === "outcome") return <Badge>{String(value ?? "none")}</Badge>;
+    return typeof value === "number" ? number(value) : (value ?? "–");
+  };
+  return { name, ...known, cell };
+}
+
+function CardCell({ card, excerpt }: { card: Card | undefined; excerpt: string | undefined }): VNode {
+  if (excerpt) return <span class="excerpt">{excerpt}</span>;
+  if (!card) return <></>;
+  return (
+    <>
+      {card.title} <span class="muted">{card.answer && `→ ${card.answer}`}</span>
+    </>
+  );
+}
+
+function openTask(run: Run, row: RowCells | null): void {
+  if (row) go(linkTo([run.id, "task", Number(row.cells.task)]));
+}
+
+interface Rows {
+  rowAt: (row: number) => RowCells | null;
+  load: (from: number, to: number, then: (rows: RowCells[]) => void) => void;
+}
+
+/** The cells of the rows in view. They are read again when the selection changes. */
+function useRows(run: Run, view: View, names: string[]): Rows {
+  const [page, setPage] = useState<{ from: number; rows: RowCells[] }>({ from: 0, rows: [] });
+  const range = useRef<[number, number, (rows: RowCells[]) => void] | null>(null);
+  const columns = [...names, "task", "rollout", "attempt"];
+  const load: Rows["load"] = (from, to, then) => {
+    range.current = [from, to, then];
+    void run.columns.page(from, to - from, columns).then((rows) => {
+      if (range.current?.[0] !== from || range.current[1] !== to) return;
+      setPage({ from, rows });
+      then(rows);
+    });
+  };
+  useEffect(() => {
+    if (range.current) load(...range.current);
+  }, [view.stamp, names.join()]);
+  return { rowAt: (row) => page.rows[row - page.from] ?? null, load };
+}
+
+interface Cards {
+  of: (row: RowCells) => Card | undefined;
+  want: (rows: RowCells[]) => void;
+}
+
+/** The cards of the rows in view, read when the table stands still. */
+function useCards(run: Run, kind: FileKind): Cards {
+  const known = useRef(new Map<string, Card>());
+  const timer = useRef(0);
+  const [, setRound] = useState(0);
+  const keyOf = (row: RowCells) => `${row.kind} ${row.start}`;
+  const want = (rows: RowCells[]) => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(async () => {
+      const missing = rows.filter((row) => !known.current.has(keyOf(row)));
+      if (!missing.length) return;
+      const cards = await source.cards(run.id, kind, missing).catch(() => []);
+      cards.forEach((card, at) => known.current.set(keyOf(missing[at]), card));
+      setRound((round) => round + 1);
+    }, CARD_PAUSE);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return { of: (row) => known.current.get(keyOf(row)), want };
+}

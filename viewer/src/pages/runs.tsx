@@ -1,0 +1,91 @@
+/** All runs of the folder, and the choice of two to compare. */
+
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { ago, plural, whole } from "../format.ts";
+import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import type { RunEntry } from "../source/answers.ts";
+import { useKeys } from "../state/keys.ts";
+import { useLoaded } from "../state/load.ts";
+import { go, linkTo } from "../state/route.ts";
+import { source } from "../state/run.ts";
+
+const POLL = 2000;
+
+export function RunsPage(): VNode {
+  const [round, setRound] = useState(0);
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [active, setActive] = useState(0);
+  const { value: runs, error } = useLoaded(() => source.runs(), [round]);
+  useEffect(() => {
+    if (!source.isLive) return undefined;
+    const timer = setInterval(() => document.hidden || setRound((count) => count + 1), POLL);
+    return () => clearInterval(timer);
+  }, []);
+  const last = (runs?.length ?? 1) - 1;
+  const choose = (id: string) =>
+    setChosen((ids) => (ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id].slice(-2)));
+  const compare = () => chosen.length === 2 && go(linkTo(["compare", ...chosen]));
+  useKeys(
+    [
+      { key: "j", help: "Next run", act: () => setActive(Math.min(active + 1, last)) },
+      { key: "k", help: "Previous run", act: () => setActive(Math.max(active - 1, 0)) },
+      { key: "Enter", help: "Open the run", act: () => runs?.[active] && go(linkTo([runs[active].id])) },
+      { key: "x", help: "Choose the run for a comparison", act: () => runs?.[active] && choose(runs[active].id) },
+      { key: "c", help: "Compare the two chosen runs", act: compare },
+    ],
+    [runs, active, chosen],
+  );
+  if (error) return <ErrorNotice error={error} />;
+  if (!runs) return <Loading />;
+  if (!runs.length) return <Empty>No runs were found here.</Empty>;
+  return (
+    <>
+      <div class="bar">
+        <h1>{plural(runs.length, "run")}</h1>
+        <span class="gap" />
+        <button type="button" disabled={chosen.length !== 2} onClick={compare}>
+          Compare {chosen.length === 2 ? `${titleOf(runs, chosen[0])} with ${titleOf(runs, chosen[1])}` : "two runs"}
+        </button>
+      </div>
+      <div class="scroll" tabIndex={0} role="group" aria-label="Runs">
+        <table class="list">
+          <thead>
+            <tr>
+              <th><span class="visually-hidden">Compare</span></th>
+              <th>Run</th>
+              <th>State</th>
+              <th class="right">Rollouts</th>
+              <th class="right">Failures</th>
+              <th>Changed</th>
+              <th>File</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map((run, at) => (
+              <tr key={run.id} class={at === active ? "active" : ""}>
+                <td>
+                  <input
+                    type="checkbox" checked={chosen.includes(run.id)} onChange={() => choose(run.id)}
+                    aria-label={`Choose ${run.title} for a comparison`}
+                  />
+                </td>
+                <td><a href={linkTo([run.id])}>{run.title}</a></td>
+                <td><Badge>{run.state}</Badge></td>
+                <td class="right">{whole(run.rows)}{run.planned !== null && <span class="muted"> of {whole(run.planned)}</span>}</td>
+                <td class="right">{whole(run.failures)}</td>
+                <td>{ago(run.updated_at)}</td>
+                <td class="muted path">{run.path}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function titleOf(runs: RunEntry[], id: string): string {
+  return runs.find((run) => run.id === id)?.title ?? id;
+}

@@ -1,0 +1,54 @@
+/** The time of each phase of a rollout, and the tokens that it used. */
+
+import type { VNode } from "preact";
+
+import { number, whole } from "../format.ts";
+import { Empty } from "../parts/notices.tsx";
+import type { Json, JsonObject } from "../source/answers.ts";
+
+function numbersOf(value: Json | undefined): [string, number][] {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return [];
+  return Object.entries(value).filter((entry): entry is [string, number] => typeof entry[1] === "number");
+}
+
+export function TimingTab({ row }: { row: JsonObject }): VNode {
+  const timing = numbersOf(row._ng_timing);
+  const response = row.response as JsonObject | null | undefined;
+  const usage = numbersOf(row._ng_usage ?? response?.usage);
+  if (!timing.length && !usage.length) return <Empty>The row has neither times nor token counts.</Empty>;
+  const total = timing.find(([name]) => name === "total")?.[1] ?? Math.max(...timing.map(([, seconds]) => seconds));
+  return (
+    <>
+      {timing.length > 0 && (
+        <table class="list timing">
+          <caption>Seconds of each phase</caption>
+          <tbody>
+            {timing.map(([name, seconds]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="right">{number(seconds)}</td>
+                <td class="wide">
+                  <div class="bar-line" style={{ width: `${total > 0 ? Math.min(100, (100 * seconds) / total) : 0}%` }} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {usage.length > 0 && (
+        <table class="list timing">
+          <caption>Tokens</caption>
+          <tbody>
+            {usage.map(([name, count]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="right">{whole(count)}</td>
+                <td class="wide" />
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,35 @@
+/** Small pieces of every page: errors, emptiness, badges. */
+
+import type { ComponentChildren, VNode } from "preact";
+
+import { SourceError } from "../source/source.ts";
+
+export function ErrorNotice({ error }: { error: Error }): VNode {
+  return (
+    <div class="notice error" role="alert">
+      <p>{error.message}</p>
+      {error instanceof SourceError && error.remedy && <p class="muted">{error.remedy}</p>}
+    </div>
+  );
+}
+
+export function Empty({ children }: { children: ComponentChildren }): VNode {
+  return <p class="empty">{children}</p>;
+}
+
+export function Loading(): VNode {
+  return (
+    <p class="empty" role="status">
+      Reading…
+    </p>
+  );
+}
+
+const GOOD = new Set(["completed", "complete"]);
+const BAD = new Set(["failed", "unreadable"]);
+
+/** A word with the colour of its meaning: an outcome, or the state of a run. */
+export function Badge({ children }: { children: string }): VNode {
+  const tone = GOOD.has(children) ? "good" : BAD.has(children) ? "bad" : children === "running" ? "live" : "";
+  return <span class={`badge ${tone}`}>{children}</span>;
+}

@@ -1,0 +1,25 @@
+/** Values that a component reads asynchronously. */
+
+import { useEffect, useState } from "preact/hooks";
+
+export interface Loaded<T> {
+  value: T | null;
+  error: Error | null;
+}
+
+/**
+ * Read a value, and again whenever a dependency changes. The earlier value stays until the new one is there, and an
+ * answer that comes after a newer request is dropped.
+ */
+export function useLoaded<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: unknown[]): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T>>({ value: null, error: null });
+  useEffect(() => {
+    const controller = new AbortController();
+    read(controller.signal).then(
+      (value) => controller.signal.aborted || setLoaded({ value, error: null }),
+      (error: Error) => controller.signal.aborted || setLoaded({ value: null, error }),
+    );
+    return () => controller.abort();
+  }, dependencies);
+  return loaded;
+}
