@@ -15,6 +15,11 @@ export function number(value: number | null | undefined): string {
   return value.toFixed(size < 100 ? 3 : 1);
 }
 
+/** A mean reward: three digits after the point. */
+export function score(value: number | null): string {
+  return value !== null && Math.abs(value) < 1000 ? value.toFixed(3) : number(value);
+}
+
 export function percent(value: number | null | undefined): string {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : `${(100 * value).toFixed(1)} %`;
 }

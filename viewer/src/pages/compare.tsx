@@ -2,9 +2,10 @@
 
 import type { VNode } from "preact";
 
-import { number, plural, whole } from "../format.ts";
+import { mean } from "../columns/estimators.ts";
+import { plural, score, whole } from "../format.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
-import type { ChangedTask, Comparison, Json } from "../source/answers.ts";
+import type { ChangedTask, Comparison } from "../source/answers.ts";
 import { useLoaded } from "../state/load.ts";
 import { linkTo } from "../state/route.ts";
 import { source } from "../state/run.ts";
@@ -28,20 +29,21 @@ export function ComparePage({ before, after }: { before: string; after: string }
       </div>
       <Figures value={value} />
       <Changed before={before} after={after} changed={value.changed} />
-      <Unmatched title={`Tasks only in ${titleOf(before)}`} tasks={value.only_before} />
-      <Unmatched title={`Tasks only in ${titleOf(after)}`} tasks={value.only_after} />
+      <Unmatched title={`Only in ${titleOf(before)}`} run={before} tasks={value.only_before} />
+      <Unmatched title={`Only in ${titleOf(after)}`} run={after} tasks={value.only_after} />
+      <Unmatched title="Without a score in one of the runs" run={before} tasks={value.without_score.map(([task]) => task)} />
     </>
   );
 }
 
 function Figures({ value }: { value: Comparison }): VNode {
-  const bounds = value.interval && (Array.isArray(value.interval) ? value.interval : [value.interval.low, value.interval.high]);
+  const bounds = value.interval_95;
   const figures: [string, string][] = [
-    ["Mean before", number(value.before)],
-    ["Mean after", number(value.after)],
+    ["Mean before", score(value.before)],
+    ["Mean after", score(value.after)],
     ["Difference", signed(value.difference)],
     ["95 % interval", bounds ? `${signed(bounds[0])} to ${signed(bounds[1])}` : "–"],
-    ["Paired tasks", whole(value.paired)],
+    ["Paired tasks", whole(value.tasks)],
     ["Changed tasks", whole(value.changed.length)],
   ];
   return (
@@ -57,13 +59,12 @@ function Figures({ value }: { value: Comparison }): VNode {
 }
 
 function signed(value: number | null): string {
-  return value !== null && value > 0 ? `+${number(value)}` : number(value);
+  return value !== null && value > 0 ? `+${score(value)}` : score(value);
 }
 
 function Changed({ before, after, changed }: { before: string; after: string; changed: ChangedTask[] }): VNode {
   if (!changed.length) return <Empty>No task changed.</Empty>;
-  const isFlip = ({ difference }: ChangedTask) => Math.abs(difference ?? 0);
-  const sorted = [...changed].sort((one, other) => isFlip(other) - isFlip(one));
+  const sorted = [...changed].sort((one, other) => Math.abs(other.difference) - Math.abs(one.difference));
   return (
     <section>
       <h2>Changed tasks, the largest changes first</h2>
@@ -80,12 +81,12 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
           </thead>
           <tbody>
             {sorted.slice(0, SHOWN).map((task) => (
-              <tr key={task.task}>
-                <td class="right">{task.task}</td>
-                <td class="right"><a href={linkTo([before, "task", task.task])}>{number(task.before)}</a></td>
-                <td class="right"><a href={linkTo([after, "task", task.task])}>{number(task.after)}</a></td>
-                <td class={`right strong ${(task.difference ?? 0) < 0 ? "bad" : "good"}`}>{signed(task.difference)}</td>
-                <td class="title-cell">{task.title}</td>
+              <tr key={task.task_before}>
+                <td class="right">{task.task_before}</td>
+                <td class="right"><a href={linkTo([before, "task", task.task_before])}>{score(mean(task.before))}</a></td>
+                <td class="right"><a href={linkTo([after, "task", task.task_after])}>{score(mean(task.after))}</a></td>
+                <td class={`right strong ${task.difference < 0 ? "bad" : "good"}`}>{signed(task.difference)}</td>
+                <td class="title-cell">{task.question}</td>
               </tr>
             ))}
           </tbody>
@@ -96,13 +97,13 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
   );
 }
 
-function Unmatched({ title, tasks }: { title: string; tasks: Json[] }): VNode {
+function Unmatched({ title, run, tasks }: { title: string; run: string; tasks: number[] }): VNode {
   if (!tasks.length) return <></>;
   return (
     <details class="card">
       <summary>{title}: {plural(tasks.length, "task")}</summary>
       <ul class="row-links">
-        {tasks.slice(0, SHOWN).map((task, at) => <li key={at}>{typeof task === "object" ? JSON.stringify(task) : String(task)}</li>)}
+        {tasks.slice(0, SHOWN).map((task) => <li key={task}><a href={linkTo([run, "task", task])}>{task}</a></li>)}
       </ul>
     </details>
   );

@@ -38,7 +38,7 @@ export function ConfigPage({ run }: { run: Run }): VNode {
           </table>
         </div>
         <p class="muted">
-          Folder and first file: <code>{detail.path}</code>. With DuckDB: <code>select * from read_json('{detail.path}')</code>
+          File of rows: <code>{detail.path}</code>. With DuckDB: <code>select * from read_json('{detail.path}')</code>
         </p>
       </section>
       <section>

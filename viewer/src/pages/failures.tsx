@@ -2,7 +2,6 @@
 
 import type { VNode } from "preact";
 
-import type { RowCells } from "../columns/engine.ts";
 import { plural, whole } from "../format.ts";
 import { quoted } from "../columns/query.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
@@ -37,25 +36,23 @@ function Group({ run, group, version }: { run: Run; group: FailureGroup; version
         <span class="muted"> {whole(count)}</span>
         {peer && <span class="muted"> · {peer}</span>}
       </h2>
-      <LongText text={message} />
+      {message && <LongText text={message} />}
       {remedy && <p class="remedy">{remedy}</p>}
-      <RowLinks run={run} kind="failures" spans={rows} version={version} />
+      <RowLinks run={run} spans={rows} version={version} />
     </section>
   );
 }
 
 interface LinksProps {
   run: Run;
-  kind: "rows" | "failures";
   spans: RowSpan[];
   version: number;
-  note?: (row: RowCells) => string;
 }
 
 /** Links to rows that are given by their place in the file. */
-export function RowLinks({ run, kind, spans, version, note }: LinksProps): VNode {
-  const read = () => run.columns.rowsAt(kind, spans.map(([start]) => start), ["task", "rollout", "attempt"]);
-  const { value: rows } = useLoaded(read, [run, kind, version, spans.length]);
+function RowLinks({ run, spans, version }: LinksProps): VNode {
+  const read = () => run.columns.rowsAt("failures", spans.map(([start]) => start), ["task", "rollout", "attempt"]);
+  const { value: rows } = useLoaded(read, [run, version, spans.length]);
   return (
     <ul class="row-links">
       {(rows ?? []).map((row) => (
@@ -63,7 +60,6 @@ export function RowLinks({ run, kind, spans, version, note }: LinksProps): VNode
           <a href={attemptLink(run, row)}>
             {String(row.cells.task)}/{String(row.cells.rollout)}
           </a>
-          {note?.(row)}
         </li>
       ))}
     </ul>

@@ -8,10 +8,12 @@ import { looksFine } from "../parts/looks_fine.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { kept } from "../state/kept.ts";
 import { useLoaded } from "../state/load.ts";
+import type { Finding, Flag } from "../source/answers.ts";
+import type { RowCells } from "../columns/engine.ts";
+import { linkTo } from "../state/route.ts";
 import { source, type Run } from "../state/run.ts";
-import { RowLinks } from "./failures.tsx";
+import { attemptLink } from "./rollout.tsx";
 
-const SHOWN = 100;
 const stored = kept<string[]>("flags-off", []);
 
 export function FlagsPage({ run }: { run: Run }): VNode {
@@ -31,27 +33,67 @@ export function FlagsPage({ run }: { run: Run }): VNode {
       <h1>Flags</h1>
       <p class="muted">A flag is a reason to look at a rollout. It is not a verdict, and no reward depends on it.</p>
       {!found.length && <Empty>None of the {flags.length} rules applies to a rollout of this run.</Empty>}
-      {[...found, ...flags.filter(({ count }) => !count)].map(({ name, rule, rows, count }) => {
-        const isOn = !off.includes(name);
-        return (
-          <section key={name} class="card">
-            <h2>
-              <label>
-                <input type="checkbox" checked={isOn} onChange={() => toggle(name)} /> {name}
-              </label>
-              <span class="muted"> {whole(count)}</span>
-            </h2>
-            <p class="muted">{rule}</p>
-            {isOn && count > 0 && (
-              <RowLinks
-                run={run} kind="rows" spans={rows.slice(0, SHOWN)} version={version}
-                note={({ cells }) => (looksFine(`${run.detail.value?.path} ${cells.task}/${cells.rollout}`) ? " fine" : "")}
-              />
-            )}
-            {isOn && count > SHOWN && <p class="muted">The first {SHOWN} are shown.</p>}
-          </section>
-        );
-      })}
+      {[...found, ...flags.filter(({ count }) => !count)].map((flag) => (
+        <FlagCard key={flag.name} run={run} flag={flag} isOn={!off.includes(flag.name)} onToggle={() => toggle(flag.name)} />
+      ))}
+    </>
+  );
+}
+
+interface CardProps {
+  run: Run;
+  flag: Flag;
+  isOn: boolean;
+  onToggle: () => void;
+}
+
+function FlagCard({ run, flag, isOn, onToggle }: CardProps): VNode {
+  const { name, severity, rule, count, findings } = flag;
+  return (
+    <section class="card">
+      <h2>
+        <label>
+          <input type="checkbox" checked={isOn} onChange={onToggle} /> {name.replaceAll("_", " ")}
+        </label>
+        <span class="muted">
+          {" "}
+          {whole(count)} · {severity}
+        </span>
+      </h2>
+      <p class="muted">{rule}</p>
+      {isOn && findings.length > 0 && <Findings run={run} findings={findings} />}
+      {isOn && count > findings.length && <p class="muted">The first {whole(findings.length)} are shown.</p>}
+    </section>
+  );
+}
+
+function Findings({ run, findings }: { run: Run; findings: Finding[] }): VNode {
+  const starts = findings.flatMap(({ place }) => (place ? [place[0]] : []));
+  const { value: rows } = useLoaded(() => run.columns.rowsAt("rows", starts, ["task", "rollout", "attempt"]), [run, findings]);
+  const known = new Map(rows?.map((row) => [row.start, row]));
+  return (
+    <ul class="findings">
+      {findings.map((finding, at) => (
+        <li key={at}>
+          <FindingLink run={run} finding={finding} row={finding.place ? known.get(finding.place[0]) : undefined} /> {finding.text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FindingLink({ run, finding, row }: { run: Run; finding: Finding; row: RowCells | undefined }): VNode {
+  if (!row) {
+    return finding.task === null ? <></> : <a href={linkTo([run.id, "task", finding.task])}>task {finding.task}</a>;
+  }
+  const { task, rollout } = row.cells;
+  const isFine = looksFine(`${run.detail.value?.path} ${task}/${rollout}`);
+  return (
+    <>
+      <a href={attemptLink(run, row)}>
+        {task}/{rollout}
+      </a>
+      {isFine && <span class="good"> looks fine</span>}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { Sort } from "../columns/engine.ts";
 import type { Group } from "../columns/groups.ts";
-import { number, percent, whole } from "../format.ts";
+import { percent, score, whole } from "../format.ts";
 import { Grid, type GridColumn } from "../parts/grid.tsx";
 import { useKeys } from "../state/keys.ts";
 import { go, linkTo } from "../state/route.ts";
@@ -60,7 +60,7 @@ function columnsFor(run: Run, k: number): GridColumn<Group>[] {
     { name: "task", title: "task", width: "110px", isRight: true, cell: ({ task }) => <a href={linkTo([run.id, "task", task])} tabIndex={-1}>{task}</a> },
     { name: "rows", title: "rollouts", width: "110px", isRight: true, cell: ({ rows }) => whole(rows) },
     { name: "scored", title: "scored", width: "110px", isRight: true, cell: ({ scored }) => whole(scored) },
-    { name: "mean", title: "mean reward", width: "130px", isRight: true, cell: ({ mean }) => number(mean) },
+    { name: "mean", title: "mean reward", width: "130px", isRight: true, cell: ({ mean }) => score(mean) },
     { name: "passAtK", title: `pass@${k}`, width: "130px", isRight: true, cell: ({ passAtK }) => percent(passAtK) },
     { name: "space", title: "", width: "1fr", canSort: false, cell: () => "" },
   ];

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import type { Histogram } from "../columns/facets.ts";
 import type { AgentSummary, PassAtK } from "../columns/summary.ts";
 import { quoted } from "../columns/query.ts";
-import { number, percent, plural, whole } from "../format.ts";
+import { percent, plural, score, whole } from "../format.ts";
 import { HistogramBars } from "../parts/histogram.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { useLoaded } from "../state/load.ts";
@@ -118,8 +118,8 @@ function Agents({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
                 <td class="right">{whole(agent.tasks)}</td>
                 <td class="right">{whole(agent.scored)}</td>
                 <td class="right">{whole(agent.rollouts - agent.scored)}</td>
-                <td class="right strong">{number(agent.mean)}</td>
-                <td>{agent.interval ? `${number(agent.interval.low)} to ${number(agent.interval.high)}` : "–"}</td>
+                <td class="right strong">{score(agent.mean)}</td>
+                <td>{agent.interval ? `${score(agent.interval.low)} to ${score(agent.interval.high)}` : "–"}</td>
                 {ks.map((k) => <PassCell key={k} entry={agent.passAtK.find((entry) => entry.k === k)} />)}
               </tr>
             ))}

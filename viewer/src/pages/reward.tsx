@@ -8,7 +8,8 @@ import { LongText } from "../parts/long_text.tsx";
 import type { Json, JsonObject } from "../source/answers.ts";
 
 const OWN = new Set(["responses_create_params", "response", "agent_ref", "reward"]);
-const EMPTY = new Set(["failure_kind", "failure_reason"]); // shown only with a value
+/** Fields of every row that are shown only if they say something. */
+const QUIET = new Set(["failure_kind", "failure_reason", "mask_sample"]);
 
 interface Fields {
   verifier: [string, Json][];
@@ -21,7 +22,7 @@ export function fieldsOf(row: JsonObject): Fields {
   const reward = names.indexOf("reward");
   const entries = Object.entries(row).filter(([name, value]) => {
     if (name.startsWith("_ng_failure")) return true;
-    return !OWN.has(name) && !name.startsWith("_ng_") && !(EMPTY.has(name) && value === null);
+    return !OWN.has(name) && !name.startsWith("_ng_") && !(QUIET.has(name) && !value);
   });
   const isTask = ([name]: [string, Json]) => reward >= 0 && names.indexOf(name) < reward;
   return { verifier: entries.filter((entry) => !isTask(entry)), task: entries.filter(isTask) };
@@ -57,7 +58,7 @@ function Entries({ entries }: { entries: [string, Json][] }): VNode {
             ) : value !== null && typeof value === "object" ? (
               <JsonTree value={value} open={0} />
             ) : (
-              <span class={value === false ? "bad" : ""}>{typeof value === "number" ? number(value) : String(value)}</span>
+              <span>{typeof value === "number" ? number(value) : String(value)}</span>
             )}
           </dd>
         </div>

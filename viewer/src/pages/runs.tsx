@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { ago, plural, whole } from "../format.ts";
+import { ago, number, plural, whole } from "../format.ts";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import type { RunEntry } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
@@ -73,9 +73,9 @@ export function RunsPage(): VNode {
                 </td>
                 <td><a href={linkTo([run.id])}>{run.title}</a></td>
                 <td><Badge>{run.state}</Badge></td>
-                <td class="right">{whole(run.rows)}{run.planned !== null && <span class="muted"> of {whole(run.planned)}</span>}</td>
-                <td class="right">{whole(run.failures)}</td>
-                <td>{ago(run.updated_at)}</td>
+                <td class="right">{number(run.rows)}{run.planned !== null && <span class="muted"> of {whole(run.planned)}</span>}</td>
+                <td class="right">{number(run.failures)}</td>
+                <td>{run.updated_at === null ? "–" : ago(run.updated_at)}</td>
                 <td class="muted path">{run.path}</td>
               </tr>
             ))}

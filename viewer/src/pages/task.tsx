@@ -93,7 +93,7 @@ function SideBySide({ run, attempts, active }: { run: Run; attempts: Attempt[]; 
   return (
     <>
       {shared > 0 && (
-        <details class="card shared">
+        <details class="card shared" open={isSame}>
           <summary>
             {plural(shared, "item")} {shared === 1 ? "is" : "are"} the same in {attempts.length === 1 ? "the attempt" : `all ${attempts.length} attempts`}
           </summary>

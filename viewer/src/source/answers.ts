@@ -1,7 +1,6 @@
 /** The answers of the server. */
 
 import type { FileKind } from "../columns/engine.ts";
-import type { Interval } from "../columns/estimators.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
@@ -10,13 +9,14 @@ export interface RunEntry {
   id: string;
   title: string;
   path: string;
-  state: "running" | "stopped" | "complete" | "partial";
-  rows: number;
-  failures: number;
+  state: "running" | "stopped" | "complete" | "partial" | "unknown";
+  /** The counts of the run's manifest; null without one. */
+  rows: number | null;
+  failures: number | null;
   planned: number | null;
   started_at: string | null;
   /** Seconds since 1970. */
-  updated_at: number;
+  updated_at: number | null;
 }
 
 export interface RunFile {
@@ -92,36 +92,50 @@ export type RowSpan = [start: number, length: number];
 export interface FailureGroup {
   failure: string;
   count: number;
-  message: string;
+  message: string | null;
   remedy: string | null;
   peer: string | null;
   rows: RowSpan[];
 }
 
+export interface Finding {
+  text: string;
+  task: number | null;
+  /** The row; null if the finding is about a whole task or run. */
+  place: RowSpan | null;
+}
+
 export interface Flag {
   name: string;
+  /** "fault" for broken data, "sign" for a reason to look. */
+  severity: string;
   rule: string;
-  rows: RowSpan[];
   count: number;
+  /** The first findings. */
+  findings: Finding[];
 }
 
 export interface ChangedTask {
-  task: number;
-  title: string;
-  before: number | null;
-  after: number | null;
-  difference: number | null;
+  task_before: number;
+  task_after: number;
+  /** The scores of the task's rollouts. */
+  before: number[];
+  after: number[];
+  difference: number;
+  question: string;
 }
 
 export interface Comparison {
   before: number | null;
   after: number | null;
   difference: number | null;
-  interval: [number, number] | Interval | null;
-  paired: number;
+  interval_95: [number, number] | null;
+  /** The number of paired tasks. */
+  tasks: number;
   changed: ChangedTask[];
-  only_before: Json[];
-  only_after: Json[];
+  without_score: [before: number, after: number][];
+  only_before: number[];
+  only_after: number[];
 }
 
 export interface Place {
