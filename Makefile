@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-browser page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -69,6 +69,14 @@ docs: .venv/.docs
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:
 	PYTHON=$(PYTHON) bash tests/rollouts/tracking/run.sh
+
+# The viewer's page in a headless Chromium, which is the system's: half a minute to install Playwright.
+test-browser: .venv/.dev
+	bash tests/browser/run.sh
+
+# The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.
+page:
+	npm ci --prefix viewer --no-audit --no-fund && npm run --prefix viewer build
 
 # They build their environment by themselves, as above.
 example-grpo example-offline:

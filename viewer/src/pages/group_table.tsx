@@ -62,6 +62,5 @@ function columnsFor(run: Run, k: number): GridColumn<Group>[] {
     { name: "scored", title: "scored", width: "110px", isRight: true, cell: ({ scored }) => whole(scored) },
     { name: "mean", title: "mean reward", width: "130px", isRight: true, cell: ({ mean }) => score(mean) },
     { name: "passAtK", title: `pass@${k}`, width: "130px", isRight: true, cell: ({ passAtK }) => percent(passAtK) },
-    { name: "space", title: "", width: "1fr", canSort: false, cell: () => "" },
   ];
 }

@@ -41,13 +41,17 @@ export function OverviewPage({ run }: { run: Run }): VNode {
   const { value, error } = useLoaded(() => read(run), [version]);
   if (error) return <ErrorNotice error={error} />;
   if (!value || !version) return <Loading />;
-  if (!value.agents.length) return <Empty>The run has no rollouts yet.</Empty>;
+  if (!value.agents.length) {
+    const isReading = run.indexed.value < 1;
+    return <Empty>{isReading ? `Reading the file: ${percent(run.indexed.value)}` : "The run has no rollouts yet."}</Empty>;
+  }
   const main = DISTRIBUTIONS.flatMap(([name, title]) =>
     value.histograms.filter((histogram) => histogram.name === name).map((histogram) => ({ histogram, title })),
   );
   const others = value.histograms.filter(({ name }) => !DISTRIBUTIONS.some(([known]) => known === name));
   return (
     <>
+      <h1 class="visually-hidden">Overview</h1>
       <Figures run={run} agents={value.agents} />
       <Agents run={run} agents={value.agents} />
       <section>

@@ -106,7 +106,7 @@ function SideBySide({ run, attempts, active }: { run: Run; attempts: Attempt[]; 
       <TokenSeam run={run} attempts={attempts} />
       <div class="attempts" tabIndex={0} role="group" aria-label="Attempts side by side">
         {attempts.map((attempt, at) => (
-          <section key={`${attempt.row.kind} ${attempt.row.start}`} class={`attempt ${at === active ? "active" : ""}`} aria-label={`Rollout ${attempt.row.cells.rollout}`}>
+          <section key={`${attempt.row.kind} ${attempt.row.start}`} class={`attempt ${at === active ? "active" : ""}`} aria-label={`Attempt ${at + 1}`}>
             <AttemptHead run={run} row={attempt.row} />
             {!isSame && attempts.length > 1 && <FirstDifference text={firstTexts[at]} same={same} isEnd={attempt.items.length <= shared} />}
             {attempt.items.slice(shared).map((item, position) => (

@@ -44,12 +44,12 @@ export function Grid<Row>(props: Props<Row>): VNode {
   const template = { gridTemplateColumns: columns.map(({ width }) => width).join(" ") };
   const numbers = Array.from({ length: to - from }, (_, at) => from + at);
   return (
-    <div class="grid" role="grid" aria-label={label} aria-rowcount={count + 1} aria-colcount={columns.length}>
+    <div
+      class="grid" role="grid" tabIndex={0} aria-label={label} aria-rowcount={count + 1} aria-colcount={columns.length}
+      aria-activedescendant={active >= from && active < to ? `row-${active}` : undefined}
+    >
       <Heads {...props} template={template} />
-      <div
-        class="grid-rows" ref={area} tabIndex={0} role="rowgroup" aria-label={`${label}: rows`}
-        aria-activedescendant={active >= from && active < to ? `row-${active}` : undefined}
-      >
+      <div class="grid-rows" ref={area} role="rowgroup">
         <div class="spacer" style={{ height: px(height) }} role="presentation">
           {numbers.map((row) => (
             <div

@@ -27,7 +27,7 @@ export function ItemView({ item, unfolded = null, isPlain = false }: Props): VNo
   const label = voice === "call" ? `call ${title}` : title;
   if (!isFolded) {
     return (
-      <section class={tone} aria-label={label}>
+      <section class={tone}>
         <header>{label}</header>
         <Pieces item={item} isPlain={isPlain} />
       </section>
@@ -57,7 +57,7 @@ function PieceView({ piece, isPlain }: { piece: Piece; isPlain: boolean }): VNod
     <>
       {title}
       {piece.kind === "json" ? (
-        <JsonTree value={piece.value} />
+        <JsonTree value={piece.value} open={3} />
       ) : (
         <LongText text={piece.text} markdown={piece.kind === "markdown" && !isPlain} />
       )}

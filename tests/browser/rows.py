@@ -1,0 +1,69 @@
+"""Rows of made runs: every type of item, hostile strings, tokens, long rollouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+ITEMS: list[Any] = [
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "a plan"}], "encrypted_content": "abc"},
+    {"type": "function_call", "call_id": "c", "name": "search", "arguments": '{"q": "needle"}'},
+    {"type": "function_call_output", "call_id": "c", "output": "found it"},
+    {"type": "custom_tool_call", "call_id": "d", "name": "shell", "input": "ls -la"},
+    {"type": "custom_tool_call_output", "call_id": "d", "output": [{"type": "input_text", "text": "files"}]},
+    {"type": "mcp_call", "server_label": "books", "name": "lookup", "arguments": "{not json", "output": "a book"},
+    {"type": "code_interpreter_call", "code": "print(1)", "outputs": [{"type": "logs", "logs": "one"}]},
+    {"type": "web_search_call", "action": {"query": "a question"}},
+    {"type": "image_generation_call", "result": PIXEL},
+    {"type": "local_shell_call", "action": {"command": ["true"]}},
+    {"type": "from_the_future", "content": [1, {"deep": None}]},
+    {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "https://example.com/i.png"}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]},
+    {"no": "type"},
+    "a string",
+    None,
+]
+
+
+def row_of(task: int, rollout: int, output: list[Any], reward: float = 1.0, **fields: Any) -> dict[str, Any]:
+    """Return a row with the keys that the collector writes."""
+    return {
+        "_ng_task_index": task,
+        "_ng_rollout_index": rollout,
+        "_ng_attempt_index": 0,
+        "responses_create_params": {"input": [{"role": "user", "content": f"Question {task}"}]},
+        "agent_ref": {"type": "responses_api_agents", "name": "an_agent"},
+        "reward": reward,
+        **fields,
+        "response": {"output": output, "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}},
+        "_ng_outcome": "completed",
+        "_ng_end_reason": "final_answer",
+        "_ng_timing": {"act": 1.5, "verify": 0.5, "total": 2.0},
+    }
+
+
+def message(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **fields}
+
+
+def sampled(text: str, prompt: list[int], ids: list[int], logprobs: list[float]) -> dict[str, Any]:
+    """Return a message with the token ids of its call."""
+    names = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+    return message(text, **dict(zip(names, (prompt, ids, logprobs), strict=True)))
+
+
+def write_run(path: Path, rows: Iterable[Mapping[str, Any]], failures: Iterable[Mapping[str, Any]] = ()) -> Path:
+    """Write rows, and failures beside them."""
+    for file, content in ((path, rows), (path.with_name(f"{path.stem}_failures.jsonl"), failures)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+    return path
+
+
+def failure_of(task: int, attempt: int, **failure: Any) -> dict[str, Any]:
+    row = row_of(task, 0, [], _ng_failure_class="timeout", _ng_failure=failure)
+    del row["reward"]
+    return row | {"_ng_outcome": "failed", "_ng_attempt_index": attempt}

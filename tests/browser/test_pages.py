@@ -1,0 +1,172 @@
+"""Every page shows the demo's run with the right counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.browser.conftest import serving
+from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_run
+from tests.browser.visits import Visit
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_runs_and_overview(demo: str, demo_run: Path, visit: Visit) -> None:
+    visit.open(demo)
+    visit.wait_for("30 of 30")
+    visit.page.get_by_role("link", name="rollouts").click()
+    visit.wait_for("Reward by agent")
+    figures = visit.text(".figures").split()
+    assert figures[:5] == ["Tasks", "15", "Rollouts", "30", "of"]
+    metrics = json.loads(demo_run.with_name("rollouts_aggregate_metrics.json").read_text(encoding="utf-8"))
+    for agent in metrics:
+        own = agent["agent_metrics"]
+        line = visit.page.locator("tr").filter(has_text=agent["agent_ref"]["name"]).inner_text()
+        assert f"{own['mean/reward']:.3f}" in line
+        assert f"{own['ci95_low/reward']:.3f} to {own['ci95_high/reward']:.3f}" in line
+        assert f"{own['pass@2/reward']:.1f} %" in line
+
+
+def test_rollouts_are_filtered_and_sorted(demo: str, demo_run: Path, visit: Visit) -> None:
+    visit.open(demo, "#/r0/rollouts")
+    visit.wait_for("30 of 30")
+    lost = [row for row in read(demo_run) if row["reward"] != 1.0]
+    visit.page.locator("#filter").fill("reward<1")
+    visit.wait_for(f"{len(lost)} of 30")
+    visit.page.locator("#filter").fill("agent:*session*")
+    visit.wait_for("10 of 30")
+    visit.page.get_by_role("button", name="tokens").click()
+    visit.page.locator('[aria-sort="descending"]').wait_for()
+    visit.page.wait_for_timeout(200)
+    shown = [int(text.replace(",", "")) for text in visit.page.locator(".grid-rows [role=row] > :nth-child(7)").all_inner_texts()]
+    assert shown == sorted(shown, reverse=True) and len(shown) == 10
+
+
+def test_a_problem_is_shown_at_its_place(demo: str, visit: Visit) -> None:
+    visit.open(demo, "#/r0/rollouts?q=reward<1 nonsense>2")
+    visit.wait_for('At 10: There is no column "nonsense"')
+    assert visit.text(".problem mark") == "nonsense>2"
+
+
+def test_texts_are_searched_in_the_rows(demo: str, demo_run: Path, visit: Visit) -> None:
+    lines = demo_run.read_text(encoding="utf-8").lower().splitlines()
+    count = sum("umbrella" in line for line in lines)
+    visit.open(demo, '#/r0/rollouts?q="umbrella"')
+    visit.wait_for(f"{count} of 30")
+    assert "umbrella" in visit.text(".excerpt")
+
+
+def test_tasks(demo: str, visit: Visit) -> None:
+    visit.open(demo, "#/r0/rollouts?group=task")
+    visit.wait_for("30 of 30 in 15 tasks")
+    visit.page.locator(".grid-rows a").first.click()
+    visit.wait_for("2 attempts, 2 scored")
+
+
+def test_the_raw_row_is_that_of_the_file(demo: str, demo_run: Path, visit: Visit) -> None:
+    visit.open(demo)
+    for line in demo_run.read_text(encoding="utf-8").splitlines()[:5]:
+        row = json.loads(line)
+        visit.go(f"#/r0/rollout/{row['_ng_task_index']}/{row['_ng_rollout_index']}?tab=raw")
+        visit.wait_for(row["response"]["id"], "#raw-row")
+        assert visit.page.locator("#raw-row").text_content() == line
+
+
+def test_configuration_names_the_files(demo: str, visit: Visit) -> None:
+    visit.open(demo, "#/r0/config")
+    visit.wait_for("rollouts_aggregate_metrics.json")
+    assert "config_hash" in visit.text()
+
+
+def test_every_item_type_renders(tmp_path: Path, visit: Visit) -> None:
+    run = write_run(tmp_path / "items.jsonl", [row_of(0, 0, ITEMS, verdict="it is right")])
+    with serving([run]) as address:
+        visit.open(address, "#/r0/rollout/0/0")
+        visit.wait_for("Question 0")
+        visit.show_all_items()
+        for expected in (
+            *("a plan", "needle", "found it", "ls -la", "files", "{not json", "a book", "print(1)", "one"),
+            *("a question", "from the future", "https://example.com/i.png", "I will not.", "a string"),
+        ):
+            visit.wait_for(expected, ".transcript")
+        assert visit.page.locator(".item").count() == len(ITEMS) + 1
+        assert visit.page.locator(".item img").count() == 1
+        assert "it is right" in visit.text(".reward")
+
+
+def test_markdown_is_text_without_links(tmp_path: Path, visit: Visit) -> None:
+    text = "# Title\n\n**bold** [docs](https://example.com/x) ![i](https://example.com/y.png)\n\n| a |\n|---|\n| 1 |"
+    run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message(text)])])
+    with serving([run]) as address:
+        visit.open(address, "#/r0/rollout/0/0")
+        visit.wait_for("Title", ".markdown")
+        assert visit.text(".markdown strong") == "bold"
+        assert "docs (https://example.com/x)" in visit.text(".markdown")
+        assert visit.page.locator(".markdown a, .markdown img").count() == 0
+        visit.press("m")
+        visit.wait_for("**bold**", ".transcript")
+
+
+def test_tokens_of_every_position(tmp_path: Path, visit: Visit) -> None:
+    calls = [
+        sampled("one", [1, 2], [30, 31, 32], [-0.1, -4.0, -0.5]),
+        sampled("two", [1, 2, 30, 31, 32, 7], [40], [-1.0]),
+        sampled("other", [9, 9], [50], [-0.25]),
+    ]
+    run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, calls)])
+    with serving([run]) as address:
+        visit.open(address, "#/r0/rollout/0/0?tab=tokens")
+        visit.wait_for("segment 1 of 2 · 7 ids · 4 trained")
+        tokens = visit.page.locator(".token[data-at]")
+        assert tokens.all_inner_texts() == [f"[{number}]" for number in (1, 2, 30, 31, 32, 7, 40)]
+        assert visit.page.locator(".gutter").all_inner_texts() == [
+            "call 0 prompt", "call 0 sampled", "call 1 prompt", "call 1 sampled"
+        ]  # fmt: skip
+        visit.press("n")
+        visit.wait_for("-4", ".token-facts")
+        assert visit.text(".token.active") == "[31]"
+        visit.page.get_by_role("button", name="loss mask").click()
+        assert visit.page.locator(".token.trained[data-at]").count() == 4
+        visit.press("s")
+        visit.wait_for("The segment begins because of")
+
+
+def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
+    failures = [failure_of(task, 0, message="no answer in 30 s", remedy="Raise the limit.", peer="policy") for task in (1, 2)]
+    run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message("x")])], failures)
+    with serving([run]) as address:
+        visit.open(address, "#/r0/failures")
+        visit.wait_for("2 failed attempts, by cause")
+        for expected in ("timeout", "no answer in 30 s", "Raise the limit.", "policy", "1/0", "2/0"):
+            assert expected in visit.text()
+        visit.page.get_by_role("link", name="2/0").click()
+        visit.wait_for("Task 2, rollout 0, attempt 0")
+        visit.go("#/r0/flags")
+        visit.wait_for("It is not a verdict")
+        assert visit.page.locator(".card").count() >= 9
+
+
+def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) -> None:
+    rewards = {"before": [1, 0.5, 0, 1], "after": [1, 1, 1, 1]}
+    for name, values in rewards.items():
+        write_run(tmp_path / f"{name}.jsonl", [row_of(task, 0, [message("x")], value) for task, value in enumerate(values)])
+    with serving([tmp_path]) as address:
+        visit.open(address)
+        visit.wait_for("2 runs")
+        for title in rewards:
+            visit.page.get_by_role("checkbox", name=f"Choose {title}").check()
+        visit.page.get_by_role("button", name="Compare before with after").click()
+        visit.wait_for("Changed tasks, the largest changes first")
+        lines = [line.split() for line in visit.page.locator("tbody tr").all_inner_texts()]
+        assert [line[:4] for line in lines] == [["2", "0.000", "1.000", "+1.000"], ["1", "0.500", "1.000", "+0.500"]]
+
+
+def test_attempts_differ_first_where_they_differ(tmp_path: Path, visit: Visit) -> None:
+    rows = [row_of(0, number, [message("the same"), message(f"I say {answer}")]) for number, answer in enumerate(("yes", "no"))]
+    with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
+        visit.open(address, "#/r0/task/0")
+        visit.wait_for("2 items are the same in all 2 attempts")
+        assert visit.page.locator(".difference mark").all_inner_texts() == ["yes", "no"]

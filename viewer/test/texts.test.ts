@@ -1,0 +1,174 @@
+/** Parts that turn untrusted texts into something to show, and rules that hold for the whole source. */
+
+import { expect, test } from "vitest";
+
+import { parseNumber, parseQuery, quoted } from "../src/columns/query.ts";
+import { firstLine, number, bytes, percent } from "../src/format.ts";
+import { commonLength, itemKey, tokenDivergence } from "../src/parts/divergence.ts";
+import { itemOf, itemsOf } from "../src/parts/items.ts";
+import { leastLikely, linesOf, shownText } from "../src/parts/token_lines.ts";
+import { scrollFor, windowOf } from "../src/parts/window.ts";
+import type { Json, TokenSegment } from "../src/source/answers.ts";
+import { transportOf } from "../src/source/embedded.ts";
+import { Source } from "../src/source/source.ts";
+import { Random } from "./fixtures.ts";
+
+const files = Object.entries(
+  import.meta.glob<string>("../src/**/*.{ts,tsx,css}", { query: "?raw", import: "default", eager: true }),
+);
+
+test("no source file makes HTML from text, runs text, or is longer than 400 lines", () => {
+  expect(files.length).toBeGreaterThan(40);
+  for (const [name, text] of files) {
+    expect(text, name).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc/);
+    expect(text.split("\n").length, name).toBeLessThanOrEqual(401);
+  }
+});
+
+test("the columns import nothing from other folders", () => {
+  for (const [name, text] of files.filter(([file]) => file.includes("/columns/"))) {
+    expect(text, name).not.toContain('from "../');
+  }
+});
+
+test("filters are read term by term", () => {
+  const { terms, texts, problems } = parseQuery('reward<1 -env:swe*,"two words" tokens>=4k word "a \\"b\\" c"');
+  expect(terms.map(({ name, comparison, values, negated }) => [name, comparison, values, negated])).toEqual([
+    ["reward", "<", ["1"], false],
+    ["agent", ":", ["swe*", "two words"], true],
+    ["total_tokens", ">=", ["4k"], false],
+  ]);
+  expect(texts).toEqual(["word", 'a "b" c']);
+  expect(problems).toEqual([]);
+});
+
+test("problems have their place", () => {
+  expect(parseQuery("task:1 reward<").problems).toEqual([
+    { at: 7, length: 7, message: 'A value is missing after "reward<".' },
+  ]);
+  expect(parseQuery('x "open').problems[0]).toMatchObject({ at: 2, length: 5 });
+});
+
+test("numbers have suffixes", () => {
+  for (const [text, value] of [["4k", 4000], ["2M", 2e6], ["-0.5", -0.5], ["1e-3", 0.001], [".5", 0.5], ["1_000", 1000]] as const) {
+    expect(parseNumber(text)).toBe(value);
+  }
+  for (const text of ["", "k", "1.2.3", "4kk", "0x10", "NaN"]) expect(parseNumber(text)).toBeUndefined();
+});
+
+test("a quoted value is read as it was", () => {
+  for (const value of ["plain", "two words", 'with "quotes"', "a,b", "back\\slash", "none", ""]) {
+    const { terms } = parseQuery(`agent:${quoted(value)}`);
+    if (value) expect(terms[0].values, value).toEqual([value]);
+  }
+});
+
+test("numbers are short", () => {
+  expect([0, 1234, 0.5, 123.456, 1e-9, null, NaN].map((value) => number(value))).toEqual(
+    ["0", "1,234", "0.500", "123.5", "1.00e-9", "–", "–"],
+  );
+  expect([bytes(999), bytes(20_000_000), percent(0.125)]).toEqual(["999 B", "20.0 MB", "12.5 %"]);
+  expect(firstLine("  one\ntwo")).toBe("one");
+});
+
+test("any JSON is an item", () => {
+  const random = new Random(5);
+  const value = (depth: number): Json => {
+    if (!depth) return random.pick<Json>(["text", 1, null, [], {}]);
+    const types = ["message", "reasoning", "function_call", "function_call_output", "image_generation_call", "x", 3, null];
+    return random.pick<() => Json>([
+      () => random.pick<Json>(["text", 1, null, true, ""]),
+      () => [value(depth - 1), value(depth - 1)],
+      () => ({ type: random.pick<Json>(types), role: value(depth - 1), content: value(depth - 1), output: value(depth - 1), summary: value(depth - 1) }),
+      () => ({ text: value(depth - 1), type: random.pick<Json>(["output_text", "input_image", "refusal"]), image_url: value(depth - 1) }),
+    ])();
+  };
+  for (let round = 0; round < 2000; round++) {
+    const item = itemOf(value(3));
+    expect(item.pieces.every(({ kind }) => kind)).toBe(true);
+    expect(item.line.length).toBeLessThan(200);
+  }
+});
+
+test("images of other places are not images", () => {
+  const shown = (url: string) => itemOf({ role: "user", content: [{ type: "input_image", image_url: url }] }).pieces[0].kind;
+  expect(shown("data:image/png;base64,AAAA")).toBe("image");
+  for (const url of ["https://a.b/c.png", "data:image/svg+xml;base64,AAAA", "data:text/html,x", "javascript:alert(1)", 'data:image/png;base64,"onerror=']) {
+    expect(shown(url), url).toBe("text");
+  }
+});
+
+test("input as text and as a list", () => {
+  expect(itemsOf({ responses_create_params: { input: "hi" }, response: { output: [{ type: "message" }] } }).length).toBe(2);
+  expect(itemsOf({ responses_create_params: 3, response: null })).toEqual([]);
+});
+
+test("attempts differ where they differ", () => {
+  expect(itemKey({ type: "x", id: "1", call_id: "2", status: "y" })).toBe(itemKey({ type: "x", id: "3" }));
+  expect(commonLength([[1, 2, 3], [1, 2, 4], [1, 2]])).toBe(2);
+  const record = (ids: number[]) => ({ segments: [segmentOf(ids)], masked_calls: [] });
+  expect(tokenDivergence([record([1, 2, 3]), null, record([1, 2, 4])])).toEqual({
+    position: 2, tokens: [{ id: 3, text: null }, null, { id: 4, text: null }],
+  });
+  expect(tokenDivergence([record([1]), record([1])])).toBeNull();
+  expect(tokenDivergence([record([1]), null])).toBeNull();
+});
+
+function segmentOf(ids: number[], texts?: TokenSegment["texts"]): TokenSegment {
+  const half = ids.length >> 1;
+  return {
+    ids, texts, logprobs: ids.map((_, at) => (at < half ? null : -at)), mask: ids.map((_, at) => Number(at >= half)),
+    spans: [{ call: 0, part: "prompt", start: 0, end: half }, { call: 0, part: "sampled", start: half, end: ids.length }],
+    reason: null, grammar: null,
+  };
+}
+
+test("lines hold every token once, and begin where a part begins", () => {
+  const texts = Array.from({ length: 500 }, (_, at) => (at % 7 ? "word " : "end\n"));
+  const lines = linesOf(segmentOf([...texts.keys()], texts));
+  expect(lines[0].start).toBe(0);
+  lines.forEach(({ end }, at) => expect(end).toBe(lines[at + 1]?.start ?? 500));
+  expect(lines.filter(({ span }) => span).map(({ start }) => start)).toEqual([0, 250]);
+  expect(leastLikely(segmentOf([5, 6, 7, 8]), 1)).toEqual([3]);
+});
+
+test("token texts are exact", () => {
+  expect([shownText(" a\n\t", 1), shownText({ b64: "4oI=" }, 1), shownText(null, 7)]).toEqual([" a↵⇥", "\\xe2\\x82", "[7]"]);
+});
+
+test("a list of any length shows at most 100 rows, and reveals each of them", () => {
+  for (const rows of [0, 1, 50, 1e6, 1e9]) {
+    for (const row of [0, 7, rows >> 1, rows - 1].filter((one) => one >= 0 && one < rows)) {
+      const start = { rows, rowHeight: 28, viewport: 700, scrollTop: 0 };
+      const scrollTop = scrollFor(row, start) ?? 0;
+      const { from, to, height, topOf } = windowOf({ ...start, scrollTop });
+      expect(height).toBeLessThanOrEqual(15e6);
+      expect(to - from).toBeLessThanOrEqual(100);
+      expect(row).toBeGreaterThanOrEqual(from);
+      expect(row).toBeLessThan(to);
+      expect(topOf(row) - scrollTop).toBeGreaterThanOrEqual(-1);
+      expect(topOf(row) - scrollTop).toBeLessThanOrEqual(700 - 28 + 1);
+    }
+  }
+});
+
+test("an exported file answers like the server", async () => {
+  const source = new Source(transportOf({
+    note: "two rows",
+    answers: {
+      runs: { runs: [{ id: "r0" }] } as Json,
+      "runs/r0/rows/0-9?kind=rows": '{"a": "Needle"}\n',
+      "runs/r0/cards/0-9?kind=rows": { title: "t", answer: "a" },
+      "runs/r0/blocks?kind=rows": { b64: btoa("abc") },
+    },
+  }));
+  expect(source.isLive).toBe(false);
+  expect(await source.runs()).toEqual([{ id: "r0" }]);
+  expect(await source.row("r0", { kind: "rows", start: 0, length: 9 })).toBe('{"a": "Needle"}\n');
+  expect(await source.cards("r0", "rows", [{ start: 0, length: 9 }])).toEqual([{ title: "t", answer: "a" }]);
+  expect([...(await source.blocks("r0", "rows", 0)).bytes]).toEqual([97, 98, 99]);
+  const events = [];
+  for await (const event of source.search("r0", "rows", "needle", new AbortController().signal)) events.push(event);
+  expect(events).toEqual([{ start: 0, length: 9, excerpt: '{"a": "Needle"}\n', at: 7 }, { end: true, hits: 1 }]);
+  await expect(source.failures("r0")).rejects.toMatchObject({ status: 404 });
+});
