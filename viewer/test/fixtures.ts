@@ -61,20 +61,22 @@ export function encodeBlock(rows: Row[], start: number): Uint8Array {
     return { name, ...append("f8", numbers) };
   });
   const end = start + rows.reduce((sum, row) => sum + Number(row.length), 0);
-  let head = JSON.stringify({ rows: rows.length, start, end, tail: 0, columns });
-  while (new TextEncoder().encode(head).length % 8) head += " ";
-  const text = new TextEncoder().encode(head);
-  const block = new Uint8Array(16 + text.length + body.length);
+  return frame({ rows: rows.length, start, end, tail: 0, columns }, Uint8Array.from(body));
+}
+
+/** A block with this head and body. */
+export function frame(head: object, body: Uint8Array): Uint8Array {
+  let text = new TextEncoder().encode(JSON.stringify(head));
+  text = joined([text, new Uint8Array((8 - (text.length % 8)) % 8).fill(32)]);
+  const block = joined([new Uint8Array(16), text, body]);
   const view = new DataView(block.buffer);
   view.setUint32(0, 0x3149474e, true);
   view.setUint32(4, text.length, true);
   view.setUint32(8, body.length, true);
-  block.set(text, 16);
-  block.set(body, 16 + text.length);
   return block;
 }
 
-export function joined(parts: Uint8Array[]): Uint8Array {
+export function joined(parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

@@ -75,7 +75,7 @@ test("any JSON is an item", () => {
   const random = new Random(5);
   const value = (depth: number): Json => {
     if (!depth) return random.pick<Json>(["text", 1, null, [], {}]);
-    const types = ["message", "reasoning", "function_call", "function_call_output", "image_generation_call", "x", 3, null];
+    const types = ["message", "reasoning", "function_call", "function_call_output", "image_generation_call", "__proto__", "constructor", 3, null];
     return random.pick<() => Json>([
       () => random.pick<Json>(["text", 1, null, true, ""]),
       () => [value(depth - 1), value(depth - 1)],

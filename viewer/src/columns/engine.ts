@@ -2,7 +2,7 @@
 
 import { decodeBlocks, type Value } from "./block.ts";
 import { facetOf, histogramOf, type Facet, type Histogram } from "./facets.ts";
-import { groupByTask, orderGroups, readerOf, type Group, type GroupOrder } from "./groups.ts";
+import { groupByTask, orderGroups, type Group, type GroupOrder } from "./groups.ts";
 import { orderRows } from "./order.ts";
 import { parseQuery, type Problem } from "./query.ts";
 import { selectRows } from "./select.ts";
@@ -124,7 +124,7 @@ export class Engine {
   mostAttempts(): number {
     const table = this.tables.rows;
     const counts = new Map<number, number>();
-    const taskAt = readerOf(table, "task");
+    const taskAt = table.reader("task");
     for (let row = 0; row < table.rows; row++) counts.set(taskAt(row), (counts.get(taskAt(row)) ?? 0) + 1);
     let most = 0;
     for (const count of counts.values()) most = Math.max(most, count);
@@ -135,7 +135,7 @@ export class Engine {
   attempts(task: number, columns: string[]): RowCells[] {
     const found: RowCells[] = [];
     for (const kind of ["rows", "failures"] as const) {
-      const taskAt = readerOf(this.tables[kind], "task");
+      const taskAt = this.tables[kind].reader("task");
       const ofKind: RowCells[] = [];
       for (let row = 0; row < this.tables[kind].rows; row++) {
         if (taskAt(row) === task) ofKind.push(this.cellsOf(kind, row, [...columns, "rollout", "attempt"]));
@@ -182,8 +182,7 @@ export class Engine {
 
   private cellsOf(kind: FileKind, row: number, columns: string[]): RowCells {
     const table = this.tables[kind];
-    const cells: Record<string, Value> = {};
-    for (const name of columns) cells[name] = table.column(name)?.at(row) ?? null;
+    const cells = Object.fromEntries(columns.map((name) => [name, table.column(name)?.at(row) ?? null]));
     return { kind, row, ...table.placeOf(row), cells };
   }
 }

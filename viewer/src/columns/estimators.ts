@@ -34,7 +34,7 @@ export function expectedMaxCurve(scores: number[], maxK: number): number[] {
 }
 
 /** The 95 % interval of the mean of all samples, clustered by task (Miller 2024); null below two tasks. */
-export function clusteredInterval(clusters: number[][]): Interval | null {
+export function clusteredInterval(clusters: Float64Array[]): Interval | null {
   const filled = clusters.filter((cluster) => cluster.length > 0);
   if (filled.length < 2) return null;
   const samples = filled.reduce((count, cluster) => count + cluster.length, 0);

@@ -1,7 +1,6 @@
 /** Counts of labels, and histograms of numbers. */
 
 import { Codes } from "./column.ts";
-import { readerOf } from "./groups.ts";
 import type { Table } from "./table.ts";
 
 export interface Facet {
@@ -15,13 +14,20 @@ export interface Facet {
 const SHOWN = 12;
 
 export function facetOf(table: Table, rows: Uint32Array, name: string): Facet | null {
-  const store = table.column(name)?.store;
-  if (!(store instanceof Codes)) return null;
-  const counted = new Uint32Array(store.values.length);
-  for (const row of rows) counted[store.data[row]] += 1;
-  const counts = store.values.map((value, code) => ({ value: value as string | null, count: counted[code] }));
-  const present = counts.filter(({ count }) => count > 0).sort((one, other) => other.count - one.count);
+  if (!table.column(name)) return null;
+  const present = countLabels(table, rows, name).sort((one, other) => other.count - one.count);
   return { name, counts: present.slice(0, SHOWN), more: Math.max(0, present.length - SHOWN) };
+}
+
+/** The labels of the rows, and the number of rows with each. */
+export function countLabels(table: Table, rows: Uint32Array, name: string): Facet["counts"] {
+  const store = table.column(name)?.store;
+  if (!(store instanceof Codes)) return [];
+  const counted = new Uint32Array(store.values.length);
+  const { data } = store;
+  for (let at = 0; at < rows.length; at++) counted[data[rows[at]]] += 1;
+  const counts = store.values.map((value, code) => ({ value: value as string | null, count: counted[code] }));
+  return counts.filter(({ count }) => count > 0);
 }
 
 export interface Histogram {
@@ -33,7 +39,7 @@ export interface Histogram {
 }
 
 export function histogramOf(table: Table, rows: Uint32Array, name: string, bins = 24): Histogram | null {
-  const valueAt = readerOf(table, name);
+  const valueAt = table.reader(name);
   let low = Infinity;
   let high = -Infinity;
   let missing = 0;

@@ -19,58 +19,71 @@ export type GroupOrder = keyof Group;
 
 /** Gather `rows` by task. The groups keep the order of their first rows. */
 export function groupByTask(table: Table, rows: Uint32Array, k: number): Group[] {
-  const [places, tasks] = placesOf(table, rows);
-  const ends = new Uint32Array(tasks.length + 1);
-  for (const place of places) ends[place + 1] += 1;
-  for (let at = 1; at < ends.length; at++) ends[at] += ends[at - 1];
-  const starts = ends.slice();
-  const rewards = new Float64Array(rows.length);
-  const rewardAt = readerOf(table, "reward");
-  for (let at = 0; at < rows.length; at++) rewards[ends[places[at]]++] = rewardAt(rows[at]);
-  return tasks.map((task, at) => {
-    const group = rewards.subarray(starts[at], starts[at + 1]);
-    return describe(task, group, k);
+  const tasks = Float64Array.from(rows, table.reader("task"));
+  const rewards = Float64Array.from(rows, table.reader("reward"));
+  const curveOf = rememberedCurves(k);
+  return gather(tasks, rewards).map(({ task, values }) => {
+    const scores = values.filter((reward) => reward === reward);
+    return {
+      task,
+      rows: values.length,
+      scored: scores.length,
+      mean: scores.length ? mean(scores) : null,
+      passAtK: scores.length >= k ? curveOf(scores)[k - 1] : null,
+    };
   });
 }
 
-function describe(task: number, rewards: Float64Array, k: number): Group {
-  const scores: number[] = [];
-  for (const reward of rewards) if (reward === reward) scores.push(reward);
-  return {
-    task,
-    rows: rewards.length,
-    scored: scores.length,
-    mean: scores.length ? mean(scores) : null,
-    passAtK: scores.length >= k ? expectedMaxCurve(scores, k)[k - 1] : null,
-  };
+export interface Gathered {
+  task: number;
+  values: Float64Array;
 }
 
-/** For each row the position of its task, and the tasks. */
-function placesOf(table: Table, rows: Uint32Array): [Uint32Array, number[]] {
-  const taskAt = readerOf(table, "task");
-  const known = new Map<number, number>();
-  const tasks: number[] = [];
-  const places = new Uint32Array(rows.length);
-  for (let at = 0; at < rows.length; at++) {
-    const task = taskAt(rows[at]);
-    let place = known.get(task);
-    if (place === undefined) {
-      place = tasks.length;
-      known.set(task, place);
-      tasks.push(task);
+/** The values of each task, in their order. */
+export function gather(tasks: Float64Array, values: Float64Array): Gathered[] {
+  const [places, found] = placesOf(tasks);
+  const ends = new Uint32Array(found.length + 1);
+  for (let at = 0; at < places.length; at++) ends[places[at] + 1] += 1;
+  for (let at = 1; at < ends.length; at++) ends[at] += ends[at - 1];
+  const starts = ends.slice();
+  const sorted = new Float64Array(values.length);
+  for (let at = 0; at < values.length; at++) sorted[ends[places[at]]++] = values[at];
+  return found.map((task, at) => ({ task, values: sorted.subarray(starts[at], starts[at + 1]) }));
+}
+
+/** For each row the position of its task, and the tasks. Tasks are usually numbered from 0 on. */
+function placesOf(tasks: Float64Array): [Uint32Array, number[]] {
+  const found: number[] = [];
+  const places = new Uint32Array(tasks.length);
+  const small = new Int32Array(tasks.length + 1).fill(-1);
+  const large = new Map<number, number>();
+  for (let at = 0; at < tasks.length; at++) {
+    const task = tasks[at];
+    const isSmall = task >= 0 && task < small.length && Number.isInteger(task);
+    let place = isSmall ? small[task] : (large.get(task) ?? -1);
+    if (place < 0) {
+      place = found.length;
+      if (isSmall) small[task] = place;
+      else large.set(task, place);
+      found.push(task);
     }
     places[at] = place;
   }
-  return [places, tasks];
+  return [places, found];
 }
 
-/** A function that reads the numbers of a column; NaN for rows without one. */
-export function readerOf(table: Table, name: string): (row: number) => number {
-  const column = table.column(name);
-  if (!column) return () => NaN;
-  const byCode = column.numbersByCode();
-  const { data } = column.store;
-  return byCode ? (row) => byCode[data[row]] : (row) => data[row];
+const REMEMBERED = 10_000;
+
+/** pass@k for k = 1 .. `maxK`. Many tasks have the same scores, so that curves are remembered. */
+export function rememberedCurves(maxK: number): (scores: Float64Array) => number[] {
+  const known = new Map<string, number[]>();
+  return (scores) => {
+    const sorted = scores.slice().sort();
+    const key = sorted.join();
+    const curve = known.get(key) ?? expectedMaxCurve([...sorted], maxK);
+    if (known.size < REMEMBERED) known.set(key, curve);
+    return curve;
+  };
 }
 
 /** Order groups in place, stably; groups without the value come last. */

@@ -91,7 +91,7 @@ function readTerm(text: string, at: number, query: Query): number {
   if (values.includes("")) {
     query.problems.push({ at, length, message: `A value is missing after "${name}${comparison}".` });
   } else {
-    const column = ALIASES[name] ?? name;
+    const column = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
     query.terms.push({
       kind: "column", name: column, comparison: comparison as Comparison, values, negated: minus === "-", at, length,
     });

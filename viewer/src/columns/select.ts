@@ -19,7 +19,13 @@ export function selectRows(table: Table, terms: ColumnTerm[], problems: Problem[
     const test = testOf(column, term, problems);
     if (test) rows = narrowed(column, test, term.negated, rows, table.rows);
   }
-  return rows ?? Uint32Array.from({ length: table.rows }, (_, row) => row);
+  return rows ?? everyRow(table.rows);
+}
+
+function everyRow(count: number): Uint32Array {
+  const rows = new Uint32Array(count);
+  for (let row = 0; row < count; row++) rows[row] = row;
+  return rows;
 }
 
 function narrowed(

@@ -1,8 +1,9 @@
 /** The figures of a run by agent, as `ng_aggregate_rollouts` computes them. */
 
 import { Codes } from "./column.ts";
-import { clusteredInterval, expectedMaxCurve, mean, type Interval } from "./estimators.ts";
-import { readerOf } from "./groups.ts";
+import { clusteredInterval, mean, type Interval } from "./estimators.ts";
+import { countLabels } from "./facets.ts";
+import { gather, rememberedCurves } from "./groups.ts";
 import type { Table } from "./table.ts";
 
 export interface PassAtK {
@@ -25,91 +26,106 @@ export interface AgentSummary {
   passAtK: PassAtK[];
 }
 
-interface Rollout {
+interface Rollouts {
+  /** The rows that count, of one table. */
+  rows: Uint32Array;
   table: Table;
-  row: number;
 }
 
 const MOST_K = 1024;
 
 /** Summarize the rollouts of the tables of rows and failures. Of several attempts at one, the scored or last counts. */
 export function summarize(rows: Table, failures: Table): AgentSummary[] {
-  const agents = new Map<string | null, Map<number, Rollout[]>>();
-  for (const rollout of countedRollouts(rows, failures)) {
-    const agent = labelAt(rollout, "agent");
-    let tasks = agents.get(agent);
-    if (!tasks) agents.set(agent, (tasks = new Map()));
-    const task = rollout.table.numberAt("task", rollout.row);
-    const known = tasks.get(task);
-    if (known) known.push(rollout);
-    else tasks.set(task, [rollout]);
-  }
-  const summaries = [...agents].map(([agent, tasks]) => summaryOf(agent, [...tasks.values()]));
-  return summaries.sort((one, other) => ((one.agent ?? "") < (other.agent ?? "") ? -1 : 1));
+  const all = Uint32Array.from({ length: rows.rows }, (_, row) => row);
+  const counted = [{ table: rows, rows: all }, { table: failures, rows: lastFailures(rows, failures) }];
+  const agents = new Set(counted.flatMap(({ table, rows: own }) => (own.length ? agentsOf(table) : [])));
+  const summaries = [...agents].map((agent) => summaryOf(agent, counted.map((rollouts) => ofAgent(rollouts, agent))));
+  const filled = summaries.filter(({ rollouts }) => rollouts > 0);
+  return filled.sort((one, other) => ((one.agent ?? "") < (other.agent ?? "") ? -1 : 1));
 }
 
-/** One row for each rollout: every row of the file of rows, and the last failure of the others. */
-function* countedRollouts(rows: Table, failures: Table): Generator<Rollout> {
-  const failed = new Map<string, number>();
+/** The last failure of each rollout that has no row. */
+function lastFailures(rows: Table, failures: Table): Uint32Array {
+  const last = new Map<string, number>();
   const keyAt = keyReader(failures);
-  const attemptAt = readerOf(failures, "attempt");
+  const attemptAt = failures.reader("attempt");
   for (let row = 0; row < failures.rows; row++) {
-    const earlier = failed.get(keyAt(row));
-    if (earlier === undefined || attemptAt(row) >= attemptAt(earlier)) failed.set(keyAt(row), row);
+    const earlier = last.get(keyAt(row));
+    if (earlier === undefined || attemptAt(row) >= attemptAt(earlier)) last.set(keyAt(row), row);
   }
   const rowKeyAt = keyReader(rows);
-  for (let row = 0; row < rows.rows; row++) {
-    if (failed.size) failed.delete(rowKeyAt(row));
-    yield { table: rows, row };
-  }
-  for (const row of failed.values()) yield { table: failures, row };
+  for (let row = 0; row < rows.rows && last.size; row++) last.delete(rowKeyAt(row));
+  return Uint32Array.from(last.values());
 }
 
 function keyReader(table: Table): (row: number) => string {
-  const taskAt = readerOf(table, "task");
-  const rolloutAt = readerOf(table, "rollout");
+  const taskAt = table.reader("task");
+  const rolloutAt = table.reader("rollout");
   return (row) => `${taskAt(row)}/${rolloutAt(row)}`;
 }
 
-function labelAt({ table, row }: Rollout, name: string): string | null {
+function labelsOf(table: Table, name: string): Codes | null {
   const store = table.column(name)?.store;
-  return store instanceof Codes ? (store.values[store.data[row]] as string | null) : null;
+  return store instanceof Codes ? store : null;
 }
 
-function summaryOf(agent: string | null, tasks: Rollout[][]): AgentSummary {
-  const clusters = tasks.map((rollouts) => rollouts.map(rewardOf).filter((reward) => reward === reward));
-  const samples = clusters.flat();
-  const outcomes: Record<string, number> = {};
-  let masked = 0;
-  for (const rollout of tasks.flat()) {
-    const outcome = labelAt(rollout, "outcome") ?? "none";
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-    masked += Number(rollout.table.numberAt("masked", rollout.row) > 0);
-  }
+function agentsOf(table: Table): (string | null)[] {
+  return (labelsOf(table, "agent")?.values ?? [null]) as (string | null)[];
+}
+
+function ofAgent({ table, rows }: Rollouts, agent: string | null): Rollouts {
+  const labels = labelsOf(table, "agent");
+  if (!labels) return { table, rows: agent === null ? rows : new Uint32Array(0) };
+  const code = labels.find(agent);
+  return { table, rows: rows.filter((row) => labels.data[row] === code) };
+}
+
+function summaryOf(agent: string | null, parts: Rollouts[]): AgentSummary {
+  const numbers = (name: string) => joined(parts.map(({ table, rows }) => Float64Array.from(rows, table.reader(name))));
+  const tasks = gather(numbers("task"), numbers("reward"));
+  const clusters = tasks.map(({ values }) => values.filter((reward) => reward === reward));
+  const samples = joined(clusters);
   return {
     agent,
     tasks: tasks.length,
-    rollouts: tasks.reduce((count, rollouts) => count + rollouts.length, 0),
+    rollouts: parts.reduce((count, { rows }) => count + rows.length, 0),
     scored: samples.length,
-    masked,
-    outcomes,
+    masked: numbers("masked").reduce((count, masked) => count + Number(masked > 0), 0),
+    outcomes: countOutcomes(parts),
     mean: samples.length ? mean(samples) : null,
     interval: clusteredInterval(clusters),
     passAtK: passCurve(clusters),
   };
 }
 
-function rewardOf({ table, row }: Rollout): number {
-  return table.numberAt("reward", row);
+function joined(parts: Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+function countOutcomes(parts: Rollouts[]): Record<string, number> {
+  const outcomes = new Map<string, number>();
+  for (const { table, rows } of parts) {
+    for (const { value, count } of countLabels(table, rows, "outcome")) {
+      const name = value ?? "none";
+      outcomes.set(name, (outcomes.get(name) ?? 0) + count);
+    }
+  }
+  return Object.fromEntries(outcomes);
 }
 
 /** pass@k for k = 1, 2, 4, … and the largest number of scores of a task. */
-function passCurve(clusters: number[][]): PassAtK[] {
+function passCurve(clusters: Float64Array[]): PassAtK[] {
   const largest = Math.min(MOST_K, clusters.reduce((most, scores) => Math.max(most, scores.length), 0));
   const ks: number[] = [];
   for (let k = 1; k < largest; k *= 2) ks.push(k);
   if (largest) ks.push(largest);
-  const curves = clusters.map((scores) => expectedMaxCurve(scores, largest));
+  const curves = clusters.map(rememberedCurves(largest));
   return ks.map((k) => {
     const values = curves.filter((curve) => curve.length >= k).map((curve) => curve[k - 1]);
     return { k, value: mean(values), short: clusters.length - values.length };

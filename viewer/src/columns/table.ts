@@ -43,6 +43,15 @@ export class Table {
     return this.columns.get(name);
   }
 
+  /** A function that reads the numbers of a column; NaN for rows without one. */
+  reader(name: string): (row: number) => number {
+    const column = this.columns.get(name);
+    if (!column) return () => NaN;
+    const byCode = column.numbersByCode();
+    const { data } = column.store;
+    return byCode ? (row) => byCode[data[row]] : (row) => data[row];
+  }
+
   numberAt(name: string, row: number): number {
     return this.columns.get(name)?.numberAt(row) ?? NaN;
   }
@@ -71,12 +80,13 @@ export class Table {
   /** The offsets of all rows. */
   starts(): Float64Array {
     const starts = new Float64Array(this.rows);
+    const lengthAt = this.reader("length");
     this.extents.forEach((extent, block) => {
       const end = this.extents[block + 1]?.row ?? this.rows;
       let at = extent.start;
       for (let row = extent.row; row < end; row++) {
         starts[row] = at;
-        at += this.numberAt("length", row);
+        at += lengthAt(row);
       }
     });
     return starts;

@@ -150,10 +150,8 @@ function PassCell({ entry }: { entry: PassAtK | undefined }): VNode {
 }
 
 function Looks({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
-  const outcomes: Record<string, number> = {};
-  for (const agent of agents) {
-    for (const [outcome, count] of Object.entries(agent.outcomes)) outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
-  }
+  const count = (outcome: string) => agents.reduce((sum, { outcomes }) => sum + (Object.hasOwn(outcomes, outcome) ? outcomes[outcome] : 0), 0);
+  const [truncated, failed] = [count("truncated"), count("failed")];
   const filtered = (q: string, sort: string | null = null) => linkTo([run.id, "rollouts"], { q, sort });
   const looks: [string, string][] = [
     [filtered("", "reward"), "Lowest rewards first"],
@@ -162,8 +160,8 @@ function Looks({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
     [filtered("", "-total_tokens"), "Longest rollouts, by tokens"],
     [linkTo([run.id, "flags"]), "Signs of reward hacking and of broken data"],
   ];
-  if (outcomes.truncated) looks.push([filtered("outcome:truncated"), plural(outcomes.truncated, "truncated rollout")]);
-  if (outcomes.failed) looks.push([linkTo([run.id, "failures"]), `${plural(outcomes.failed, "failed rollout")}, by cause`]);
+  if (truncated) looks.push([filtered("outcome:truncated"), plural(truncated, "truncated rollout")]);
+  if (failed) looks.push([linkTo([run.id, "failures"]), `${plural(failed, "failed rollout")}, by cause`]);
   return (
     <section>
       <h2>What to look at</h2>

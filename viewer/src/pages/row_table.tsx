@@ -96,7 +96,7 @@ function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
 }
 
 function columnOf(run: Run, name: string): Column {
-  const known = SHOWN[name] ?? { title: name, width: "110px", isRight: true };
+  const known = Object.hasOwn(SHOWN, name) ? SHOWN[name] : { title: name, width: "110px", isRight: true };
   const cell = (row: RowCells) => {
     const value = row.cells[name];
     if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value}</a>;

@@ -52,8 +52,8 @@ export function itemsOf(row: JsonObject): Item[] {
 export function itemOf(value: Json): Item {
   if (!isObject(value)) return described("unknown", "other", "unknown item", [{ kind: "json", value }], false);
   const type = typeof value.type === "string" ? value.type : "role" in value ? "message" : "unknown";
-  const reader = READERS[type];
-  return reader ? reader(value, type) : otherItem(value, type);
+  const reader = Object.hasOwn(READERS, type) ? READERS[type] : otherItem; // a type may be "constructor"
+  return reader(value, type);
 }
 
 type Reader = (value: JsonObject, type: string) => Item;
