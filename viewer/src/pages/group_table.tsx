@@ -41,8 +41,8 @@ export function GroupTable({ run, view, sort, onSort }: Props): VNode {
   };
   useKeys(
     [
-      { key: "j", help: "Next task", act: () => setActive(Math.min(last, row + 1)) },
-      { key: "k", help: "Previous task", act: () => setActive(Math.max(0, row - 1)) },
+      { key: "j", help: "Next task", act: () => setActive((now) => Math.min(last, now + 1)) },
+      { key: "k", help: "Previous task", act: () => setActive((now) => Math.max(0, Math.min(now, last) - 1)) },
       { key: "Enter", help: "Open the attempts at the task", act: () => open(row) },
     ],
     [row, last, page],

@@ -51,7 +51,7 @@ export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VN
   const cards = useCards(run, kind);
   const last = view.selection.count - 1;
   const row = Math.min(active, last);
-  const move = (by: number) => setActive(Math.max(0, Math.min(last, row + by)));
+  const move = (by: number) => setActive((now) => Math.max(0, Math.min(last, Math.min(now, last) + by)));
   const open = (at: number) => {
     const found = rowAt(at);
     if (!found) return;

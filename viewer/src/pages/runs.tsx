@@ -29,8 +29,8 @@ export function RunsPage(): VNode {
   const compare = () => chosen.length === 2 && go(linkTo(["compare", ...chosen]));
   useKeys(
     [
-      { key: "j", help: "Next run", act: () => setActive(Math.min(active + 1, last)) },
-      { key: "k", help: "Previous run", act: () => setActive(Math.max(active - 1, 0)) },
+      { key: "j", help: "Next run", act: () => setActive((now) => Math.min(now + 1, last)) },
+      { key: "k", help: "Previous run", act: () => setActive((now) => Math.max(now - 1, 0)) },
       { key: "Enter", help: "Open the run", act: () => runs?.[active] && go(linkTo([runs[active].id])) },
       { key: "x", help: "Choose the run for a comparison", act: () => runs?.[active] && choose(runs[active].id) },
       { key: "c", help: "Compare the two chosen runs", act: compare },

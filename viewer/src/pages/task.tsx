@@ -38,8 +38,8 @@ export function TaskPage({ run, task }: { run: Run; task: number }): VNode {
   const [active, setActive] = useState(0);
   useKeys(
     [
-      { key: "j", help: "Next attempt", act: () => setActive(Math.min(active + 1, shown.length - 1)) },
-      { key: "k", help: "Previous attempt", act: () => setActive(Math.max(active - 1, 0)) },
+      { key: "j", help: "Next attempt", act: () => setActive((now) => Math.min(now + 1, shown.length - 1)) },
+      { key: "k", help: "Previous attempt", act: () => setActive((now) => Math.max(now - 1, 0)) },
       { key: "Enter", help: "Open the attempt", act: () => shown[active] && go(attemptLink(run, shown[active])) },
       { key: "u", help: "Back to the rollouts", act: () => go(linkTo([run.id, "rollouts"])) },
     ],

@@ -42,8 +42,8 @@ function Segments({ tokens }: { tokens: Tokens }): VNode {
   const unlikely = useMemo(() => leastLikely(segment, LISTED), [segment]);
   const shades = SHADES.filter(([name]) => (name === "grammar" ? segments.some(({ grammar }) => grammar) : name !== "policy" || versions.length > 1 || versions[0] !== "null"));
   const choose = (at: number) => (setChosen(at), setActive(0));
-  const move = (by: number) => setActive(Math.max(0, Math.min(segment.ids.length - 1, active + by)));
-  const nextUnlikely = () => setActive(unlikely[(unlikely.indexOf(active) + 1) % unlikely.length] ?? 0);
+  const move = (by: number) => setActive((now) => Math.max(0, Math.min(segment.ids.length - 1, now + by)));
+  const nextUnlikely = () => setActive((now) => unlikely[(unlikely.indexOf(now) + 1) % unlikely.length] ?? 0);
   useKeys(
     [
       { key: "n", help: "Next of the least likely tokens", act: nextUnlikely },

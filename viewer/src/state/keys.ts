@@ -1,7 +1,7 @@
 /** Keys of the pages. A page registers its keys while it is shown; the help lists them. */
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 export interface Key {
   key: string;
@@ -28,7 +28,7 @@ window.addEventListener("keydown", (event) => {
 
 /** Register keys while the component is shown. */
 export function useKeys(own: Key[], dependencies: unknown[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     keys.value = [...keys.peek(), own];
     return () => {
       keys.value = keys.peek().filter((other) => other !== own);
