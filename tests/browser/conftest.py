@@ -37,7 +37,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @contextmanager
 def serving(places: Sequence[Path]) -> Iterator[str]:
     """Serve the runs at `places` in a process of its own, and yield the address with its token."""
-    command = [sys.executable, "-m", "nemo_gym.cli.view", f"+places=[{','.join(map(str, places))}]", "+json=true"]
+    command = [
+        sys.executable,
+        "-m",
+        "nemo_gym.cli.view",
+        f"+places=[{','.join(map(str, places))}]",
+        "+json=true",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PARENT_DIR) as process:
         assert process.stdout is not None
         try:
@@ -72,7 +78,10 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The rows of the demo: 15 tasks of 3 environments, 2 rollouts each."""
     rows = tmp_path_factory.mktemp("demo") / "rollouts.jsonl"
     command = [
-        *(str(Path(sys.executable).with_name("ng_e2e_collect_rollouts")), "+config_paths=[configs/demo.yaml]"),
+        *(
+            str(Path(sys.executable).with_name("ng_e2e_collect_rollouts")),
+            "+config_paths=[configs/demo.yaml]",
+        ),
         *(f"+output_jsonl_fpath={rows}", "+num_repeats=2", "+overwrite=true"),
     ]
     subprocess.run(command, check=True, cwd=PARENT_DIR, stdout=subprocess.DEVNULL)

@@ -10,18 +10,32 @@ from typing import Any
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 ITEMS: list[Any] = [
-    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "a plan"}], "encrypted_content": "abc"},
+    {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "a plan"}],
+        "encrypted_content": "abc",
+    },
     {"type": "function_call", "call_id": "c", "name": "search", "arguments": '{"q": "needle"}'},
     {"type": "function_call_output", "call_id": "c", "output": "found it"},
     {"type": "custom_tool_call", "call_id": "d", "name": "shell", "input": "ls -la"},
     {"type": "custom_tool_call_output", "call_id": "d", "output": [{"type": "input_text", "text": "files"}]},
-    {"type": "mcp_call", "server_label": "books", "name": "lookup", "arguments": "{not json", "output": "a book"},
+    {
+        "type": "mcp_call",
+        "server_label": "books",
+        "name": "lookup",
+        "arguments": "{not json",
+        "output": "a book",
+    },
     {"type": "code_interpreter_call", "code": "print(1)", "outputs": [{"type": "logs", "logs": "one"}]},
     {"type": "web_search_call", "action": {"query": "a question"}},
     {"type": "image_generation_call", "result": PIXEL},
     {"type": "local_shell_call", "action": {"command": ["true"]}},
     {"type": "from_the_future", "content": [1, {"deep": None}]},
-    {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "https://example.com/i.png"}]},
+    {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_image", "image_url": "https://example.com/i.png"}],
+    },
     {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]},
     {"no": "type"},
     "a string",
@@ -47,7 +61,12 @@ def row_of(task: int, rollout: int, output: list[Any], reward: float = 1.0, **fi
 
 
 def message(text: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **fields}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text}],
+        **fields,
+    }
 
 
 def sampled(text: str, prompt: list[int], ids: list[int], logprobs: list[float]) -> dict[str, Any]:
@@ -56,7 +75,9 @@ def sampled(text: str, prompt: list[int], ids: list[int], logprobs: list[float])
     return message(text, **dict(zip(names, (prompt, ids, logprobs), strict=True)))
 
 
-def write_run(path: Path, rows: Iterable[Mapping[str, Any]], failures: Iterable[Mapping[str, Any]] = ()) -> Path:
+def write_run(
+    path: Path, rows: Iterable[Mapping[str, Any]], failures: Iterable[Mapping[str, Any]] = ()
+) -> Path:
     """Write rows, and failures beside them."""
     for file, content in ((path, rows), (path.with_name(f"{path.stem}_failures.jsonl"), failures)):
         file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")

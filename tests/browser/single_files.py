@@ -17,8 +17,22 @@ from nemo_gym.viewer.server import PAGE
 
 def answers_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the answers by path, in the format of `viewer/src/source/embedded.ts`, of a run without failures."""
-    run = {"id": "r0", "title": path.stem, "path": path.name, "state": "complete", "rows": len(rows), "failures": 0}
-    run |= {"planned": len(rows), "started_at": None, "updated_at": 0, "files": [], "manifest": None, "metrics": None}
+    run = {
+        "id": "r0",
+        "title": path.stem,
+        "path": path.name,
+        "state": "complete",
+        "rows": len(rows),
+        "failures": 0,
+    }
+    run |= {
+        "planned": len(rows),
+        "started_at": None,
+        "updated_at": 0,
+        "files": [],
+        "manifest": None,
+        "metrics": None,
+    }
     with path.open("rb") as file:
         blocks = b"".join(blocks_of(file))
     answers: dict[str, Any] = {

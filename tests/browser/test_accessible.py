@@ -14,8 +14,20 @@ from tests.browser.visits import Visit
 
 AXE = PARENT_DIR / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = [
-    *("#/", "#/r0", "#/r0/rollouts", "#/r0/rollouts?q=reward<1 foo>2", "#/r0/rollouts?group=task", "#/r0/task/0"),
-    *("#/r0/rollout/0/0", "#/r0/rollout/0/0?tab=raw", "#/r0/rollout/0/0?tab=timing", "#/r0/rollout/0/0?tab=json"),
+    *(
+        "#/",
+        "#/r0",
+        "#/r0/rollouts",
+        "#/r0/rollouts?q=reward<1 foo>2",
+        "#/r0/rollouts?group=task",
+        "#/r0/task/0",
+    ),
+    *(
+        "#/r0/rollout/0/0",
+        "#/r0/rollout/0/0?tab=raw",
+        "#/r0/rollout/0/0?tab=timing",
+        "#/r0/rollout/0/0?tab=json",
+    ),
     *("#/r0/rollout/1/0?tab=tokens", "#/r0/failures", "#/r0/flags", "#/r0/config", "#/compare/r0/r1"),
 ]
 TEXT = "# Title\n\n> quote\n\n- a\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n`code` [x](https://example.com)"
@@ -28,13 +40,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokens = [sampled("x", [1, 2], [3, 4, 5, 6, 7, 8], logprobs)]
     rows = [row_of(0, 0, [*ITEMS, message(TEXT)]), row_of(0, 1, [message("no")], 0.0), row_of(1, 0, tokens)]
     for name, shown in (("one", rows), ("two", [row_of(0, 0, [message("x")], 0.5), *rows[1:]])):
-        write_run(folder / f"{name}.jsonl", shown, [failure_of(3, 0, message="late", remedy="Wait.", peer="policy")])
+        write_run(
+            folder / f"{name}.jsonl", shown, [failure_of(3, 0, message="late", remedy="Wait.", peer="policy")]
+        )
     return folder
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing(chromium: Any, runs: Path, colours: str) -> None:
-    context = chromium.new_context(viewport={"width": 1280, "height": 800}, color_scheme=colours, bypass_csp=True)
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 800}, color_scheme=colours, bypass_csp=True
+    )
     visit = Visit(context)
     found: list[str] = []
     with serving([runs]) as address:
@@ -45,6 +61,10 @@ def test_axe_finds_nothing(chromium: Any, runs: Path, colours: str) -> None:
             visit.page.wait_for_timeout(300)
             visit.page.add_script_tag(path=str(AXE))
             violations = visit.page.evaluate("axe.run().then((result) => result.violations)")
-            found += [f"{link} {each['id']}: {node['html'][:200]}" for each in violations for node in each["nodes"][:3]]
+            found += [
+                f"{link} {each['id']}: {node['html'][:200]}"
+                for each in violations
+                for node in each["nodes"][:3]
+            ]
     context.close()
     assert "\n".join(found) == ""

@@ -11,7 +11,15 @@ from tests.browser.hostile import PAYLOADS, poisoned
 from tests.browser.rows import write_run
 from tests.browser.visits import Visit
 
-PLACES = ["#/", "#/r0", "#/r0/rollouts", "#/r0/rollouts?kind=failures", "#/r0/failures", "#/r0/flags", "#/r0/config"]
+PLACES = [
+    "#/",
+    "#/r0",
+    "#/r0/rollouts",
+    "#/r0/rollouts?kind=failures",
+    "#/r0/failures",
+    "#/r0/flags",
+    "#/r0/config",
+]
 TABS = ["raw", "tokens", "timing", "json"]
 
 
@@ -23,7 +31,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         detail = {name: payload for name in ("message", "remedy", "peer", "boundary")}
         failure = {**row, "_ng_failure_class": payload, "_ng_failure": detail, "_ng_outcome": "failed"}
         failures.append({name: value for name, value in failure.items() if name != "reward"})
-    return write_run(tmp_path_factory.mktemp("hostile") / "<img src=x onerror=alert(1)>.jsonl", rows, failures)
+    return write_run(
+        tmp_path_factory.mktemp("hostile") / "<img src=x onerror=alert(1)>.jsonl", rows, failures
+    )
 
 
 def test_there_are_forty() -> None:
@@ -34,9 +44,16 @@ def check_links(visit: Visit) -> None:
     """Assert that links lead to pages of the viewer, and that images are part of the page."""
     hrefs = visit.page.eval_on_selector_all("[href]", "(all) => all.map((one) => one.getAttribute('href'))")
     assert [href for href in hrefs if not href.startswith(("#", "./assets/", "data:,"))] == []
-    sources = visit.page.eval_on_selector_all("main [src]", "(all) => all.map((one) => one.getAttribute('src'))")
+    sources = visit.page.eval_on_selector_all(
+        "main [src]", "(all) => all.map((one) => one.getAttribute('src'))"
+    )
     assert [source for source in sources if not source.startswith("data:image/png;base64,")] == []
-    assert visit.page.locator("main script, main iframe, main object, main embed, main form, main svg script").count() == 0
+    assert (
+        visit.page.locator(
+            "main script, main iframe, main object, main embed, main form, main svg script"
+        ).count()
+        == 0
+    )
 
 
 def test_no_payload_runs_or_loads(run: Path, visit: Visit) -> None:

@@ -55,7 +55,11 @@ def test_every_control_has_the_focus_in_turn(demo: str, visit: Visit) -> None:
     seen = set()
     for _ in range(45):
         visit.press("Tab")
-        seen.add(visit.page.evaluate("document.activeElement.id || document.activeElement.textContent.slice(0, 20)"))
+        seen.add(
+            visit.page.evaluate(
+                "document.activeElement.id || document.activeElement.textContent.slice(0, 20)"
+            )
+        )
     assert {"filter", "Skip to the content", "Overview", "Tasks", "reward"} <= seen
 
 

@@ -41,7 +41,10 @@ def test_rollouts_are_filtered_and_sorted(demo: str, demo_run: Path, visit: Visi
     visit.page.get_by_role("button", name="tokens").click()
     visit.page.locator('[aria-sort="descending"]').wait_for()
     visit.page.wait_for_timeout(200)
-    shown = [int(text.replace(",", "")) for text in visit.page.locator(".grid-rows [role=row] > :nth-child(7)").all_inner_texts()]
+    shown = [
+        int(text.replace(",", ""))
+        for text in visit.page.locator(".grid-rows [role=row] > :nth-child(7)").all_inner_texts()
+    ]
     assert shown == sorted(shown, reverse=True) and len(shown) == 10
 
 
@@ -135,7 +138,10 @@ def test_tokens_of_every_position(tmp_path: Path, visit: Visit) -> None:
 
 
 def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
-    failures = [failure_of(task, 0, message="no answer in 30 s", remedy="Raise the limit.", peer="policy") for task in (1, 2)]
+    failures = [
+        failure_of(task, 0, message="no answer in 30 s", remedy="Raise the limit.", peer="policy")
+        for task in (1, 2)
+    ]
     run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message("x")])], failures)
     with serving([run]) as address:
         visit.open(address, "#/r0/failures")
@@ -152,7 +158,10 @@ def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
 def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) -> None:
     rewards = {"before": [1, 0.5, 0, 1], "after": [1, 1, 1, 1]}
     for name, values in rewards.items():
-        write_run(tmp_path / f"{name}.jsonl", [row_of(task, 0, [message("x")], value) for task, value in enumerate(values)])
+        write_run(
+            tmp_path / f"{name}.jsonl",
+            [row_of(task, 0, [message("x")], value) for task, value in enumerate(values)],
+        )
     with serving([tmp_path]) as address:
         visit.open(address)
         visit.wait_for("2 runs")
@@ -161,11 +170,17 @@ def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) 
         visit.page.get_by_role("button", name="Compare before with after").click()
         visit.wait_for("Changed tasks, the largest changes first")
         lines = [line.split() for line in visit.page.locator("tbody tr").all_inner_texts()]
-        assert [line[:4] for line in lines] == [["2", "0.000", "1.000", "+1.000"], ["1", "0.500", "1.000", "+0.500"]]
+        assert [line[:4] for line in lines] == [
+            ["2", "0.000", "1.000", "+1.000"],
+            ["1", "0.500", "1.000", "+0.500"],
+        ]
 
 
 def test_attempts_differ_first_where_they_differ(tmp_path: Path, visit: Visit) -> None:
-    rows = [row_of(0, number, [message("the same"), message(f"I say {answer}")]) for number, answer in enumerate(("yes", "no"))]
+    rows = [
+        row_of(0, number, [message("the same"), message(f"I say {answer}")])
+        for number, answer in enumerate(("yes", "no"))
+    ]
     with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
         visit.open(address, "#/r0/task/0")
         visit.wait_for("2 items are the same in all 2 attempts")

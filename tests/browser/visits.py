@@ -16,7 +16,6 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """A script that runs before those of the page. Payloads call `alert`, or set `window.ran`."""
 
 
-
 class Visit:
     """One page in a context of its own."""
 
