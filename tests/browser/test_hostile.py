@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [poisoned(payload, number) for number, payload in enumerate(PAYLOADS)]
     failures = []
     for row, payload in zip(rows, PAYLOADS, strict=True):
-        detail = {name: payload for name in ("message", "remedy", "peer", "boundary")}
+        detail = dict.fromkeys(("message", "remedy", "peer", "boundary"), payload)
         failure = {**row, "_ng_failure_class": payload, "_ng_failure": detail, "_ng_outcome": "failed"}
         failures.append({name: value for name, value in failure.items() if name != "reward"})
     return write_run(

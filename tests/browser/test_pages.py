@@ -45,7 +45,8 @@ def test_rollouts_are_filtered_and_sorted(demo: str, demo_run: Path, visit: Visi
         int(text.replace(",", ""))
         for text in visit.page.locator(".grid-rows [role=row] > :nth-child(7)").all_inner_texts()
     ]
-    assert shown == sorted(shown, reverse=True) and len(shown) == 10
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == 10
 
 
 def test_a_problem_is_shown_at_its_place(demo: str, visit: Visit) -> None:
@@ -156,7 +157,7 @@ def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
 
 
 def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) -> None:
-    rewards = {"before": [1, 0.5, 0, 1], "after": [1, 1, 1, 1]}
+    rewards: dict[str, list[float]] = {"before": [1, 0.5, 0, 1], "after": [1, 1, 1, 1]}
     for name, values in rewards.items():
         write_run(
             tmp_path / f"{name}.jsonl",

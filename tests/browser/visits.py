@@ -27,7 +27,11 @@ class Visit:
         self.page.add_init_script(_WATCH)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self._errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self._errors.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._note_dialog)
+
+    def _note_dialog(self, dialog: Any) -> None:
+        self._errors.append(dialog.message)
+        dialog.dismiss()
 
     def open(self, address: str, link: str = "#/") -> None:
         """Open the viewer at `address` (with its token, or of a file), and go to a link of it."""
