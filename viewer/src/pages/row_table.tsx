@@ -40,6 +40,9 @@ const SHOWN: Record<string, Omit<Column, "name" | "cell">> = {
   tool_calls: { title: "calls", width: "58px", isRight: true },
 };
 const ONLY_FAILURES = new Set(["failure"]);
+/** Columns that leave room for the others in a narrow window. */
+const ONLY_WIDE = new Set(["end_reason", "tool_calls"]);
+const NARROW = 900;
 
 /** The last row that was opened, by run, so that the way back leads to it. */
 const visited = new Map<string, number>();
@@ -88,7 +91,9 @@ export function RowTable({ run, kind, view, sort, onSort, excerpts }: Props): VN
 
 /** The usual columns, and those that the filter or the order names. */
 function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
-  const usual = Object.keys(SHOWN).filter((name) => kind === "failures" || !ONLY_FAILURES.has(name));
+  const isNarrow = window.innerWidth < NARROW;
+  const fits = (name: string) => (kind === "failures" || !ONLY_FAILURES.has(name)) && !(isNarrow && ONLY_WIDE.has(name));
+  const usual = Object.keys(SHOWN).filter(fits);
   const named = parseQuery(route.value.parameters.get("q") ?? "").terms.map(({ name }) => name);
   if (sort) named.push(sort.column);
   const extra = named.filter((name) => !usual.includes(name) && name !== "agent" && name !== "failure");
