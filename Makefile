@@ -50,9 +50,10 @@ test-ecosystem: .venv/.dev
 
 # A slice of every heavy suite: its environment resolves, its tests import, and the simulation plays twenty seeds.
 test-slices: .venv/.dev
-	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm
+	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm tests/browser
 	bash tests/train/install.sh resolve $(BIN)
 	bash tests/vllm/install.sh resolve $(BIN)
+	bash tests/browser/install.sh resolve
 	$(BIN)/python -m simulation +seeds=20
 
 test-vllm: .venv/.dev

@@ -33,7 +33,7 @@ _PIECE_TIMEOUT_S: Final = 600.0
 _BLOCK_BYTES: Final = 1 << 20
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """The place of a line in the decompressed file."""
 
     start: int
@@ -105,13 +105,13 @@ class FollowedRows:
         """Return the bytes of the file from `start`; None if it does not have them."""
         return await asyncio.to_thread(self._row, start, length)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[LinePlace]:
         """Return the places of the rows that were read, by line."""
-        places: list[Place] = []
+        places: list[LinePlace] = []
         for block in map(decode_block, self.blocks):
             start = block.start
             for length in block.columns[LENGTH_COLUMN]:
-                places.append(Place(start, length))
+                places.append(LinePlace(start, length))
                 start += length
         return places
 

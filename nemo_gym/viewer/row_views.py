@@ -12,7 +12,7 @@ from nemo_gym.rollouts.lookback.health import HealthReport
 from nemo_gym.tokens.rows import calls_of, output_of
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.indexing import Place
+from nemo_gym.viewer.indexing import LinePlace
 
 _ANSWER_CHARS = 160
 
@@ -39,7 +39,7 @@ def tokens_of(row: Mapping[str, Any], vocabulary: Vocabulary | None = None) -> d
     }
 
 
-def flags_of(report: HealthReport, places: Sequence[Place]) -> list[dict[str, Any]]:
+def flags_of(report: HealthReport, places: Sequence[LinePlace]) -> list[dict[str, Any]]:
     """Return every rule with its findings as JSON. `places`: those of the lines that were checked."""
     return [
         {

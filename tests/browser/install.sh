@@ -5,13 +5,23 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 edition=$(cksum < tests/browser/install.sh | cut -d' ' -f1)
 folder=.venvs/browser
+playwright="playwright==1.61.*"
+
+# `install.sh resolve` only asks the package registries whether the tests and the page can be built.
+if [ "${1:-}" = resolve ]; then
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --dry-run "$playwright"
+    if command -v npm > /dev/null; then
+        npm ci --prefix viewer --no-audit --no-fund --dry-run > /dev/null
+    fi
+    exit
+fi
 if ! command -v chromium > /dev/null; then
     echo "The tests of the viewer's page need Chromium: apt-get install chromium" >&2
     exit 2
 fi
 if [ ! -f "$folder/.ready-$edition" ]; then
     rm -rf "$folder"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --target "$folder" "playwright==1.61.*"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --target "$folder" "$playwright"
     touch "$folder/.ready-$edition"
 fi
 if [ ! -f viewer/node_modules/axe-core/axe.min.js ]; then

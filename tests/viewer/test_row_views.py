@@ -11,7 +11,7 @@ from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.indexing import Place
+from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 
 
@@ -75,7 +75,7 @@ def test_flags_lead_to_the_places_of_their_rows(tmp_path: Path) -> None:
     lines = [orjson.dumps(row) + b"\n" for row in rows]
     path.write_bytes(b"".join(lines))
     starts = [sum(map(len, lines[:number])) for number in range(3)]
-    places = [Place(start, len(line)) for start, line in zip(starts, lines, strict=True)]
+    places = [LinePlace(start, len(line)) for start, line in zip(starts, lines, strict=True)]
     flags = {flag["name"]: flag for flag in flags_of(check_health(path), places)}
     (finding,) = flags["empty_turn"]["findings"]
     assert finding == {"text": "the response has no output", "task": 1, "place": places[1]}
