@@ -50,7 +50,9 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_shape_of_value_survives_as_yaml(capsys: pytest.CaptureFixture[str]) -> None:
     shared = "{empty: {}, none: null, list: [], text: 'a: b # c', number: '12', deep: [[1, {x: y}], 'é'], yes: 'no'}"
-    (Path.cwd() / "shared.yaml").write_text(f"shared: {shared}\nlines:\n- |\n  one\n  two\n")
+    (Path.cwd() / "shared.yaml").write_text(
+        f"shared: {shared}\nlines:\n- |\n  one\n  two\nused: ${{list2}}\n"
+    )
     text = dumped(capsys, "++config_paths=[weather.yaml,model.yaml,shared.yaml]", "+list2=['a\nb']")
     config = yaml.safe_load(text)
     assert config["shared"] == {

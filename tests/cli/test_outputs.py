@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.cli import (
     aggregate_rollouts,
     collect_rollouts,
@@ -48,7 +49,7 @@ def test_an_output_that_is_the_input_is_refused_before_anything_starts(
     (tmp_path / "train.jsonl").symlink_to("run.jsonl")
     (tmp_path / "folder").symlink_to(tmp_path)
     (tmp_path / "prompt.yaml").write_text("user: '{question}'")
-    (tmp_path / "gym.yaml").write_text("{}")
+    (tmp_path / "gym.yaml").symlink_to(PARENT_DIR / "resources_servers/mcqa/configs/resources_only.yaml")
     before = run.read_bytes()
     main, arguments, key = COMMANDS[name]
     target = output if name != "prepare" else "." if "/" not in output else "folder"

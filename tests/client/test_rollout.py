@@ -36,7 +36,7 @@ def test_a_failure_has_no_reward_whatever_its_row_says() -> None:
 def test_the_last_line_ends_the_stream_or_stops_it_with_its_reason() -> None:
     assert read_line(json.dumps({END_KEY: {"rollouts": 3}}).encode()) is None
     stop = {"code": "failing_alike", "message": "all attempts fail", "remedy": "See the log."}
-    with pytest.raises(GymError, match=r"all attempts fail See the log\."):
+    with pytest.raises(GymError, match=r"all attempts fail. See the log\."):
         read_line(json.dumps({END_KEY: {"stop": stop}}).encode())
 
 
@@ -53,5 +53,5 @@ def test_an_answer_other_than_200_is_the_error_in_its_envelope() -> None:
 
 def test_a_stream_that_breaks_off_is_retryable_and_names_its_cause() -> None:
     assert "ended early (reset)" in str(broken_off("http://head", OSError("reset")))
-    assert "ended early. " not in str(broken_off("http://head"))
+    assert "ended early (" not in str(broken_off("http://head"))
     assert broken_off("http://head").failure.retryable
