@@ -262,6 +262,15 @@ def _is_output_unread() -> bool:
     return is_unread
 
 
+def unusable_address(host: str, port: int, error: OSError) -> ConfigError:
+    """Return the error of a command that cannot listen."""
+    return ConfigError(
+        f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+        code="address_unusable",
+        remedy="Choose another port, or 0 for any free port.",
+    )
+
+
 def several(named: str | list[str]) -> list[str]:
     """Return the value of a key that takes one text or a list of texts."""
     return [named] if isinstance(named, str) else named

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode
-from nemo_gym.failures import ConfigError
+from nemo_gym.cli.command import Command, ExitCode, unusable_address
 from nemo_gym.mock_engine.options import EngineOptions
 
 if TYPE_CHECKING:
@@ -47,11 +46,7 @@ def serve_engine(keys: MockEngineKeys) -> int:
     try:
         serve(keys, announce, host=keys.host, port=keys.port)
     except OSError as error:
-        raise ConfigError(
-            f"Cannot listen on {keys.host}:{keys.port}: {error.strerror or error}.",
-            code="address_unusable",
-            remedy="Choose another port, or 0 for any free port.",
-        ) from error
+        raise unusable_address(keys.host, keys.port, error) from error
     return ExitCode.COMPLETE
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
-from nemo_gym.failures import ConfigError
+from nemo_gym.cli.command import Command, ExitCode, Keys, unusable_address
 
 
 class ViewKeys(Keys):
@@ -54,11 +53,7 @@ def show_rollouts(keys: ViewKeys) -> int:
     try:
         uvloop.run(serve(Viewer(runs, vocabulary), announce, host=keys.host, port=keys.port))
     except OSError as error:
-        raise ConfigError(
-            f"Cannot listen on {keys.host}:{keys.port}: {error.strerror or error}.",
-            code="address_unusable",
-            remedy="Choose another port, or 0 for any free port.",
-        ) from error
+        raise unusable_address(keys.host, keys.port, error) from error
     return ExitCode.COMPLETE
 
 

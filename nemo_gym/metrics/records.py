@@ -24,6 +24,7 @@ from nemo_gym.names import (
     ROLLOUT_INDEX_KEY,
     TAMPERABLE_KEY,
     TASK_INDEX_KEY,
+    TIMING_KEY,
 )
 
 MASKED_KEYS = (MASKED_KEY, "mask_sample")
@@ -121,6 +122,12 @@ def finite_number(value: object) -> float | None:
     if not isinstance(value, _NUMBERS):
         return None
     return float(value) if -_LARGEST <= value <= _LARGEST else None
+
+
+def read_seconds(row: Mapping[str, Any]) -> float | None:
+    """Return the seconds that a row's rollout took; None for a row without timing."""
+    timing = row.get(TIMING_KEY)
+    return finite_number(timing.get("total")) if isinstance(timing, Mapping) else None
 
 
 def canonical_answer(answer: object) -> str | None:

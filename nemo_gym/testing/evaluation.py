@@ -29,7 +29,7 @@ from nemo_gym.config.spelling import spelled
 from nemo_gym.datasets.declared import declared_files
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import inline
-from nemo_gym.metrics.records import finite_number, read_measurements
+from nemo_gym.metrics.records import read_measurements, read_seconds
 from nemo_gym.names import AGENT_REF_KEY
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -97,7 +97,7 @@ def _line_of(row: Row) -> Row:
         "reward": row["reward"],
         "outcome": row.get("_ng_outcome"),
         "end_reason": row.get("_ng_end_reason"),
-        "seconds": finite_number((row.get("_ng_timing") or {}).get("total")),
+        "seconds": read_seconds(row),
         "answer": last_assistant_text(row.get("response") or {}),
     }
     return named | {name: value for name, value in read_measurements(row).items() if name not in named}

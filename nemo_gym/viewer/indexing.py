@@ -8,9 +8,10 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, TypeVar
 
 from nemo_gym.failures import GymError
 from nemo_gym.processes.workers import WorkerPool
@@ -20,11 +21,13 @@ from nemo_gym.rollouts.output.row_index import (
     blocks_of,
     decode_block,
     describes,
+    end_of_block,
     split_blocks,
 )
 from nemo_gym.rollouts.plan.compression import codec_of, holds_text, open_content
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _PIECE_BYTES: Final = 16 << 20
 """Bytes that a worker reads at once. The first piece is smaller, so that the first rows show early."""
@@ -144,7 +147,8 @@ class FollowedRows:
             self._take(await asyncio.to_thread(_stored_blocks, self._index, path))
         self.total_bytes = status.st_size
         is_slow = self.total_bytes - self.indexed_bytes > _PIECE_BYTES
-        async for blocks in self._pieces(path):
+        work = partial(self._index_piece, path)
+        async for _, blocks in in_pieces(path, self.indexed_bytes, self.total_bytes, work, self._pool.size):
             self._take(blocks)
         if is_slow and self._may_store():
             await asyncio.to_thread(_store, self._index, self.blocks)
@@ -158,21 +162,7 @@ class FollowedRows:
     def _take(self, blocks: list[bytes]) -> None:
         self.blocks += blocks
         if blocks:
-            self.indexed_bytes = decode_block(blocks[-1]).end
-
-    async def _pieces(self, path: Path) -> AsyncIterator[list[bytes]]:
-        """Yield the blocks of the rest of the file, in order, a few pieces being read at a time."""
-        pending: deque[asyncio.Task[list[bytes]]] = deque()
-        try:
-            for start, end in piece_bounds(path, self.indexed_bytes, self.total_bytes):
-                pending.append(asyncio.create_task(self._index_piece(path, start, end)))
-                if len(pending) > self._pool.size:
-                    yield await pending.popleft()
-            while pending:
-                yield await pending.popleft()
-        finally:
-            for task in pending:
-                task.cancel()
+            self.indexed_bytes = end_of_block(blocks[-1])
 
     async def _index_piece(self, path: Path, start: int, end: int) -> list[bytes]:
         if end - start <= _FIRST_BYTES:  # sooner than a worker starts
@@ -197,6 +187,28 @@ class _Lines:
         while self._left > 0 and (line := self._file.readline()):
             self._left -= len(line)
             yield line
+
+
+async def in_pieces(
+    path: Path, start: int, end: int, work: Callable[[int, int], Coroutine[Any, Any, T]], workers: int
+) -> AsyncIterator[tuple[int, T]]:
+    """Yield the end of each piece of whole lines with the result of `work(start, end)`, in order.
+
+    `workers` pieces are worked on while the next result is awaited.
+    """
+    pending: deque[tuple[int, asyncio.Task[T]]] = deque()
+    try:
+        for first, stop in piece_bounds(path, start, end):
+            pending.append((stop, asyncio.create_task(work(first, stop))))
+            if len(pending) > workers:
+                reached, task = pending.popleft()
+                yield reached, await task
+        while pending:
+            reached, task = pending.popleft()
+            yield reached, await task
+    finally:
+        for _, task in pending:
+            task.cancel()
 
 
 def piece_bounds(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:

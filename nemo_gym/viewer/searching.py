@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from nemo_gym.processes.workers import WorkerPool
-from nemo_gym.viewer.indexing import piece_bounds
+from nemo_gym.viewer.indexing import in_pieces
 
 _PIECE_TIMEOUT_S: Final = 600.0
 _EXCERPT_BYTES: Final = 80
@@ -21,25 +20,17 @@ async def search(path: Path, text: str, pool: WorkerPool) -> AsyncIterator[dict[
 
     Only letters of ASCII match in any case.
     """
-    size, scanned, hits = (await asyncio.to_thread(path.stat)).st_size, 0, 0
-    pending: deque[asyncio.Task[list[dict[str, Any]]]] = deque()
-    pieces = piece_bounds(path, 0, size)
-    try:
-        while True:
-            while len(pending) <= pool.size and (piece := next(pieces, None)) is not None:
-                call = pool.run(search_piece, path, *piece, text, timeout_s=_PIECE_TIMEOUT_S)
-                pending.append(asyncio.create_task(call))
-            if not pending:
-                break
-            for hit in await pending.popleft():
-                scanned = hit["start"] + hit["length"]
-                hits += 1
-                yield hit
-            yield {"scanned": scanned, "of": size}
-        yield {"end": True, "hits": hits}
-    finally:
-        for task in pending:
-            task.cancel()
+    size, hits = (await asyncio.to_thread(path.stat)).st_size, 0
+
+    async def find(start: int, end: int) -> list[dict[str, Any]]:
+        return await pool.run(search_piece, path, start, end, text, timeout_s=_PIECE_TIMEOUT_S)
+
+    async for scanned, found in in_pieces(path, 0, size, find, pool.size):
+        for hit in found:
+            hits += 1
+            yield hit
+        yield {"scanned": scanned, "of": size}
+    yield {"end": True, "hits": hits}
 
 
 def search_piece(path: Path, start: int, end: int, text: str) -> list[dict[str, Any]]:

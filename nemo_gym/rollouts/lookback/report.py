@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.metrics import AgentMetrics
-from nemo_gym.metrics.records import finite_number, is_scored
+from nemo_gym.metrics.records import finite_number, is_scored, read_seconds
 from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -66,12 +66,11 @@ class AgentFigures:
             return
         self.rewards.append(float(row[REWARD_KEY]))
         for column, value in (
-            (self.seconds, _member(row, "_ng_timing", "total")),
-            (self.output_tokens, _member(row, "response", "usage", "output_tokens")),
+            (self.seconds, read_seconds(row)),
+            (self.output_tokens, finite_number(_member(row, "response", "usage", "output_tokens"))),
         ):
-            number = finite_number(value)
-            if number is not None:
-                column.append(number)
+            if value is not None:
+                column.append(value)
 
 
 def write_report(rows: Path, output: Path) -> None:

@@ -16,7 +16,8 @@ from typing import IO, NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import TASK_INDEX_KEY, TIMING_KEY
+from nemo_gym.metrics.records import read_seconds
+from nemo_gym.names import TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
 from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
@@ -58,11 +59,10 @@ def read_durations(path: Path) -> dict[int, float]:
     durations: dict[int, float] = {}
     for line in read_lines(path) if holds_text(path) else ():
         row = orjson.loads(line.content)
-        timing = row.get(TIMING_KEY)
-        total = timing.get("total") if isinstance(timing, dict) else None
-        if isinstance(total, int | float):
+        seconds = read_seconds(row)
+        if seconds is not None:
             task = int(row[TASK_INDEX_KEY])
-            durations[task] = max(durations.get(task, 0.0), float(total))
+            durations[task] = max(durations.get(task, 0.0), seconds)
     return durations
 
 

@@ -29,7 +29,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 import orjson
 
-from nemo_gym.metrics.records import is_masked, is_scored, outcome_of, read_measurements
+from nemo_gym.metrics.records import is_masked, is_scored, outcome_of, read_measurements, read_seconds
 from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
@@ -68,7 +68,7 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
     numbers = read_measurements(row)
     if not is_scored(row):
         numbers.pop(REWARD_KEY, None)
-    response, timing, agent = (row.get(key) for key in ("response", "_ng_timing", AGENT_REF_KEY))
+    response, agent, seconds = row.get("response"), row.get(AGENT_REF_KEY), read_seconds(row)
     output = response.get("output") if isinstance(response, Mapping) else None
     numbers |= {
         "task": row.get(TASK_INDEX_KEY, -1),
@@ -76,8 +76,8 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
         "attempt": row.get(ATTEMPT_INDEX_KEY, 0),
         "masked": is_masked(row),
     }
-    if isinstance(timing, Mapping) and isinstance(total := timing.get("total"), int | float):
-        numbers["seconds"] = total
+    if seconds is not None:
+        numbers["seconds"] = seconds
     if isinstance(output, list):
         numbers["tool_calls"] = sum(
             isinstance(item, dict) and item.get("type") == "function_call" for item in output
@@ -195,6 +195,12 @@ def decode_block(block: bytes) -> Block:
     head, body = _parts(block)
     columns = {column["name"]: _values_of(column, head["rows"], body) for column in head["columns"]}
     return Block(head["start"], head["end"], head["tail"], columns)
+
+
+def end_of_block(block: bytes) -> int:
+    """Return the offset behind the last row of a whole block."""
+    head, _ = _parts(block)
+    return int(head["end"])
 
 
 def describes(blocks: Iterable[bytes], rows: IO[bytes]) -> bool:
