@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,6 +31,24 @@ def test_it_is_collected_rarely_within_the_block_and_as_before_after_it() -> Non
         assert gc.isenabled()
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
+
+
+def test_nothing_is_collected_at_the_exit() -> None:
+    program = """
+from nemo_gym.serving.garbage import collected_rarely
+
+class Node:
+    def __del__(self):
+        print("collected")
+
+with collected_rarely():
+    node = Node()
+    node.itself = node
+    del node
+print("exit")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "exit\n"
 
 
 @pytest.mark.parametrize("over_http", [False, True], ids=["inline", "over sockets"])
