@@ -10,6 +10,12 @@ Importing it loads only the standard library; other libraries are imported on fi
 
     gym.update_policy(version=1, reload_weights=True)    # between two steps
 
+An agent that makes its own model calls gets a base URL and a key, and its calls are recorded (docs/gateway.md):
+
+    with gym.rollout(max_calls=100) as rollout:
+        subprocess.run(["agent"], env={"OPENAI_BASE_URL": rollout.base_url, "OPENAI_API_KEY": rollout.key})
+    calls = rollout.read()["calls"]
+
 `AsyncGym` is the same for event loops. Leaving the loop early cancels all rollouts in flight, including calls to the
 engine. Failed rollouts have a `failure` and no `reward`. docs/routes.md describes the route.
 
@@ -18,6 +24,17 @@ engine. Failed rollouts have a `failure` and no `reward`. docs/routes.md describ
 
 from nemo_gym.client._connecting import GymAddress, find_address
 from nemo_gym.client._gym import AsyncGym, Gym, RolloutOptions
+from nemo_gym.client._open_rollout import AsyncOpenRollout, OpenRollout, RolloutLimits
 from nemo_gym.client._rollout import Rollout
 
-__all__ = ["AsyncGym", "Gym", "GymAddress", "Rollout", "RolloutOptions", "find_address"]
+__all__ = [
+    "AsyncGym",
+    "AsyncOpenRollout",
+    "Gym",
+    "GymAddress",
+    "OpenRollout",
+    "Rollout",
+    "RolloutLimits",
+    "RolloutOptions",
+    "find_address",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from io import BytesIO
@@ -12,6 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from nemo_gym.client._connecting import GymAddress, address_of, find_address
+from nemo_gym.client._open_rollout import (
+    ROLLOUT_RECORDS,
+    AsyncOpenRollout,
+    OpenRollout,
+    RolloutLimits,
+)
 from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
@@ -114,9 +120,59 @@ class Gym(_Client):
                 )
             )
 
+    @contextmanager
+    def rollout(
+        self, rollout_id: str | None = None, *, server: str = "policy_model", **terms: Unpack[RolloutLimits]
+    ) -> Iterator[OpenRollout]:
+        """Open a rollout for an agent that makes its own calls, and seal it at the end of the block.
+
+        The agent gets `base_url` as the base URL of its model, and `key` as its API key.
+
+        Args:
+            rollout_id: the name of the rollout; a new one by default.
+            server: the model server's name.
+            terms: those of `RolloutLimits`.
+
+        Raises:
+            TransportError: the gym is unreachable.
+            GymError: there is no such model server, or the rollout is open with other options.
+        """
+        with EventLoopThread("rollout") as loop:
+            opened = loop.run(AsyncGym(self.address)._open_rollout(server, rollout_id, terms))
+        rollout = OpenRollout(opened)
+        try:
+            yield rollout
+        finally:
+            rollout.seal()
+
 
 class AsyncGym(_Client):
     """A client of a running gym for event loops."""
+
+    @asynccontextmanager
+    async def rollout(
+        self, rollout_id: str | None = None, *, server: str = "policy_model", **terms: Unpack[RolloutLimits]
+    ) -> AsyncIterator[AsyncOpenRollout]:
+        """Like `Gym.rollout`."""
+        opened = await self._open_rollout(server, rollout_id, terms)
+        try:
+            yield opened
+        finally:
+            await opened.seal()
+
+    async def _open_rollout(
+        self, server: str, rollout_id: str | None, terms: RolloutLimits
+    ) -> AsyncOpenRollout:
+        async def ask(method: str, path: str, body: Any = None) -> Any:
+            content = json.dumps(body).encode() if body is not None else None
+            async with self._session() as session:
+                return await self._exchange(session, url, method, path, content)
+
+        async with self._session() as session:
+            instances = await self._exchange(session, self.address.url, "GET", "/server_instances")
+        url = _url_of(server, instances, self.address.url)
+        answer = await ask("POST", ROLLOUT_RECORDS, {"rollout_id": rollout_id, **terms})
+        return AsyncOpenRollout(answer["rollout_id"], answer["key"], url + answer["base_url_path"], ask)
 
     async def rollouts(
         self,

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from fastapi import Body, FastAPI
 
+from nemo_gym import RESULTS_DIR, WORKING_DIR
+from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.derived_routes import add_derived_routes
+from nemo_gym.engines.gateway.access import RolloutKeys
+from nemo_gym.engines.gateway.calls import RolloutCalls
+from nemo_gym.engines.gateway.control import RolloutControl
+from nemo_gym.engines.gateway.openings import Openings
+from nemo_gym.engines.gateway.record import RecordWriter
+from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
 from nemo_gym.failures import Boundary
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
@@ -19,6 +29,9 @@ from nemo_gym.serving.base import BaseServer, SimpleServer
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
     """The options of all model servers."""
+
+    require_open_rollouts: bool = False
+    """Refuse model calls of no rollout that `POST /ng-rollouts` opened, as training of unadapted agents needs."""
 
 
 class BaseResponsesAPIModel(BaseServer):
@@ -46,7 +59,23 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         # Tests of authors pass a mock of the client, which has no configuration.
         configuration = getattr(self.server_client, "global_config_dict", None)
         install_model_call_capture(app, configuration, self.config.name)
+        self._install_gateway(app, configuration)
         return app
+
+    def _install_gateway(self, app: GymApp, configuration: Any) -> None:
+        given, name = bootstrap.current(), self.config.name or type(self).__name__
+        folder = configuration.get(CAPTURE_DIR_KEY) if isinstance(configuration, Mapping) else None
+        openings = Openings(
+            WORKING_DIR / (folder or RESULTS_DIR / "model_calls"),
+            given.cookie_key if given is not None else secrets.token_hex(32),
+        )
+        calls = RolloutCalls(openings, RecordWriter(f"{name}.{given.replica if given else 0}"), name)
+        access = self.middleware.access
+        access.rollouts = RolloutKeys(
+            openings, token=access.token, requires_opening=self.config.require_open_rollouts
+        )
+        app.layers.append(calls)
+        RolloutControl(openings, calls).add_routes(app)
 
     @abstractmethod
     async def responses(self, body: ResponseCreateParams = Body()) -> Response: ...

@@ -33,6 +33,11 @@ _CARRIED: Mapping[str, str] = {
     "top_k": "top_k",
     "max_tokens": "max_output_tokens",
     "stop_sequences": "stop",
+    # Extras of engines, as in the other two APIs.
+    **{
+        name: name
+        for name in ("frequency_penalty", "min_p", "presence_penalty", "repetition_penalty", "seed")
+    },
 }
 TOOL_FIELDS = frozenset(
     {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from nemo_gym import clock
 from nemo_gym.failures import Boundary, GymError
 from nemo_gym.names import HEALTH_ROUTES, TOKEN_HEADER
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, RequestContext
-from nemo_gym.transport.control import CONTROL_ROUTES
+from nemo_gym.transport.control import CONTROL_ROUTES, ROLLOUT_RECORDS
 
 Headers = Mapping[bytes, bytes]
 """Request headers in ASGI form, names in lower case."""
@@ -39,11 +39,23 @@ class SessionRefusal(GymError):
     boundary = Boundary.VERIFIER
 
 
+class RolloutAccess(Protocol):
+    """Admits the requests of opened rollouts by their keys (`engines.gateway`)."""
+
+    def rollout_of(self, path: str, headers: Headers, in_path: str | None) -> str | None:
+        """Return the rollout of a request, whose URL named the rollout `in_path`; None without an opened rollout.
+
+        Raises `GymError` for a request that is refused.
+        """
+
+
 class Admission(NamedTuple):
     """The session of a request, and the headers to add to the response."""
 
     session: str
     response_headers: tuple[RawHeader, ...]
+    is_opened: bool = False
+    """True for a request of an opened rollout, which has no session cookie."""
 
 
 @dataclass(slots=True)
@@ -66,11 +78,19 @@ class SessionAccess:
     authenticates_sessions: bool = False
     """If True, a session header requires the run's token, and a cookie that this run did not sign is refused. Other
     servers use the session as a name only and ignore foreign cookies."""
+    rollouts: RolloutAccess | None = None
+    """The opened rollouts of a model server."""
 
-    def admit(self, path: str, headers: Headers) -> Admission:
-        """Return the session of a request. Raises `AccessRefusal`; `SessionRefusal` after a restart of this process."""
+    def admit(self, path: str, headers: Headers, rollout: str | None = None) -> Admission:
+        """Return the session of a request, whose URL named `rollout`.
+
+        Raises `AccessRefusal`; `SessionRefusal` after a restart of this process.
+        """
+        opened = self.rollouts.rollout_of(path, headers, rollout) if self.rollouts is not None else None
+        if opened is not None:
+            return Admission(opened, (), is_opened=True)
         named = headers.get(_SESSION)
-        if path in self.control_routes or (self.guards_every_route and path not in self.open_routes):
+        if self._is_control(path) or (self.guards_every_route and path not in self.open_routes):
             self.check_token(headers, path)
         elif self.authenticates_sessions and named is not None:
             self.check_token(headers, _NAMED_SESSION)
@@ -88,6 +108,9 @@ class SessionAccess:
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
+
+    def _is_control(self, path: str) -> bool:
+        return path in self.control_routes or path.startswith(ROLLOUT_RECORDS + "/")
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any] | None:
         """Return the data of an open session, otherwise None. Raises `SessionRefusal` for a closed session."""

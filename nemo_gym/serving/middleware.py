@@ -138,7 +138,10 @@ class RequestMiddleware:
         headers = dict(scope["headers"])
         if self.browsers is not None and CLIENT_CANCELS not in scope:  # no page can send a call in memory
             self.browsers.check(headers)
-        session, responder.headers = self.access.admit(path, headers)
+        named = scope.get("path_params", {}).get("rollout_id")
+        session, responder.headers, is_opened = self.access.admit(path, headers, named)
+        if is_opened:
+            scope["path_params"] = {"rollout_id": session}
         return RequestContext(session, _deadline_of(headers), is_policy_acting=path in self.policy_paths)
 
     def _provide_session(self, scope: Scope, context: RequestContext, responder: _Responder) -> bool:

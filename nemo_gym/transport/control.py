@@ -10,8 +10,19 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
+ROLLOUT_RECORDS = "/ng-rollouts"
+"""The route of a model server that opens rollouts. Routes below it read, seal and delete them."""
+
 CONTROL_ROUTES = frozenset(
-    {"/seed_session", "/verify", "/close_session", "/aggregate_metrics", "/policy_version", "/rollouts"}
+    {
+        "/seed_session",
+        "/verify",
+        "/close_session",
+        "/aggregate_metrics",
+        "/policy_version",
+        "/rollouts",
+        ROLLOUT_RECORDS,
+    }
 )
 """Routes that require the run's token and that a model must never reach."""
 
@@ -41,4 +52,5 @@ def routed_path(written: str) -> str:
 
 def is_control_route(written: str) -> bool:
     """Return whether `written`, a path or a tool name, could reach a control route."""
-    return routed_path(written) in CONTROL_ROUTES
+    path = routed_path(written)
+    return path in CONTROL_ROUTES or path.startswith(ROLLOUT_RECORDS + "/")

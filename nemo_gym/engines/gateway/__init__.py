@@ -1,0 +1,10 @@
+"""The gateway: model calls of agents that nobody adapted, by rollout.
+
+A rollout is opened with a control route, which returns a key. The key opens the model calls of this rollout and nothing
+else. Every call is appended to the rollout's record before its answer is sent.
+
+    openings, access     opened rollouts and their keys; the rollout that a request belongs to
+    record               the append-only files of a rollout
+    calls                the layer of a model server around the calls of opened rollouts
+    control              the control routes
+"""

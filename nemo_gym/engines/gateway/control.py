@@ -1,0 +1,78 @@
+"""The control routes of rollouts: open, read, seal and delete. They require the run's token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from nemo_gym.engines.gateway.calls import RolloutCalls
+from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal, RolloutTerms
+from nemo_gym.engines.gateway.record import read_record
+from nemo_gym.serving.app import GymApp
+from nemo_gym.serving.rollout_paths import rollout_path_prefix
+from nemo_gym.transport.control import ROLLOUT_RECORDS
+
+
+class RolloutControl:
+    """The handlers of the control routes."""
+
+    def __init__(self, openings: Openings, calls: RolloutCalls) -> None:
+        self._openings = openings
+        self._calls = calls
+
+    def add_routes(self, app: GymApp) -> None:
+        app.post(ROLLOUT_RECORDS)(self.open)
+        app.get(ROLLOUT_RECORDS + "/{rollout_id}")(self.read)
+        app.post(ROLLOUT_RECORDS + "/{rollout_id}/seal")(self.seal)
+        app.delete(ROLLOUT_RECORDS + "/{rollout_id}")(self.delete)
+
+    async def open(self, body: RolloutTerms) -> dict[str, str]:
+        opening = self._openings.open(body)
+        return {
+            "rollout_id": opening.rollout_id,
+            "key": self._openings.key_of(opening),
+            "base_url_path": f"{rollout_path_prefix(opening.rollout_id)}/v1",
+        }
+
+    async def read(self, rollout_id: str) -> dict[str, Any]:
+        opening = self._existing(rollout_id)
+        record = read_record(opening.folder)
+        return {
+            "rollout_id": rollout_id,
+            "sealed": opening.is_sealed,
+            "calls": record.lines,
+            "tree": {},
+            "segments": [],
+            "masked": _counted([[line.get("tokens", {}).get("masked")] for line in record.lines]),
+            "dropped_fields": _counted([list(line.get("notes", ())) for line in record.lines]),
+            "damaged_lines": record.damaged,
+        }
+
+    async def seal(self, rollout_id: str) -> dict[str, Any]:
+        opening = self._existing(rollout_id)
+        self._openings.seal(opening)
+        return {"rollout_id": rollout_id, "sealed": True, "cancelled": self._calls.cancel(rollout_id)}
+
+    async def delete(self, rollout_id: str) -> dict[str, Any]:
+        opening = self._openings.find(rollout_id)
+        if opening is not None:
+            self._openings.seal(opening)
+            self._calls.cancel(rollout_id)
+            self._openings.delete(opening)
+        return {"rollout_id": rollout_id, "deleted": opening is not None}
+
+    def _existing(self, rollout_id: str) -> Opening:
+        opening = self._openings.find(rollout_id)
+        if opening is None:
+            raise RolloutRefusal(
+                f"no rollout {rollout_id} is open",
+                code="rollout_unknown",
+                status=404,
+                remedy="Open it with POST /ng-rollouts.",
+            )
+        return opening
+
+
+def _counted(names: Sequence[Sequence[str | None]]) -> dict[str, int]:
+    return dict(Counter(name for each in names for name in each if name is not None))

@@ -1,0 +1,97 @@
+"""The record of a rollout: one append-only JSONL file per model server process, merged on reading.
+
+A line is one model call, written in one piece before its answer is sent. A process that is killed loses no line whose
+answer was sent; the rest of a torn line is skipped on reading, and counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from nemo_gym.failures import EngineError
+
+_SUFFIX = ".calls.jsonl"
+
+
+class RecordLines(NamedTuple):
+    """The lines of a record."""
+
+    lines: list[dict[str, Any]]
+    """In the order in which the calls began."""
+    damaged: int
+    """The number of lines that are not JSON objects."""
+
+
+class RecordWriter:
+    """Appends the calls of one model server process to the records of rollouts."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is unique among the processes that write to one record."""
+        self._file = "".join(c if c.isalnum() or c in "_-." else "_" for c in name) + _SUFFIX
+        self._whole: set[Path] = set()
+
+    def append(self, folder: Path, line: Mapping[str, Any]) -> None:
+        """Append one call. Raises `EngineError` if it cannot be written."""
+        path = folder / self._file
+        data = orjson.dumps(line, default=str) + b"\n"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if path not in self._whole and _is_torn(descriptor):
+                    data = b"\n" + data
+                written = os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _unwritable(path, error.strerror or repr(error)) from error
+        if written < len(data):
+            self._whole.discard(path)
+            raise _unwritable(path, "the disk is full")
+        self._whole.add(path)
+
+    def forget(self, folder: Path) -> None:
+        """Drop what is remembered about a rollout's files."""
+        self._whole.discard(folder / self._file)
+
+
+def read_record(folder: Path) -> RecordLines:
+    """Return the calls that all model servers have recorded in `folder`."""
+    lines: list[dict[str, Any]] = []
+    damaged = 0
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        for line in path.read_bytes().splitlines():
+            parsed = _parsed(line)
+            if parsed is not None:
+                lines.append(parsed)
+            elif line:
+                damaged += 1
+    lines.sort(key=lambda line: line["started_at"])
+    return RecordLines(lines, damaged)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) and "started_at" in value else None
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Return whether the file's last line has no end, because its writer was killed."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _unwritable(path: Path, reason: str) -> EngineError:
+    return EngineError(
+        f"the call cannot be recorded in {path}: {reason}",
+        code="record_unwritable",
+        remedy="Free disk space, or set model_call_capture_dir to another folder.",
+        status=500,
+    )

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.mock_engine import EngineOptions, MockEngine
+from nemo_gym.transport import Call, InMemoryTransport, Reply
+from tests.engines.gateway.rollouts import HELLO, WITH_TOKEN, bearer, gateway, opened, record_of
+from tests.engines.upstreams import RecordingUpstream
+from tests.waiting import until
+
+MESSAGE: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+PATHS: dict[str, dict[str, Any]] = {"responses": HELLO, "chat/completions": MESSAGE, "messages": MESSAGE}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_pins_replace_the_fields_of_every_call(tmp_path: Path, path: str) -> None:
+    engine = RecordingUpstream(MockEngine(EngineOptions(model="mock")).app)
+    client = gateway(tmp_path, engine)
+    pins = {"temperature": 0.25, "top_k": 7, "seed": 3, "min_p": 0.1, "max_tokens": 77}
+    rollout = opened(client, sampling=pins)
+    body = {**PATHS[path], "temperature": 0.9, "model": "claude-opus"}
+    assert client.post(f"/v1/{path}", json=body, headers=bearer(rollout)).status_code == 200
+    sent = engine.last.body
+    assert {name: sent[name] for name in ("temperature", "top_k", "seed", "min_p")} == {
+        name: pins[name] for name in ("temperature", "top_k", "seed", "min_p")
+    }
+    assert sent["max_completion_tokens"] == 77
+    assert sent["model"] == "mock"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_stream_has_the_events_of_the_recorded_answer(tmp_path: Path, path: str) -> None:
+    client = gateway(tmp_path)
+    rollout = opened(client)
+    streamed = client.post(f"/v1/{path}", json={**PATHS[path], "stream": True}, headers=bearer(rollout))
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    (call,) = record_of(client, rollout)["calls"]
+    assert call["response"]["id"] in streamed.text
+    assert "stream" not in call["request"]
+
+
+def test_a_budget_of_calls_ends_with_an_error_that_agents_do_not_retry(tmp_path: Path) -> None:
+    client = gateway(tmp_path)
+    rollout = opened(client, max_calls=2)
+    statuses = [
+        client.post("/v1/responses", json=HELLO, headers=bearer(rollout)).status_code for _ in range(3)
+    ]
+    assert statuses == [200, 200, 400]
+    refused = client.post("/v1/responses", json=HELLO, headers=bearer(rollout))
+    assert refused.json()["error"]["code"] == "rollout_budget_exhausted"
+    assert refused.headers["x-should-retry"] == "false"
+
+
+def test_a_budget_of_tokens_is_counted_over_all_model_servers(tmp_path: Path) -> None:
+    first, second = gateway(tmp_path), gateway(tmp_path, replica=1)
+    rollout = opened(first, max_sampled_tokens=1)
+    assert first.post("/v1/responses", json=HELLO, headers=bearer(rollout)).status_code == 200
+    assert second.post("/v1/responses", json=HELLO, headers=bearer(rollout)).status_code == 400
+
+
+def test_a_failed_call_is_recorded_with_its_error(tmp_path: Path) -> None:
+    client = gateway(tmp_path)
+    rollout = opened(client)
+    assert client.post("/v1/responses", json={"input": []}, headers=bearer(rollout)).status_code == 422
+    (call,) = record_of(client, rollout)["calls"]
+    assert call["status_code"] == 422
+    assert "input" in call["error"]
+
+
+async def test_a_seal_cancels_the_calls_in_flight_down_to_the_engine(tmp_path: Path) -> None:
+    engine = MockEngine(EngineOptions(model="mock", latency_s=60))
+    transport = InMemoryTransport({"http://gym": gateway(tmp_path, engine.app).app})
+
+    async def ask(method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:
+        return await transport.send("http://gym", Call(method, path, orjson.dumps(body), dict(headers)))
+
+    rollout = (await ask("POST", "/ng-rollouts", {}, WITH_TOKEN)).json()
+    call = asyncio.create_task(ask("POST", "/v1/responses", HELLO, bearer(rollout)))
+    await until(lambda: engine.stats.in_flight)
+    path = f"/ng-rollouts/{rollout['rollout_id']}"
+    assert (await ask("POST", f"{path}/seal", {}, WITH_TOKEN)).json()["cancelled"] == 1
+    refused = await call
+    assert (refused.status, refused.json()["error"]["code"]) == (409, "rollout_sealed")
+    await until(lambda: engine.stats.in_flight == 0)
+    assert (await ask("GET", path, {}, WITH_TOKEN)).json()["calls"] == []
