@@ -20,7 +20,11 @@ process runs in its implementation's folder and gets this one from the environme
 RESULTS_DIR = WORKING_DIR / "results"
 CACHE_DIR = WORKING_DIR / ".nemo_gym" / "cache"
 
-_ON_FIRST_USE = {"evaluate": "nemo_gym.testing.evaluation", "evaluate_async": "nemo_gym.testing.evaluation"}
+_ON_FIRST_USE = {
+    "evaluate": "nemo_gym.testing.evaluation",
+    "evaluate_async": "nemo_gym.testing.evaluation",
+    "view": "nemo_gym.viewer.notebook",
+}
 
 
 def __getattr__(name: str) -> Any:

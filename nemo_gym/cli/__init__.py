@@ -28,7 +28,7 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
-_SHORT = {"completion", "doctor", "list"}
+_SHORT = {"completion", "doctor", "list", "view"}
 """Verbs that are also short ones."""
 _MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys, unusable_address
+from nemo_gym.cli.command import Command, ExitCode, Keys, several, unusable_address
+from nemo_gym.failures import ConfigError
+
+if TYPE_CHECKING:
+    from nemo_gym.tokens.vocabulary import Vocabulary
+    from nemo_gym.viewer.runs import Run
 
 
 class ViewKeys(Keys):
-    places: list[str] = Field(
+    places: str | list[str] = Field(
         default=["results"], min_length=1, description="Files of scored rows, and folders that hold them."
     )
     tokenizer: str | None = Field(
@@ -19,7 +26,18 @@ class ViewKeys(Keys):
     )
     host: str = Field("127.0.0.1", description="The address to listen on; by default loopback.")
     port: int = Field(0, ge=0, le=65_535, description="The port; 0 for any free port, which is printed.")
-    as_json: bool = Field(False, alias="json", description="Print the address as JSON.")
+    export: Path | None = Field(
+        None, description="A file to write instead of serving: the pages with their rows in one HTML file."
+    )
+    row_filter: str = Field(
+        "",
+        alias="filter",
+        description="With `export`: the rows to write, as in the page: reward<1 agent:swe*.",
+    )
+    limit: int = Field(1000, ge=1, description="With `export`: the most rollouts of a run to write.")
+    as_json: bool = Field(
+        False, alias="json", description="Print the address, or the exported file, as JSON."
+    )
 
 
 COMMAND = Command(
@@ -28,23 +46,46 @@ COMMAND = Command(
     example="ng_view +places=[results]",
     keys=ViewKeys,
     exit_codes={
-        ExitCode.COMPLETE: "stopped by SIGTERM or SIGINT",
+        ExitCode.COMPLETE: "exported, or stopped by SIGTERM or SIGINT",
         ExitCode.FATAL: "failed",
-        ExitCode.BAD_INPUT: "wrong usage, no run there, or an unusable address",
+        ExitCode.BAD_INPUT: "wrong usage, no run there, or an unusable address or file",
     },
 )
 
 
 def show_rollouts(keys: ViewKeys) -> int:
-    import uvloop
-
     from nemo_gym.tokens.vocabulary import Vocabulary
     from nemo_gym.viewer.runs import find_runs
+
+    runs = find_runs([Path(place) for place in several(keys.places)])
+    vocabulary = Vocabulary.read(Path(keys.tokenizer)) if keys.tokenizer else None
+    if keys.export is not None:
+        return _export(keys, keys.export, runs, vocabulary)
+    if keys.model_fields_set & {"row_filter", "limit"}:
+        raise ConfigError("`filter` and `limit` need `export`: the page itself has filters", code="no_export")
+    return _serve(keys, runs, vocabulary)
+
+
+def _export(keys: ViewKeys, target: Path, runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
+    from nemo_gym.rollouts.output.atomic import write_atomically
+    from nemo_gym.viewer.exporting import check_target, export_page
+    from nemo_gym.viewer.filtering import RowFilter
+
+    check_target(target)
+    page = export_page(runs, RowFilter(keys.row_filter), keys.limit, vocabulary=vocabulary)
+    content = page.html.encode()
+    write_atomically(target, content)
+    report = {"file": str(target), "bytes": len(content), "note": page.note}
+    line = f"{target} ({len(content) / 1e6:,.1f} MB): {page.note}"
+    print(json.dumps(report) if keys.as_json else line)
+    return ExitCode.COMPLETE
+
+
+def _serve(keys: ViewKeys, runs: Sequence[Run], vocabulary: Vocabulary | None) -> int:
+    import uvloop
+
     from nemo_gym.viewer.server import Viewer
     from nemo_gym.viewer.serving import serve
-
-    runs = find_runs([Path(place) for place in keys.places])
-    vocabulary = Vocabulary.read(Path(keys.tokenizer)) if keys.tokenizer else None
 
     def announce(address: str) -> None:
         line = json.dumps({"url": address}) if keys.as_json else f"{len(runs)} runs at {address}"

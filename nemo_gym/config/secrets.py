@@ -7,7 +7,7 @@ A value is a secret by the name of its key (`policy_api_key`, `password`, `X-Api
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nemo_gym.config.types import SERVER_KINDS
@@ -88,21 +88,31 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(data: Any, path: tuple[str | int, ...] = (), under_secret: bool = False) -> Iterator[Leaf]:
-    """Yield every scalar in `data`."""
+    """Yield the scalars in `data`, apart from those in lists of numbers that are not secret."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, value))
+            yield from leaves_of(value, (*path, str(key)), under_secret or _names_secret(key, data))
     elif isinstance(data, list | tuple):
-        for index, item in enumerate(data):
+        for index, item in enumerate(() if not under_secret and _is_numeric(data) else data):
             yield from leaves_of(item, (*path, index), under_secret)
     else:
         yield Leaf(path, data, under_secret and is_hidden_kind(data))
 
 
-def _names_secret(key: object, value: Any) -> bool:
-    """Return whether `key` is secret. A server block is not, even if the server is called `fortune_cookie`."""
-    is_server = isinstance(value, Mapping) and not _SERVER_KEYS.isdisjoint(value)
-    return is_secret_name(str(key)) and not is_server
+def _names_secret(key: object, owner: Mapping[Any, Any]) -> bool:
+    """Return whether `key` of `owner` is secret.
+
+    A server block is not, even if the server is called `fortune_cookie`, nor is a token beside its log-probability.
+    """
+    if not is_secret_name(str(key)) or (key == "token" and "logprob" in owner):
+        return False
+    value = owner[key]
+    return not (isinstance(value, Mapping) and not _SERVER_KEYS.isdisjoint(value))
+
+
+def _is_numeric(data: Sequence[Any]) -> bool:
+    """Return whether a list holds only numbers, as those of token ids do. They are not searched one by one."""
+    return {int, float}.issuperset(map(type, data))
 
 
 def _secrets_in(data: Any) -> Iterator[str]:
@@ -125,10 +135,12 @@ def _secrets_of_urls(text: str) -> Iterator[str]:
 def _hidden(data: Any, under_secret: bool, secrets: list[str]) -> Any:
     if isinstance(data, Mapping):
         return {
-            key: _hidden(value, under_secret or _names_secret(key, value), secrets)
+            key: _hidden(value, under_secret or _names_secret(key, data), secrets)
             for key, value in data.items()
         }
     if isinstance(data, list | tuple):
+        if not under_secret and _is_numeric(data):
+            return list(data)
         return [_hidden(item, under_secret, secrets) for item in data]
     if under_secret and is_hidden_kind(data):
         return HIDDEN

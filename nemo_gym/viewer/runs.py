@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.output.files import ENDINGS, RunFiles
+from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
 from nemo_gym.rollouts.plan.compression import holds_text, journal_of
 
 _LOCKS = Path("/proc/locks")
@@ -110,16 +110,20 @@ def find_runs(places: Sequence[Path]) -> list[Run]:
     """
     found: dict[Path, tuple[str, RunFiles]] = {}
     for place in places:
-        runs = list(_runs_below(place)) if place.is_dir() else [(place.name, RunFiles.existing(place))]
+        runs = list(_runs_below(place)) if place.is_dir() else _run_at(place)
         if not runs:
             raise ConfigError(
-                f"there is no run below {place}",
+                f"there is no run at {place}",
                 code="no_run",
                 remedy="Name a file of scored rows, or a folder that holds such files.",
             )
         found |= {files.rows.resolve(): (title, files) for title, files in runs}
     newest = sorted(found.values(), key=lambda each: -_time_of(each[1]))[:_MOST_RUNS]
     return [Run(f"r{number}", title, files) for number, (title, files) in enumerate(newest)]
+
+
+def _run_at(rows: Path) -> list[tuple[str, RunFiles]]:
+    return [(rows.name, RunFiles.existing(rows))] if ending_of(rows) else []
 
 
 def _runs_below(folder: Path) -> Iterator[tuple[str, RunFiles]]:

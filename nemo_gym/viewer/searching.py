@@ -38,9 +38,12 @@ def search_piece(path: Path, start: int, end: int, text: str) -> list[dict[str, 
     with path.open("rb") as file:
         file.seek(start)
         content = file.read(end - start)
-    # Both forms of JSON text: as it is, and with characters beyond ASCII escaped.
-    forms = {json.dumps(text, ensure_ascii=escaped)[1:-1].encode().lower() for escaped in (False, True)}
-    return list(_hits(content, start, forms))
+    return list(_hits(content, start, spellings_of(text)))
+
+
+def spellings_of(text: str) -> set[bytes]:
+    """Return the forms that a text has in JSON, in lower case: as it is, and with characters beyond ASCII escaped."""
+    return {json.dumps(text, ensure_ascii=escaped)[1:-1].encode().lower() for escaped in (False, True)}
 
 
 def _hits(content: bytes, start: int, forms: Collection[bytes]) -> Iterator[dict[str, Any]]:

@@ -57,7 +57,7 @@ def test_axe_finds_nothing(chromium: Any, runs: Path, colours: str) -> None:
         visit.open(address)
         for link in PAGES:
             visit.go(link)
-            visit.page.wait_for_function("!document.querySelector('main')?.innerText.includes('Reading…')")
+            visit.page.locator("main").get_by_text("Reading…").first.wait_for(state="detached")
             visit.page.wait_for_timeout(300)
             visit.page.add_script_tag(path=str(AXE))
             violations = visit.page.evaluate("axe.run().then((result) => result.violations)")

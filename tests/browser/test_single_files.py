@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nemo_gym.viewer.exporting import export_page
+from nemo_gym.viewer.filtering import RowFilter
+from nemo_gym.viewer.notebook import view
+from nemo_gym.viewer.runs import find_runs
 from tests.browser.hostile import PAYLOADS, poisoned
 from tests.browser.rows import message, row_of, sampled, write_run
-from tests.browser.single_files import answers_of, single_file
 from tests.browser.visits import Visit
+
+
+def write_page(folder: Path, html: str) -> str:
+    target = folder / "run.html"
+    target.write_text(html, encoding="utf-8")
+    return target.as_uri()
 
 
 def packed(folder: Path) -> str:
@@ -17,16 +26,14 @@ def packed(folder: Path) -> str:
         row_of(1, 0, [sampled("x", [1, 2], [3, 4], [-0.1, -2.0])], 0.5),
         *(poisoned(payload, 10 + number) for number, payload in enumerate(PAYLOADS)),
     ]
-    page = single_file("43 of 43 rollouts", answers_of(write_run(folder / "out.jsonl", rows), rows))
-    target = folder / "run.html"
-    target.write_text(page, encoding="utf-8")
-    return target.as_uri()
+    page = export_page(find_runs([write_run(folder / "out.jsonl", rows)]), RowFilter(""))
+    return write_page(folder, page.html)
 
 
 def test_a_file_shows_the_same_pages(tmp_path: Path, visit: Visit) -> None:
     address = packed(tmp_path)
     visit.open(address)
-    assert visit.text(".embedded-note") == "43 of 43 rollouts"
+    visit.wait_for("43 of 43 rollouts and 0 of 0 failed attempts of out.jsonl", ".embedded-note")
     visit.go("#/r0/rollouts?q=reward<1 task<2")
     visit.wait_for("2 of 43")
     visit.go("#/r0/rollouts?q=needle")
@@ -46,3 +53,21 @@ def test_a_file_shows_the_same_pages(tmp_path: Path, visit: Visit) -> None:
         visit.go(link)
         visit.page.wait_for_timeout(200)
     assert [url for url in visit.requests if not url.startswith((address, "data:"))] == []
+
+
+def test_a_frame_of_a_notebook_has_links_and_keys(tmp_path: Path, visit: Visit) -> None:
+    rows = [row_of(0, 0, [message("alpha")], 1.0), row_of(1, 0, [message("needle")], 0.0)]
+    cell = f"<!doctype html><title>cell</title>{view(rows)._repr_html_()}"
+    address = write_page(tmp_path, cell)
+    visit.open(address)
+    frame = visit.page.frame_locator("iframe")
+    frame.get_by_role("link", name="rollouts.jsonl").click()
+    frame.get_by_role("heading", name="Reward by agent").wait_for()
+    frame.get_by_role("link", name="Rollouts", exact=True).click()
+    frame.locator("#filter").fill("reward<1")
+    frame.get_by_text("1 of 2").first.wait_for()
+    frame.locator(".grid-rows a").first.click()
+    frame.get_by_text("needle").first.wait_for()
+    frame.locator("body").press("2")
+    frame.locator("#raw-row").wait_for()
+    assert visit.page.evaluate("document.title") == "cell"

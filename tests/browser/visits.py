@@ -57,7 +57,7 @@ class Visit:
         """Unfold all items, and scroll to the end so that all are made."""
         self.press("e")
         self.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-        self.page.wait_for_function("document.querySelectorAll('.transcript > :empty').length === 0")
+        self.page.locator(".transcript > :empty").first.wait_for(state="detached")
 
     def focus_page(self) -> None:
         """Leave the field that has the focus, as Escape does."""

@@ -1,12 +1,15 @@
-"""`ng_view` refuses places without a run before it listens."""
+"""`gym view` refuses unusable places before it listens, and exports."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+ROW = '{"_ng_task_index":0,"_ng_rollout_index":0,"reward":0.5,"response":{"output":[]}}\n'
 
 
 @pytest.mark.parametrize("place", ["absent.jsonl", "empty"])
@@ -16,3 +19,39 @@ def test_a_place_without_a_run_ends_with_exit_code_2(tmp_path: Path, place: str)
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert "there is no run" in ended.stderr
+
+
+def view(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "out.jsonl").write_text(ROW, encoding="utf-8")
+    program = f"from nemo_gym.cli import main; main({['view', 'out.jsonl', *arguments]!r})"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, cwd=folder
+    )
+
+
+def test_an_export_says_what_it_holds(tmp_path: Path) -> None:
+    ended = view(tmp_path, "--export", "run.html", "--filter", "reward<1", "--json")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    content = (tmp_path / "run.html").read_bytes()
+    assert report["bytes"] == len(content)
+    assert report["note"].startswith("1 of 1 rollouts and 0 of 0 failed attempts of out.jsonl")
+    assert report["note"].encode().replace(b"<", b"\\u003c") in content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--filter", "reward<1"], "need `export`"),
+        (["--limit", "3"], "need `export`"),
+        (["--export", "out.jsonl"], "does not end in .html"),
+        (["--export", "run.html", "--filter", "nothing<1"], 'no column "nothing"'),
+        (["--export", "run.html", "--filter", "reward<x"], "is not a number"),
+    ],
+)
+def test_a_wrong_export_ends_with_exit_code_2(tmp_path: Path, arguments: list[str], problem: str) -> None:
+    ended = view(tmp_path, *arguments)
+    assert ended.returncode == 2
+    assert problem in ended.stderr
+    assert not (tmp_path / "run.html").exists()
+    assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == ROW

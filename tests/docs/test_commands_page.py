@@ -18,6 +18,9 @@ def test_every_command_can_be_typed() -> None:
     commands = dict.fromkeys(("gym", "ng"), "nemo_gym.cli:main")
     for prefix in ("ng", "nemo_gym"):
         commands |= {f"{prefix}_{verb}": f"nemo_gym.cli.{verb}:main" for verb in verbs()}
+    commands |= dict.fromkeys(
+        ("ng_viewer", "nemo_gym_viewer"), "nemo_gym.cli.view:main"
+    )  # the ecosystem's name
     moved = {f"ng_{verb}": f"nemo_gym.cli.moved:{verb}" for verb in MOVED}
     assert project["scripts"] == commands | moved
 

@@ -335,6 +335,9 @@ TOP: Mapping[str, Verb] = {
         flags=(
             Flag("--tokenizer", "DIR", "Model's folder, for the text of tokens."),
             Flag("--port", "N", "Port; by default any free one.", form="number"),
+            Flag("--export", "FILE", "Write one HTML file instead of serving."),
+            Flag("--filter", "TEXT", "With --export: the rows to write, such as `reward<1`."),
+            Flag("--limit", "N", "With --export: at most N rollouts of a run.", form="number"),
             JSON,
         ),
     ),

@@ -7,6 +7,8 @@ from importlib import import_module
 
 import pytest
 
+from nemo_gym import cli
+from nemo_gym.cli import verbs
 from nemo_gym.cli.command import ConfigCommand
 from nemo_gym.cli.short.flags import MODEL
 from nemo_gym.cli.short.line import parser
@@ -41,6 +43,10 @@ def test_the_example_of_a_verb_can_be_parsed(name: str) -> None:
         command = command.commands[word]  # type: ignore[assignment]
     context = command.make_context(name, words[len(path) :])
     assert set(context.params) == {"arguments", *(flag.parameter for flag in VERBS[name].flags)}
+
+
+def test_every_verb_without_a_group_is_parsed_here() -> None:
+    assert set(verbs()) & set(TOP) <= cli._SHORT
 
 
 def test_summaries_are_one_sentence() -> None:

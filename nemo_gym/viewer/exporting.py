@@ -1,0 +1,214 @@
+"""Runs in one HTML file: the rows that a filter selects, without secrets, in the pages of the viewer.
+
+The selected rows are written to a private folder as runs of their own. The answers about them are then computed as the
+server computes those about the original runs.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import accumulate, permutations
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from nemo_gym.config.loading import outline
+from nemo_gym.config.problems import Problems
+from nemo_gym.config.secrets import hide_secrets, secret_values
+from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.rollouts.lookback.comparison import compare
+from nemo_gym.rollouts.lookback.health import check_health
+from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.row_index import blocks_of, entry_of
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer.failure_groups import group_failures
+from nemo_gym.viewer.filtering import RowFilter
+from nemo_gym.viewer.indexing import LinePlace
+from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
+from nemo_gym.viewer.runs import Run
+from nemo_gym.viewer.single_file import single_file
+
+DEFAULT_LIMIT: Final = 1000
+"""Rollouts of a run, and failed attempts of it, in one file."""
+_MOST_COMPARED: Final = 4
+"""Runs of a file that holds the comparisons of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPage:
+    """The content of a file, and its description."""
+
+    html: str
+    note: str
+    """The content in words: `12 of 4,096 rollouts and 0 of 3 failed attempts of rollouts.jsonl. …`."""
+
+
+@dataclass(slots=True)
+class _Selected:
+    """The chosen rows of one file, without secrets."""
+
+    lines: list[bytes] = field(default_factory=list)
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    total: int = 0
+    scrubbed: int = 0
+    """Rows in which a secret was hidden."""
+    columns: set[str] = field(default_factory=set)
+    """The names of the numbers of all rows, chosen or not."""
+
+    def places(self) -> list[LinePlace]:
+        ends = accumulate(map(len, self.lines))
+        return [LinePlace(end - len(line), len(line)) for end, line in zip(ends, self.lines, strict=True)]
+
+
+def export_page(
+    runs: Sequence[Run],
+    row_filter: RowFilter,
+    limit: int = DEFAULT_LIMIT,
+    *,
+    vocabulary: Vocabulary | None = None,
+    base: str | None = None,
+) -> ExportedPage:
+    """Return the page with the first `limit` rows, and failed attempts, of each run that `row_filter` selects.
+
+    Lines that are not rows are left out. Raises `ConfigError` if the filter names an unknown column.
+    """
+    secrets = _known_secrets()
+    chosen = {
+        run.id: {
+            kind: _select(path, row_filter, limit, secrets)
+            for kind, path in (("rows", run.files.rows), ("failures", run.files.failures))
+        }
+        for run in runs
+    }
+    files = [each for kinds in chosen.values() for each in kinds.values()]
+    row_filter.check_columns(set().union(*(each.columns for each in files)))
+    note = _note(runs, files, chosen, row_filter)
+    with tempfile.TemporaryDirectory(prefix="nemo_gym_export_") as folder:
+        copies = {run.id: RunFiles(Path(folder), run.id) for run in runs}
+        answers: dict[str, Any] = {}
+        for run in runs:
+            kinds = chosen[run.id]
+            for kind, path in (("rows", copies[run.id].rows), ("failures", copies[run.id].failures)):
+                path.write_bytes(b"".join(kinds[kind].lines))
+            details = _details(run, kinds, secrets)
+            answers[f"runs/{run.id}"] = details
+            answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary))
+        answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
+        answers |= dict(_comparisons(copies))
+    return ExportedPage(single_file(note, answers, base=base), note)
+
+
+def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
+    found = _Selected()
+    for _, line in read_lines(path) if holds_text(path) else ():
+        row = _row_in(line)
+        if row is None:
+            continue
+        found.total += 1
+        entry = entry_of(row)
+        found.columns |= entry.numbers.keys()
+        if len(found.lines) >= limit or not row_filter.matches(entry, line):
+            continue
+        hidden = hide_secrets(row, secrets)
+        if hidden != row:
+            found.scrubbed += 1
+            line = orjson.dumps(hidden) + b"\n"
+        found.lines.append(line)
+        found.rows.append(hidden)
+    return found
+
+
+def _row_in(line: bytes) -> dict[str, Any] | None:
+    """Return the row of a whole line; None for other content."""
+    try:
+        row = orjson.loads(line) if line.endswith(b"\n") else None
+    except orjson.JSONDecodeError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _known_secrets() -> set[str]:
+    """Return the secrets of the environment and of `env.yaml`."""
+    return secret_values(dict(os.environ)) | secret_values(outline([], Path.cwd(), Problems()))
+
+
+def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -> dict[str, Any]:
+    counts = {kind: len(selected.lines) for kind, selected in kinds.items()}
+    own = {"path": run.files.rows.name, "planned": kinds["rows"].total, **counts}
+    return {**hide_secrets(run.details(), secrets), **own}
+
+
+def _answers_about(
+    name: str, files: RunFiles, kinds: Mapping[str, _Selected], vocabulary: Vocabulary | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the answers about one run by path."""
+    for kind, selected in kinds.items():
+        blocks = b"".join(blocks_of(selected.lines))
+        yield f"runs/{name}/blocks?kind={kind}", {"b64": b64encode(blocks).decode()}
+        for line, row, place in zip(selected.lines, selected.rows, selected.places(), strict=True):
+            at = f"{place.start}-{place.length}?kind={kind}"
+            yield f"runs/{name}/rows/{at}", line.decode()
+            yield f"runs/{name}/cards/{at}", card_of(row)
+            tokens = tokens_of(row, vocabulary) if kind == "rows" else None
+            if tokens is not None:
+                yield f"runs/{name}/tokens/{at}", tokens
+    yield f"runs/{name}/failures", {"groups": group_failures(files.failures)}
+    flags: list[Any] = []
+    if kinds["rows"].lines:
+        flags = flags_of(check_health(files.rows), kinds["rows"].places())
+    yield f"runs/{name}/flags", {"rows": len(kinds["rows"].lines), "flags": flags}
+
+
+def _comparisons(copies: Mapping[str, RunFiles]) -> Iterator[tuple[str, Any]]:
+    """Yield the comparisons of all pairs of runs. Rows that cannot be paired have none."""
+    if len(copies) > _MOST_COMPARED:
+        return
+    for before, after in permutations(copies, 2):
+        try:
+            with (
+                closing(StoredRun(copies[before].rows)) as first,
+                closing(StoredRun(copies[after].rows)) as second,
+            ):
+                yield f"compare?before={before}&after={after}", compare(first, second).as_json()
+        except GymError:
+            continue
+
+
+def _note(
+    runs: Sequence[Run],
+    files: Sequence[_Selected],
+    chosen: Mapping[str, Mapping[str, _Selected]],
+    row_filter: RowFilter,
+) -> str:
+    counts = {
+        words: [kinds[kind] for kinds in chosen.values()]
+        for kind, words in (("rows", "rollouts"), ("failures", "failed attempts"))
+    }
+    parts = [
+        f"{sum(len(each.lines) for each in selected):,} of {sum(each.total for each in selected):,} {words}"
+        for words, selected in counts.items()
+    ]
+    names = runs[0].files.rows.name if len(runs) == 1 else f"{len(runs)} runs"
+    scrubbed = sum(each.scrubbed for each in files)
+    filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""
+    hidden = f"Secrets are hidden in {scrubbed:,} of them." if scrubbed else "No secrets were found."
+    return f"{' and '.join(parts)} of {names}{filtered}. {hidden}"
+
+
+def check_target(path: Path) -> None:
+    """Raise `ConfigError` unless a page can be written to `path`, which must not be a file of another kind."""
+    if path.suffix not in (".html", ".htm"):
+        raise ConfigError(
+            f"the export {path} does not end in .html",
+            code="export_name",
+            remedy=f"Write to {path.with_suffix('.html')}.",
+        )

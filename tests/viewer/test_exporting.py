@@ -1,0 +1,112 @@
+"""An export holds the selected rows and the answers about them, and no secret."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
+from nemo_gym.viewer.exporting import ExportedPage, check_target, export_page
+from nemo_gym.viewer.filtering import RowFilter
+from nemo_gym.viewer.runs import find_runs
+from tests.browser.rows import failure_of, message, row_of, sampled, write_run
+
+CANARY = "sk-canary-123456"
+
+
+def answers_in(page: ExportedPage) -> dict[str, Any]:
+    (data,) = re.findall(r'<script type="application/json" id="run">(.*?)</script>', page.html, re.DOTALL)
+    content = orjson.loads(data)
+    assert content["note"] == page.note
+    answers: dict[str, Any] = content["answers"]
+    return answers
+
+
+def make_run(folder: Path, name: str = "out", reward: float = 0.0) -> Path:
+    rows = [
+        row_of(0, 0, [message("wrong")], reward),
+        row_of(0, 1, [sampled("right", [1, 2], [3, 4], [-0.1, -0.2])], 1.0),
+        row_of(1, 0, [message("wrong too")], 0.0),
+    ]
+    run = write_run(folder / f"{name}.jsonl", rows, [failure_of(2, 0, message="late")])
+    with run.open("a", encoding="utf-8") as file:
+        file.write('not a row\n{"torn')
+    return run
+
+
+def test_rows_and_answers_are_those_that_the_filter_selects(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    page = export_page(find_runs([run]), RowFilter("reward>0"))
+    assert page.note.startswith(
+        "1 of 3 rollouts and 0 of 1 failed attempts of out.jsonl, filtered by reward>0. No secrets"
+    )
+    answers = answers_in(page)
+    line = run.read_text(encoding="utf-8").splitlines(keepends=True)[1]
+    assert answers[f"runs/r0/rows/0-{len(line)}?kind=rows"] == line
+    assert answers[f"runs/r0/cards/0-{len(line)}?kind=rows"] == {"title": "Question 0", "answer": "right"}
+    assert answers[f"runs/r0/tokens/0-{len(line)}?kind=rows"]["segments"][0]["ids"] == [1, 2, 3, 4]
+    (block,) = split_blocks(b64decode(answers["runs/r0/blocks?kind=rows"]["b64"]))
+    assert list(decode_block(block).columns["length"]) == [len(line)]
+    assert answers["runs"]["runs"][0] | {"rows": 1, "planned": 3, "path": "out.jsonl"} == answers["runs/r0"]
+    assert answers["runs/r0/failures"] == {"groups": []}
+    assert len(answers["runs/r0/flags"]["flags"]) >= 9
+
+
+def test_the_limit_holds_for_each_kind(tmp_path: Path) -> None:
+    page = export_page(find_runs([make_run(tmp_path)]), RowFilter(""), 2)
+    assert page.note.startswith("2 of 3 rollouts and 1 of 1 failed attempts")
+    assert answers_in(page)["runs/r0/failures"]["groups"][0]["message"] == "late"
+
+
+def test_nothing_selected_is_an_empty_run(tmp_path: Path) -> None:
+    page = export_page(find_runs([make_run(tmp_path)]), RowFilter("reward>9"))
+    assert page.note.startswith("0 of 3 rollouts and 0 of 1")
+    assert answers_in(page)["runs/r0/flags"] == {"rows": 0, "flags": []}
+
+
+def test_two_runs_hold_their_comparisons(tmp_path: Path) -> None:
+    runs = find_runs([make_run(tmp_path, "one"), make_run(tmp_path, "two", reward=1.0)])
+    answers = answers_in(export_page(runs, RowFilter("")))
+    titles = {name: answers[f"runs/{name}"]["title"] for name in ("r0", "r1")}
+    before, after = sorted(titles, key=titles.__getitem__)
+    assert answers[f"compare?before={before}&after={after}"]["changed"][0]["difference"] == 0.5
+    assert answers[f"compare?before={after}&after={before}"]["changed"][0]["difference"] == -0.5
+
+
+def test_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOME_API_KEY", CANARY)
+    (tmp_path / "env.yaml").write_text("policy_api_key: from-env-yaml-1\n", encoding="utf-8")
+    texts = [
+        f"printed {CANARY}",
+        "printed from-env-yaml-1",
+        "https://me:hunter2-hunter2@example.com/",
+        "harmless",
+    ]
+    rows = [row_of(task, 0, [message(text)]) for task, text in enumerate(texts)]
+    rows[3]["password"] = "in-a-field-1"
+    rows[3]["logprobs"] = [{"token": "harmless", "logprob": -0.5}]
+    run = write_run(tmp_path / "out.jsonl", rows)
+    page = export_page(find_runs([run]), RowFilter(""))
+    for secret in (CANARY, "from-env-yaml-1", "hunter2-hunter2", "in-a-field-1"):
+        assert secret not in page.html
+    assert "Secrets are hidden in 4 of them." in page.note
+    shown = [answer for path, answer in answers_in(page).items() if "/rows/" in path]
+    assert orjson.loads(shown[3])["logprobs"] == [{"token": "harmless", "logprob": -0.5}]
+
+
+def test_an_unknown_column_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='no column "rewrad"'):
+        export_page(find_runs([make_run(tmp_path)]), RowFilter("rewrad<1"))
+
+
+def test_only_pages_are_written() -> None:
+    check_target(Path("run.html"))
+    with pytest.raises(ConfigError, match="does not end in"):
+        check_target(Path("rollouts.jsonl"))
