@@ -85,10 +85,18 @@ class GlobalConfigDictParser:
     """Reads a configuration."""
 
     def parse(self, parse_config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
-        """Return the configuration as a `DictConfig`. Raises `ConfigErrors` with all problems."""
+        """Return the configuration as a `DictConfig`. Raises `ConfigErrors` with all problems.
+
+        Every server has `host` and `port`, so that its block is a valid config of its class. Port 0 is any free one.
+        """
         config = self.load(parse_config)
         is_hidden = parse_config is not None and parse_config.hide_secrets
-        return to_dict_config(config.hidden() if is_hidden else config.data)
+        data = config.hidden() if is_hidden else config.data
+        for server in config.servers:
+            block = data[server.name][server.kind][server.implementation]
+            block.setdefault("host", data[DEFAULT_HOST_KEY_NAME])
+            block.setdefault("port", 0)
+        return to_dict_config(data)
 
     def parse_no_environment(self, initial_global_config_dict: Any = None) -> DictConfig:
         """Return the configuration of `initial_global_config_dict` alone."""

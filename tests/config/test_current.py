@@ -67,6 +67,8 @@ def test_a_trainer_embeds_the_gym_with_an_initial_configuration(folder: Path) ->
         "http://10.0.0.2:8000/v1",
     ]
     assert config.head_server == {"host": "10.0.0.9", "port": 11000}
+    agent = get_first_server_config_dict(config, "weather_agent")
+    assert (agent.host, agent.port) == ("10.0.0.9", 0), "its block is a valid config of the agent's class"
     assert len(config.run_token) >= 16
 
 
