@@ -4,7 +4,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models simulation perf tests examples conftest.py
+SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
 .PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-browser page test-ecosystem docs example-grpo example-offline bench clean
 
@@ -96,7 +96,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 # Bytecode is written here, where it is not written by itself: servers start twice as fast with it.
-COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents responses_api_models
+COMPILE := -m compileall -q nemo_gym resources_servers responses_api_agents responses_api_models environment_servers
 
 .venv/.demo: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reasoning-gym]'

@@ -14,6 +14,7 @@ SOURCES = (
     "resources_servers",
     "responses_api_agents",
     "responses_api_models",
+    "environment_servers",
     "simulation",
     "perf",
     "examples",

@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr
 from nemo_gym.agents.sessions import AgentSessions, _AgentSessionRecord
 from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import BaseRunServerInstanceConfig
-from nemo_gym.episodes.driver import Act, EndReason, Episode, OnTruncation, drive_episode
+from nemo_gym.episodes.driver import Act, EndReason, Episode, OnTruncation, SessionBodies, drive_episode
 from nemo_gym.failures import AgentError, Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.protocol.tool_access import ToolAccess
@@ -84,6 +84,9 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         """Run one attempt at the task row in the body and return the scored row."""
         row = await drive_episode(self, request)
         return JsonResponse(orjson.dumps(row))
+
+    def session_bodies(self, episode: Episode) -> SessionBodies:
+        return SessionBodies(orjson.dumps(episode.row))
 
     async def act(self, episode: Episode) -> Act:
         """Run the policy loop on plain data. By default, validate the row and call `responses`."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 from fastapi import Request
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 _NO_ECHO = {LEAVE_OUT_HEADER: "responses_create_params,response"}
 _CLOSE_TIMEOUT_S = 2.5
 _CLOSE_TRIES = 2
-_closings: set[asyncio.Task[None]] = set()
+_closings: set[asyncio.Task[ServerReply | None]] = set()
 _NOTHING_TO_CLOSE = frozenset({404, 405, 409})
 """Statuses of a server without such a route, or of one that lost the session by a restart."""
 
@@ -106,9 +106,12 @@ class Episode:
     """A running attempt."""
 
     row: dict[str, Any]
-    request: Request
+    request: Request | None = None
+    """The call of `/run`, for policies that read its cookies; None if an environment server drives the episode."""
     timing: dict[str, float] = field(default_factory=dict)
     """Seconds by phase."""
+    seed: ServerReply | None = None
+    """The answer of `/seed_session`."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -127,6 +130,13 @@ class Episode:
                 param="on_truncation",
                 remedy=f"Set it to one of {', '.join(OnTruncation)}.",
             ) from error
+
+
+class SessionBodies(NamedTuple):
+    """The bodies of the two calls that open and close the session of an attempt."""
+
+    opening: bytes
+    closing: bytes = b"{}"
 
 
 class EpisodeOptions(Protocol):
@@ -149,13 +159,20 @@ class EpisodeAgent(Protocol):
     @property
     def resources_server_name(self) -> str: ...
 
+    def session_bodies(self, episode: Episode) -> SessionBodies:
+        """Return the bodies that open and close the attempt's session: the task row, or the ecosystem's requests."""
+
     async def act(self, episode: Episode) -> Act:
         """Run the policy loop of one attempt."""
 
 
 async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]:
     """Run one attempt at the task row in `request` and return the scored row. Raises `GymError` if it fails."""
-    episode = Episode(parse_row(await request.body()), request)
+    return await drive(agent, Episode(parse_row(await request.body()), request))
+
+
+async def drive(agent: EpisodeAgent, episode: Episode) -> dict[str, Any]:
+    """Run one attempt and return the scored row. Raises `GymError` if it fails."""
     on_truncation = episode.on_truncation(agent.config.on_truncation)
     started = clock.monotonic()
     async with _Session(agent, episode):
@@ -186,12 +203,14 @@ class _Session:
     def __init__(self, agent: EpisodeAgent, episode: Episode) -> None:
         self._client = agent.server_client
         self._resources = agent.resources_server_name
-        self._row = episode.row
+        self._bodies = agent.session_bodies(episode)
+        self._episode = episode
 
     async def __aenter__(self) -> None:
         try:
-            seed = await self._client.post(self._resources, "/seed_session", data=orjson.dumps(self._row))
+            seed = await self._client.post(self._resources, "/seed_session", data=self._bodies.opening)
             require_ok(seed, self._resources, "open the session")
+            self._episode.seed = seed
         except BaseException as error:
             is_undelivered = isinstance(error, TransportError) and error.failure.code in UNDELIVERED_CODES
             if not is_undelivered:
@@ -199,7 +218,7 @@ class _Session:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        await close_quietly(self._client, self._resources, "/close_session")
+        await close_quietly(self._client, self._resources, "/close_session", self._bodies.closing)
 
 
 class _PolicyActing:
@@ -281,45 +300,49 @@ def _no_reward(resources: str, why: str) -> VerifierError:
     )
 
 
-async def close_quietly(client: ServerClient, server: str, path: str) -> None:
+async def close_quietly(
+    client: ServerClient, server: str, path: str, body: bytes = b"{}"
+) -> ServerReply | None:
     """Close the session at `server`, even after the rollout's deadline or when the attempt is cancelled.
 
-    A failure is only logged: the attempt keeps its result, and the server's sweeper closes the session later.
+    Returns the answer; None if there is none. A failure is only logged: the attempt keeps its result, and the server's
+    sweeper closes the session later.
     """
     try:
-        await _close_and_log(client, server, path)
+        return await _close_and_log(client, server, path, body)
     except asyncio.CancelledError:
-        closing = asyncio.create_task(_close_and_log(client, server, path))
+        closing = asyncio.create_task(_close_and_log(client, server, path, body))
         _closings.add(closing)  # the event loop holds only a weak reference
         closing.add_done_callback(_closings.discard)
         raise
 
 
-async def _close_and_log(client: ServerClient, server: str, path: str) -> None:
+async def _close_and_log(client: ServerClient, server: str, path: str, body: bytes) -> ServerReply | None:
     context = current_context.get()
     reset = current_context.set(
         RequestContext(context.session, None, context.incarnations) if context else None
     )
     try:
-        problem = await _close(client, server, path)
+        reply = await _close(client, server, path, body)
+    except GymError as error:
+        log.warning("`%s` could not close a session: %s", server, error)
+        return None
     finally:
         current_context.reset(reset)
-    if problem is not None:
-        log.warning("`%s` could not close a session: %s", server, problem)
+    if not reply.ok and reply.status not in _NOTHING_TO_CLOSE:
+        log.warning("`%s` could not close a session: HTTP %d", server, reply.status)
+    return reply
 
 
-async def _close(client: ServerClient, server: str, path: str) -> str | None:
-    """Close the session; retry after a timeout, because closing is idempotent. Returns the problem, or None."""
+async def _close(client: ServerClient, server: str, path: str, body: bytes) -> ServerReply:
+    """Close the session; retry after a timeout, because closing is idempotent. Raises `GymError`."""
     for _ in range(_CLOSE_TRIES):
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                reply = await client.post(server, path, data=b"{}")
+                return await client.post(server, path, data=body)
         except TimeoutError:
             continue
-        except GymError as error:
-            return str(error)
-        return None if reply.ok or reply.status in _NOTHING_TO_CLOSE else f"HTTP {reply.status}"
-    return f"no answer within {_CLOSE_TIMEOUT_S:g} s"
+    raise TransportError(f"no answer within {_CLOSE_TIMEOUT_S:g} s", code="close_timeout", peer=server)
 
 
 def require_ok(reply: ServerReply, server: str, purpose: str) -> None:

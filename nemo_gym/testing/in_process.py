@@ -19,6 +19,7 @@ from yarl import URL
 
 from nemo_gym.agents.agent import SimpleResponsesAPIAgent
 from nemo_gym.engines.model import SimpleResponsesAPIModel
+from nemo_gym.episodes.environment_server import BaseEnvironmentServer
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import HttpTransport, InMemoryTransport, Transport
@@ -94,6 +95,8 @@ def kind_of(server_class: type[SimpleServer]) -> str:
     """Return the configuration key for instances of a server class."""
     if issubclass(server_class, SimpleResponsesAPIAgent):
         return "responses_api_agents"
+    if issubclass(server_class, BaseEnvironmentServer):
+        return "environment_servers"
     return (
         "responses_api_models" if issubclass(server_class, SimpleResponsesAPIModel) else "resources_servers"
     )

@@ -49,6 +49,8 @@ _REPEATABLE_PATHS = frozenset(
         "/seed_session",
         "/verify",
         "/close_session",
+        "/v1/agent_sessions",
+        "/v1/agent_sessions/close",
         "/aggregate_metrics",
     }
 )

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from fastapi import Body, Request
+from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 from pydantic import ConfigDict, Field
 
 from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_resources_server import BaseRunRequest, BaseVerifyRequest, BaseVerifyResponse
-from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
+from nemo_gym.base_responses_api_agent import (
+    AgentSeedSessionRequest,
+    AgentSessionState,
+    BaseResponsesAPIAgentConfig,
+    SimpleResponsesAPIAgent,
+)
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
@@ -48,6 +53,13 @@ class SimpleAgent(SimpleResponsesAPIAgent):
 
     async def act(self, episode: Episode) -> Act:
         return await self._play(episode.params)
+
+    async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
+        """Accept direct access to tools: those of its resources server, which it calls in the rollout's session."""
+        for access in self.effective_tool_accesses(body):
+            if access.required and access.kind != "direct_http":
+                raise HTTPException(422, f"simple_agent cannot use the tools {access.name} by {access.kind}")
+        return AgentSessionState(body)
 
     async def _play(self, params: dict[str, Any]) -> Act:
         tools = ToolClient(self.server_client, self.config.resources_server.name, params.get("tools"))

@@ -5,7 +5,8 @@ line, `{"file", "problems": [text], "seconds"}`. An implementation is imported o
 `OPTIONS=0` none is, and the options of servers stay unchecked.
 
 A user gives some values on the command line, and so does the probe: the policy, a token for servers that other machines
-reach, the environment variables that the configuration names, and a text for each top-level key that is null.
+reach, the environment variables that the configuration names, and a text for each top-level key that is null. The text
+is a URL where the name says so.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ GIVEN = (
     "run_token=a-token-that-other-machines-need",
 )
 """Values that a user gives on the command line."""
-_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*(?:\}|,\s*(?:null|\$\{oc\.env))")
-"""An environment variable without a default, or with null."""
+_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*(?:\}|,\s*(?:null|MISSING|\$\{oc\.env))")
+"""An environment variable without a default, or with null or the placeholder MISSING."""
 
 _context = get_context("fork")
 
@@ -106,7 +107,7 @@ def choose_arguments(loaded: Loaded) -> None:
         nulls: dict[str, str] = {}
         problems = problems_of(loaded.arguments, loaded.keep, nulls)
         if nulls:
-            loaded.arguments = [*loaded.arguments, *(f"++{name}=given" for name in nulls)]
+            loaded.arguments = [*loaded.arguments, *(f"++{name}={value_of(name)}" for name in nulls)]
             problems = problems_of(loaded.arguments, loaded.keep)
         if not problems:
             return
@@ -135,7 +136,12 @@ def set_variables() -> None:
     """Set the environment variables that any YAML file names."""
     texts = (path.read_text(encoding="utf-8") for path in Path.cwd().glob("*/*/**/*.yaml"))
     names = {name for text in texts for name in _VARIABLE.findall(text)} - os.environ.keys()
-    os.environ.update(dict.fromkeys(names, "given"))
+    os.environ.update({name: value_of(name) for name in names})
+
+
+def value_of(name: str) -> str:
+    """Return the text that a user gives for a variable or key of this name."""
+    return "http://127.0.0.1:8000" if "url" in name.lower() else "given"
 
 
 def inspect(script: Path, users: Sequence[tuple[Loaded, ServerInstance]]) -> None:

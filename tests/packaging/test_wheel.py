@@ -19,7 +19,13 @@ from nemo_gym import PARENT_DIR
 pytestmark = pytest.mark.skipif(
     "NEMO_GYM_TEST_PACKAGING" not in os.environ, reason="installs a wheel: make test-packaging"
 )
-PACKAGES = {"nemo_gym", "resources_servers", "responses_api_agents", "responses_api_models"}
+PACKAGES = {
+    "nemo_gym",
+    "resources_servers",
+    "responses_api_agents",
+    "responses_api_models",
+    "environment_servers",
+}
 BESIDE_THE_PACKAGE = ("configs", "perf", "simulation", "tests")
 OWN = "resources_servers/my_environment"
 BUILT_IN = "resources_servers/example_single_tool_call"

@@ -112,9 +112,9 @@ def session_not_closed() -> AbstractContextManager[Any]:
     """The session stays open when the attempt fails."""
     close = episode.close_quietly
 
-    async def close_after_success(client: Any, server: str, path: str) -> None:
+    async def close_after_success(*args: Any) -> None:
         if sys.exc_info()[0] is None:
-            await close(client, server, path)
+            await close(*args)
 
     return patch.object(episode, "close_quietly", close_after_success)
 
