@@ -17,6 +17,11 @@ from pydantic import BaseModel, PrivateAttr
 
 from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.mock_engine.conversation import Message, Tool, last_user_text, since_last_user
+from nemo_gym.protocol.resources_sessions import (
+    ResourcesCloseSessionRequest,
+    ResourcesCloseSessionResponse,
+    ResourcesSeedSessionRequest,
+)
 from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
 from nemo_gym.serving.rows import (
     BaseSeedSessionRequest,
@@ -124,12 +129,14 @@ class SimulatedEnvironment(SimpleResourcesServer):
         return app
 
     async def seed_session(  # type: ignore[override]  # with the request, for its session
-        self, request: Request, body: SeedRequest
+        self, request: Request, body: ResourcesSeedSessionRequest | SeedRequest
     ) -> BaseSeedSessionResponse:
         await self._work()
         session = request.session[SESSION_ID_KEY]
         self._counts[session] = 0
         self._report(Kind.OPENED, session)
+        if isinstance(body, ResourcesSeedSessionRequest):
+            self._report(Kind.NAMED, body.resources_session_id)
         return BaseSeedSessionResponse()
 
     async def add(self, request: Request, body: Addition) -> dict[str, int]:
@@ -150,6 +157,13 @@ class SimulatedEnvironment(SimpleResourcesServer):
             reward = TOTAL_IS_RIGHT if stated else TOTAL_IS_MISSTATED
         self._report(Kind.SCORED, Verdict(session, reward))
         return VerifyResponse(**body.model_dump(), reward=reward, session=session)
+
+    async def close_resources_session(
+        self, body: ResourcesCloseSessionRequest
+    ) -> ResourcesCloseSessionResponse:
+        await self._work()
+        self._report(Kind.UNNAMED, body.resources_session_id)
+        return await super().close_resources_session(body)
 
     async def release_session(self, session_id: str) -> None:
         await self._work()

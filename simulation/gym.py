@@ -6,9 +6,12 @@ import asyncio
 from random import Random
 from typing import Any
 
+from nemo_gym.episodes.driver import Episode, SessionBodies
 from nemo_gym.head.server import HeadServer
 from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.names import REPLICA_PORTS_KEY
+from nemo_gym.names import REPLICA_PORTS_KEY, TASK_INDEX_KEY
+from nemo_gym.protocol.episodes import EpisodeId, TaskId
+from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport import Transport
 from nemo_gym.transport.directory import base_url
@@ -32,6 +35,21 @@ class SimulatedModel(VLLMModel):
 
     def new_transport(self) -> Transport:
         return self.server_client.caller().transport
+
+
+class NamingAgent(SimpleAgent):
+    """An agent that opens and closes sessions by names of its own, with the ecosystem's requests."""
+
+    def session_bodies(self, episode: Episode) -> SessionBodies:
+        attempt = self.rollout_id_from_run(episode.row) or "no attempt"
+        named: dict[str, Any] = {
+            "resources_session_id": f"{attempt}-named",
+            "episode_id": EpisodeId(rollout_id=attempt),
+        }
+        task = TaskId(taskset=ENVIRONMENT, task_id=str(episode.row[TASK_INDEX_KEY]))
+        opening = ResourcesSeedSessionRequest(**named, task_id=task)
+        closing = ResourcesCloseSessionRequest(**named)
+        return SessionBodies(opening.model_dump_json().encode(), closing.model_dump_json().encode())
 
 
 class SimulatedGym:
@@ -83,7 +101,8 @@ class SimulatedGym:
         return MockEngine(options, policy=AddingPolicy())
 
     def _new_server(self, name: str, process: Process) -> SimpleServer:
-        server_class = _CLASSES[name]
+        is_naming = name == AGENT and self._scenario.names_sessions
+        server_class = NamingAgent if is_naming else _CLASSES[name]
         client = ServerClient.connect(self.config, transport=self._network.transport_of(process), token=None)
         server = server_class(config=server_class.config_of(name, self.config), server_client=client)
         if isinstance(server, SimulatedEnvironment):

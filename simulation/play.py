@@ -26,6 +26,7 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
+from simulation.closings import SessionsAreClosedOnce
 from simulation.crashing_disk import CrashingDisk
 from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.determinism import SeededSources, errors_reported_to
@@ -160,6 +161,7 @@ class _Play:
             FailuresHaveCauses(scenario),
             RewardsAreTrue(self._rows),
             SessionsAreClosed(),
+            SessionsAreClosedOnce(),
             QueuesAreBounded(scenario),
             DeadlinesAreKept(scenario),
             NoOrphanedWork(),

@@ -33,6 +33,7 @@ _SECONDS: dict[FaultKind, tuple[float, ...]] = {
     FaultKind.HTTP_429: (0.5, 2.0),
     FaultKind.CRASH: (0.2, 1.0, 4.0, 15.0, 100.0),
 }
+_NAMED_SHARE = 0.4
 _FILES = ("", "", "out.jsonl", "out_failures.jsonl", "out_run.json", "out_run.json")
 """Files on which the collector dies. The manifest is written rarely, so it appears twice."""
 
@@ -53,13 +54,15 @@ class Scenario:
     """Mean seconds of an engine answer."""
     ending: str
     """The extension of the output file, which selects its compression."""
+    names_sessions: bool
+    """Whether the agent opens and closes sessions by names of its own, as the ecosystem's environment servers do."""
     faults: tuple[Fault, ...]
 
     def __str__(self) -> str:
         return (
             f"{self.planned} rollouts ({self.tasks} tasks), {self.in_parallel} at once, up to {self.max_attempts} "
             f"attempts of {self.rollout_timeout_s:g} s, {self.replicas} x environment, engine {self.engine_s:g} s, "
-            f"*{self.ending}"
+            f"*{self.ending}{', named sessions' if self.names_sessions else ''}"
         )
 
     @property
@@ -90,6 +93,7 @@ def draw(seed: int) -> Scenario:
         replicas=rng.choice((1, 1, 2)),
         engine_s=rng.choice((0.05, 0.5, 2.0)),
         ending=rng.choice((".jsonl", ".jsonl", ".jsonl", ".jsonl.gz", ".jsonl.zst")),
+        names_sessions=Random(f"{seed}/names_sessions").random() < _NAMED_SHARE,
         faults=tuple(_draw_fault(rng, tasks * repeats) for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8)))),
     )
 

@@ -82,11 +82,12 @@ class Gym(InProcessGym):
     ) -> None:
         super().__init__()
         self.environment: Any = self.add(environment, "env")
-        self.model: Any = self.add(ScriptedModel, "policy_model")
-        self.model.turns = turns
+        model = self.add(ScriptedModel, "policy_model")
+        assert isinstance(model, ScriptedModel)
+        self.model, model.turns = model, turns
         resources = {"type": "resources_servers", "name": "env"}
-        model = {"type": "responses_api_models", "name": "policy_model"}
-        self.agent: Any = self.add(agent, "agent", resources_server=resources, model_server=model)  # type: ignore[arg-type]
+        policy = {"type": "responses_api_models", "name": "policy_model"}
+        self.agent: Any = self.add(agent, "agent", resources_server=resources, model_server=policy)  # type: ignore[arg-type]
         references = {
             "resources_server": resources,
             "agent_server": {"type": "responses_api_agents", "name": "agent"},

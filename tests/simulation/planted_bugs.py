@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from nemo_gym.episodes import driver as episode
 from nemo_gym.failures import GymError
+from nemo_gym.resources.sessions import ResourcesSessions
 from nemo_gym.rollouts.output import disk, journal
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.finished import StoredRollouts
@@ -264,6 +265,24 @@ def sweeper_closes_early() -> AbstractContextManager[Any]:
     return patch.object(SessionRegistry, "_is_over", is_over)
 
 
+def close_by_name_forgotten() -> AbstractContextManager[Any]:
+    """A session that was closed by its name is closed by it again when the session itself ends."""
+
+    async def close_named(self: ResourcesSessions, body: Any, close: Any) -> Any:
+        return await close(body)
+
+    return patch.object(ResourcesSessions, "close_named", close_named)
+
+
+def name_of_a_session_forgotten() -> AbstractContextManager[Any]:
+    """A session that is swept, because its opener died, is not closed by its name."""
+
+    async def close_of(self: ResourcesSessions, session: str, close: Any) -> None:
+        return None
+
+    return patch.object(ResourcesSessions, "close_of", close_of)
+
+
 class Planted(NamedTuple):
     """A bug and its detection."""
 
@@ -300,5 +319,7 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (tool_retried_on_a_server_error, {"nothing twice"}, 225),
     (closing_asked_once, {"sessions are closed"}, 15),
     (sweeper_closes_early, {"sessions are closed"}, 11),
+    (close_by_name_forgotten, {"sessions are closed once"}, 7),
+    (name_of_a_session_forgotten, {"sessions are closed once"}, 67),
 )
 PLANTED = {bug.__name__: Planted(bug, frozenset(invariants), seed) for bug, invariants, seed in _TABLE}

@@ -37,6 +37,7 @@ def small(*faults: Fault) -> Scenario:
         replicas=1,
         engine_s=0.5,
         ending=".jsonl",
+        names_sessions=False,
         faults=faults,
     )
 
