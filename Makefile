@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-vllm test-train test-trackers test-browser page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-docs test-vllm test-train test-trackers test-browser page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -66,6 +66,10 @@ test-train:
 # The documentation as a site, in site/index.html. A warning, such as of a broken link, fails the build.
 docs: .venv/.docs
 	$(BIN)/zensical build --strict --clean
+
+# Every page of the documentation as a script, with the engine stub: three minutes. `make test` runs a third of them.
+test-docs: .venv/.dev
+	NEMO_GYM_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs -n 2
 
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:

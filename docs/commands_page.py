@@ -28,6 +28,8 @@ A key is written `+key=value`, `key=value`, `--key value` or `--key=value`. `--k
 ([configuration](configuration.md)). Commands with a key `json` print results and errors as JSON if it is true.\
 """
 
+_REASON = "shows the form, with files of the reader; tests/cli runs the command"
+
 
 def commands() -> list[Command[Any]]:
     """Return every command, by name."""
@@ -44,7 +46,8 @@ def render_page() -> str:
 def _render(command: Command[Any]) -> str:
     takes = "Works on a configuration.\n\n" if isinstance(command, ConfigCommand) else ""
     codes = "; ".join(f"{int(code)} {meaning}" for code, meaning in command.exit_codes.items())
-    parts = [f"## {command.name}\n{command.summary}", f"{takes}```bash\n{command.example}\n```"]
+    example = f"<!-- not run: {_REASON} -->\n```bash\n{command.example}\n```"
+    parts = [f"## {command.name}\n{command.summary}", f"{takes}{example}"]
     rows = list(_rows(command.keys.model_fields))
     if rows:
         parts.append("\n".join(["| key | value | meaning |", "|---|---|---|", *rows]))

@@ -28,6 +28,7 @@ Made from the formats' own declarations by `python docs/export_page.py docs/expo
 of the command: filters by reward, outcome, length and environment, deduplication, splits. [Training](training.md)
 describes the trainers.
 
+<!-- run by: tests/docs/test_export_page.py -->
 ```bash
 ng_export +format=sft +input=rollouts.jsonl +output=data/chosen.jsonl.zst +min_reward=1 \\
     "+splits={train:0.9,validation:0.1}"
@@ -85,7 +86,7 @@ def _render(chosen: type[Format[Any]]) -> str:
     losses = ", ".join(f"`{loss}`" for loss in chosen.losses)
     parts = [
         f"## {chosen.name}\n{inspect.getdoc(inspect.getmodule(chosen))}",
-        f"```bash\n{chosen.example}\n```",
+        f"<!-- run by: tests/docs/test_export_page.py -->\n```bash\n{chosen.example}\n```",
         f"By default it takes {_defaults(chosen(chosen.options_type.model_validate(from_input), Report()))}. "
         f"It may lose: {losses}.",
     ]

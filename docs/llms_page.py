@@ -13,8 +13,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 _SUMMARY = "A gym of HTTP microservices for training and evaluating language-model agents."
-_NOT_READ = re.compile(r"^```.*?^```$|^#.*?$", re.MULTILINE | re.DOTALL)
-"""Code and headings."""
+_NOT_READ = re.compile(r"^<!--.*?-->$|^```.*?^```$|^#.*?$", re.MULTILINE | re.DOTALL)
+"""Comments, code and headings."""
 _NO_PROSE = ("|", ">", "-", "*")
 _SENTENCE = re.compile(r".+?[.:](?=\s|$)")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")

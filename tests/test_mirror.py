@@ -14,7 +14,6 @@ TESTED_ELSEWHERE = {
     "authoring/_warm_pytest.py": "tests/authoring/test_suites.py runs every suite through it",
     "cli/download_dataset_from_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
     "cli/prepare_benchmark.py": "tests/datasets/test_benchmarks.py runs the command as a process",
-    "cli/reverify.py": "tests/cli/test_outputs.py runs the command; tests/rollouts/lookback has the rest",
     "cli/test.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/test_all.py": "tests/authoring/test_suites.py runs the command as a process",
     "cli/upload_dataset_to_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",

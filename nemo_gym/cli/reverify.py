@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,12 @@ from pydantic import Field
 from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
 from nemo_gym.cli.collect_rollouts import OutputKeys, run_in_loop, run_until_stopped
 from nemo_gym.cli.command import ConfigCommand, ExitCode
+from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.options import LimitOptions
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
+    from nemo_gym.config.options import Inspect
     from nemo_gym.config.servers import ServerInstance
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
     from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -42,7 +44,46 @@ class ReverifyKeys(LimitOptions, OutputKeys):
     )
 
 
-COMMAND = ConfigCommand(
+_NOT_SET = "http://not-set.invalid/v1"
+_POLICY = {"policy_base_url": _NOT_SET, "policy_api_key": "none", "policy_model_name": "none"}
+_POLICY_MODEL = f"{{entrypoint: app.py, base_url: '{_NOT_SET}', api_key: none, model: none}}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReverifyCommand(ConfigCommand[ReverifyKeys]):
+    """A command whose configuration may leave out the policy, because the policy is not started."""
+
+    def _load(self, arguments: Sequence[str], inspect: Inspect) -> tuple[ReverifyKeys, GlobalConfig]:
+        return super()._load([*arguments, *_stand_ins(arguments)], inspect)
+
+
+def _stand_ins(arguments: Sequence[str]) -> list[str]:
+    """Return overrides for the parts of the policy that the configuration lacks."""
+    from nemo_gym.config.loading import outline
+    from nemo_gym.config.problems import Problems
+
+    given = outline(arguments, Path.cwd(), Problems())
+    if not given:
+        return []  # it cannot be read, and the load reports why
+    added = [f"++{key}={value}" for key, value in _POLICY.items() if key not in given]
+    if "policy_model" not in given:
+        added.append(f"++policy_model={{responses_api_models: {{vllm_model: {_POLICY_MODEL}}}}}")
+    return added
+
+
+def _require_models(part: PartialConfig) -> None:
+    """Raise `ConfigError` if a server that verifies needs the policy, such as a judge, and it is not configured."""
+    needing = [server.name for server in part.servers if _NOT_SET in str(part.data[server.name])]
+    if needing:
+        raise ConfigError(
+            f"verification calls the model server {', '.join(f'`{name}`' for name in needing)}, which has no URL",
+            code="model_missing",
+            remedy="Add responses_api_models/vllm_model/configs/vllm_model.yaml to config_paths, and write "
+            "--url <value> (gym) or +policy_base_url=<value>.",
+        )
+
+
+COMMAND = ReverifyCommand(
     name="ng_reverify",
     summary="Score stored rollouts again by their current environments, without a policy model.",
     example="ng_reverify '+config_paths=[configs/math.yaml]' +input_jsonl_fpath=results/rollouts.jsonl "
@@ -96,6 +137,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     agents = set(survey.verifiable.values())
     require_agents(agents, config.data)
     part = PartialConfig(config, servers_for(agents, config.data))
+    _require_models(part)
     code = run_in_loop(_reverify(settings, stored, survey, part, keys))
     stored.close()
     return code

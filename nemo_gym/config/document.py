@@ -23,8 +23,10 @@ END = "<!-- end of keys -->"
 
 def describe_type(annotation: Any) -> str:
     """Return a type in plain words (`int`: whole number), without None, which the default implies."""
-    arguments = [each for each in typing.get_args(annotation) if each is not types.NoneType]
     origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return describe_type(annotation.__origin__)
+    arguments = [each for each in typing.get_args(annotation) if each is not types.NoneType]
     if origin in (typing.Union, types.UnionType):
         return " or ".join(describe_type(each) for each in arguments)
     if origin is typing.Literal:

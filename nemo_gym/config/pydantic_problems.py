@@ -24,7 +24,7 @@ _PLAIN_WORDS = {
     "bool_type": "true or false",
     "string_type": "text",
     "list_type": "a list",
-    "dict_type": "a mapping",
+    "dict_type": "a mapping such as {name: value}",
 }
 """The words of messages for pydantic's types of errors."""
 _EXAMPLES = {

@@ -16,9 +16,10 @@ from pydantic import Field, ValidationError
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import InputError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt, attempts_of
+from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, Task, TaskShaper
 from nemo_gym.rollouts.run.options import LimitOptions
-from nemo_gym.rollouts.run.required_servers import require_agents
+from nemo_gym.rollouts.run.required_servers import only_agent, require_agents
 
 NDJSON = "application/x-ndjson"
 _SHOWN_PROBLEMS = 20
@@ -70,7 +71,7 @@ def read_request(
         rows, given = _json_body(body)
         lines = [orjson.dumps(row) for row in rows]
         options = _options_of(given, problems, strict=True)
-    tasks = _tasks_of(lines, options, problems)
+    tasks = _tasks_of(lines, options, Routing(only_agent=only_agent(config)), problems)
     try:
         require_agents({task.agent for task in tasks}, config)
     except ConfigErrors as error:
@@ -119,10 +120,15 @@ def _options_of(given: Mapping[str, Any], problems: list[_Problem], *, strict: b
     return RolloutRequestOptions.model_validate(sound, strict=strict)
 
 
-def _tasks_of(lines: Sequence[bytes], options: RolloutRequestOptions, problems: list[_Problem]) -> list[Task]:
+def _tasks_of(
+    lines: Sequence[bytes], options: RolloutRequestOptions, routing: Routing, problems: list[_Problem]
+) -> list[Task]:
     """Return the tasks of the valid lines; add the problems of the others to `problems`."""
     shaper = TaskShaper(
-        options.agent_name, options.responses_create_params, needs_seed=options.num_repeats_add_seed
+        options.agent_name,
+        options.responses_create_params,
+        needs_seed=options.num_repeats_add_seed,
+        routing=routing,
     )
     tasks = []
     for number, line in enumerate(lines):

@@ -187,8 +187,7 @@ def _datasets(
         path = folder / "tasks.jsonl"
         path.write_bytes(b"".join(orjson.dumps(dict(row)) + b"\n" for row in tasks))
         tasks = path
-    agents = [server.name for server in config.servers if server.kind == "responses_api_agents"]
-    return [DatasetFile(Path(tasks), repeats or 1, agent or (agents[0] if len(agents) == 1 else None))]
+    return [DatasetFile(Path(tasks), repeats or 1, agent)]
 
 
 def _evaluation(summary: CollectSummary) -> Evaluation:

@@ -213,7 +213,10 @@ MISTAKES = (
         "rows without an agent",
         f"{RUN} -i t.jsonl",
         ("t.jsonl:1", "`agent_ref`", "+agent_name"),
-        {"t.jsonl": row(None)},
+        {
+            "t.jsonl": row(None),
+            FILE: CONFIG + CONFIG[CONFIG.index("shop_simple") :].replace("shop_", "other_", 1),
+        },
     ),
     Mistake("a missing dataset", f"{RUN} -i t.jsonl", ("t.jsonl does not exist", "Check the path")),
     Mistake(

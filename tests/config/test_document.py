@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Annotated
+
 import pytest
 from pydantic import BaseModel, Field
 
@@ -29,6 +31,7 @@ class Sample(BaseModel):
         (dict[str, int], "mapping"),
         (Sample, "mapping"),
         (bool, "true or false"),
+        (Annotated[int, Field(ge=1)] | dict[str, int], "whole number or mapping"),
     ],
 )
 def test_types_are_described_as_a_user_would_say_them(annotation: object, text: str) -> None:

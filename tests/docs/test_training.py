@@ -1,4 +1,4 @@
-"""The code on the page about training runs unchanged."""
+"""The code on the pages about training runs unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from docs.run_page import blocks_of
+from docs.snippets import snippets_of
 from nemo_gym import PARENT_DIR
 from nemo_gym.config_types import BaseServerConfig
 from nemo_gym.global_config import set_global_config_dict
@@ -21,13 +21,14 @@ from nemo_gym.transport.server_client import process_transport
 from tests.client.gyms import TOKEN, gym_in_a_thread, rows
 from tests.tokens.checks import read_as_nemo_rl
 
-PAGE = PARENT_DIR / "docs" / "training.md"
+PAGES = [PARENT_DIR / "docs" / f"{name}.md" for name in ("training", "train_in_process")]
 COUNTER = "resources_servers/example_session_state_mgmt"
 
 
 def code(name: str) -> str:
     """The block of that name."""
-    (text,) = [each.text for each in blocks_of(PAGE.read_text(encoding="utf-8")) if each.file == name]
+    snippets = [each for page in PAGES for each in snippets_of(page.read_text(encoding="utf-8"))]
+    (text,) = [each.text for each in snippets if each.file == name]
     return text
 
 

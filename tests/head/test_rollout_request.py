@@ -53,7 +53,6 @@ def test_rows_are_shaped_as_those_of_a_dataset() -> None:
         ({"rows": [{}, task_row(0, agent="missing_agent")]}, "rows[0].responses_create_params is missing"),
         ({"rows": [[]]}, "rows[0] must be a JSON object"),
         ({"rows": [task_row(0, agent="simple_agnet")]}, "simple_agnet"),
-        ({"rows": [task_row(0, agent=None)]}, "+agent_name"),
     ],
 )
 def test_every_problem_is_reported(body: Any, told: str) -> None:
@@ -61,6 +60,14 @@ def test_every_problem_is_reported(body: Any, told: str) -> None:
         read(body)
     assert told in str(caught.value)
     assert caught.value.failure.http_status == 422
+
+
+def test_the_only_agent_of_a_gym_attempts_rows_that_name_none() -> None:
+    body = orjson.dumps({"rows": [task_row(0, agent=None)]})
+    (attempt,) = read_request(body, "application/json", {}, CONFIG).plan()
+    assert attempt.agent == AGENT
+    with pytest.raises(InputError, match="no \\+agent_name is set"):
+        read_request(body, "application/json", {}, {**CONFIG, "second_agent": CONFIG[AGENT]})
 
 
 def test_problems_of_options_rows_and_agents_are_reported_together() -> None:

@@ -2,7 +2,7 @@
 
 A row is routed by its source: the agent that it names, or else its `task_source`, the server of its dataset. The agent
 is the first of: `agent_map` of the source, `agent_map` of `_default`, the agent that the row names, the only agent that
-uses its `task_source`, the agent of the dataset. `fan_out` replaces it by several agents.
+uses its `task_source`, the agent of the dataset, the only agent of the gym. `fan_out` replaces it by several agents.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Routing:
     """Agent or source → rollouts of each row; empty if the dataset's number applies to all rows."""
     agents_of_sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Server → the agents that use it, for rows with a `task_source` only."""
+    only_agent: str | None = None
+    """The agent of a gym that has only one."""
 
     @property
     def is_uniform(self) -> bool:
@@ -42,7 +44,7 @@ class Routing:
         if mapped:
             return mapped
         users = self.agents_of_sources.get(source, ())
-        return _named_agent(row) or (users[0] if len(users) == 1 else default)
+        return _named_agent(row) or (users[0] if len(users) == 1 else default or self.only_agent)
 
     def agents(self, source: str, agent: str) -> Sequence[str]:
         """Return the agents that attempt a row: those of `fan_out`, or only `agent`."""

@@ -18,6 +18,7 @@ from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, SKILLS_RE
 from nemo_gym.rollouts.plan.routing import Routing, source_of
 
 AGENT_TYPE = "responses_api_agents"
+_NO_AGENT = "is missing, and no +agent_name is set (a gym with only one agent needs neither)"
 SHOWN_FAULTS = 50
 """Faults that a report prints; the rest are counted."""
 
@@ -175,7 +176,7 @@ class TaskShaper:
     def _agent_faults(self, row: Mapping[str, Any], agent: str | None) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
         if reference is None:
-            return [] if agent else [FieldFault(AGENT_REF_KEY, "is missing, and no +agent_name is set")]
+            return [] if agent else [FieldFault(AGENT_REF_KEY, _NO_AGENT)]
         if not isinstance(reference, Mapping):
             return [FieldFault(AGENT_REF_KEY, f"must be an object with a `name`, not {kind_of(reference)}")]
         if not isinstance(reference.get("name"), str) or not reference["name"]:

@@ -31,6 +31,12 @@ def runs_rows(instance: object) -> bool:
     return is_server(instance, AGENT_TYPE) or is_server(instance, "environment_servers")
 
 
+def only_agent(config: Mapping[str, Any]) -> str | None:
+    """Return the agent of a configuration that has only one, else None."""
+    agents = [name for name, instance in config.items() if is_server(instance, AGENT_TYPE)]
+    return agents[0] if len(agents) == 1 else None
+
+
 def users_of_servers(config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the agents that refer to each server directly, by the server's name."""
     users: dict[str, list[str]] = {}

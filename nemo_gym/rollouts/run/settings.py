@@ -16,7 +16,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import DEFAULT_SOURCE, Routing
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
-from nemo_gym.rollouts.run.required_servers import users_of_servers
+from nemo_gym.rollouts.run.required_servers import only_agent, users_of_servers
 
 
 class CollectSettings(CollectOptions):
@@ -53,7 +53,13 @@ class CollectSettings(CollectOptions):
             limit=self.limit,
             overrides=self.responses_create_params,
             add_seed=self.num_repeats_add_seed,
-            routing=Routing(agent_map, self.fan_out, self.repeats_by_agent, users_of_servers(config)),
+            routing=Routing(
+                agent_map,
+                self.fan_out,
+                self.repeats_by_agent,
+                users_of_servers(config),
+                only_agent=only_agent(config),
+            ),
             skills_ref=self._skills_ref(),
             interleave_repeats=self.interleave_repeats,
         )

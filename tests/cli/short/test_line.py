@@ -116,3 +116,10 @@ def test_errors_of_the_command_underneath_begin_with_the_typed_one(tmp_path: Pat
     assert done.returncode == 2
     assert done.stderr.startswith("gym eval run: no dataset of type train")
     assert "ng_e2e_collect_rollouts:" not in done.stderr
+
+
+def test_the_viewer_takes_the_path_of_a_run(tmp_path: Path) -> None:
+    ended = gym(tmp_path, "view", "results/absent.jsonl")
+    assert ended.returncode == 2
+    assert "there is no run" in ended.stderr
+    assert "absent.jsonl" in ended.stderr

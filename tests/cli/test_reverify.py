@@ -1,0 +1,45 @@
+"""`ng_reverify` needs the policy only where a judge calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemo_gym.cli.reverify import COMMAND, main
+from tests.rollouts.stored_runs import scored_row, store
+
+FILES = ("+input_jsonl_fpath=run.jsonl", "+output_jsonl_fpath=again.jsonl")
+MCQA = "resources_servers/mcqa/configs/mcqa.yaml"
+JUDGED = "resources_servers/equivalence_llm_judge/configs/equivalence_llm_judge.yaml"
+VLLM = "responses_api_models/vllm_model/configs/vllm_model.yaml"
+POLICY = ("+policy_base_url=http://127.0.0.1:9/v1", "+policy_api_key=none", "+policy_model_name=m")
+
+
+@pytest.mark.parametrize("paths", [MCQA, f"{MCQA},{VLLM}"])
+def test_a_configuration_without_the_policy_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, config = COMMAND.load([f"+config_paths=[{paths}]", *FILES])
+    assert {"mcqa", "policy_model"} <= {server.name for server in config.servers}
+
+
+def test_a_given_policy_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, config = COMMAND.load([f"+config_paths=[{MCQA},{VLLM}]", *FILES, *POLICY])
+    assert config.data["policy_model"]["responses_api_models"]["vllm_model"]["base_url"].endswith(":9/v1")
+
+
+def test_a_judge_without_a_url_is_an_error_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / "run.jsonl", [scored_row(0, agent="equivalence_llm_judge_simple_agent")])
+    with pytest.raises(SystemExit) as ended:
+        main([f"+config_paths=[{JUDGED}]", *FILES])
+    assert ended.value.code == 2
+    printed = capfd.readouterr().err
+    assert "`policy_model`, which has no URL" in printed
+    assert "+policy_base_url=<value>" in printed
+    assert not (tmp_path / "again.jsonl").exists()
