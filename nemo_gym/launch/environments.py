@@ -1,5 +1,8 @@
 """Virtual environments for servers whose requirements the running interpreter does not meet.
 
+The name nemo-gym is this gym in all of them: its metadata is there before packages are installed, and a constraint
+excludes every other version, so that no requirement fetches another project's package of that name.
+
 An environment is immutable: its folder is named by a hash of all inputs, so equal requirements share it. A file lock
 lets one process build while others wait. A marker file, written last, shows that the build is complete.
 """
@@ -16,11 +19,18 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from nemo_gym import CACHE_DIR, PARENT_DIR
 from nemo_gym.launch import _logs as logs
-from nemo_gym.launch._requirements import Requirements, find_unsatisfied, own_requirements, read_requirements
+from nemo_gym.launch._requirements import (
+    OWN_NAME,
+    Requirements,
+    find_unsatisfied,
+    own_requirements,
+    read_requirements,
+)
 from nemo_gym.launch.errors import LaunchError
 
 LINKED_PACKAGES = (
@@ -64,7 +74,7 @@ class Environments:
         if not unsatisfied:
             return None
         lines = [*own_requirements(requirements.own_extras), *requirements.lines]
-        environment = self._folder / fingerprint(lines)
+        environment = self._folder / fingerprint([*lines, own_constraint()])
         with self._lock(environment):
             if not is_ready(environment):
                 needing = f" for {path}" if path is not None else ""
@@ -80,8 +90,12 @@ class Environments:
         log = environment.with_suffix(".log")
         listing = environment.with_suffix(".txt")
         listing.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for command in installer_commands(environment, listing):
-            self._run(command, directory, log)
+        constraints = environment.with_suffix(".constraints.txt")
+        constraints.write_text(f"{own_constraint()}\n", encoding="utf-8")
+        create, install = installer_commands(environment, listing, constraints)
+        self._run(create, directory, log)
+        declare_own_package(environment)
+        self._run(install, directory, log)
         link_own_packages(environment)
         self._run([str(interpreter(environment)), "-c", _PROBE], directory, log)
         (environment / _READY_MARKER).touch()
@@ -115,25 +129,46 @@ def is_ready(environment: Path) -> bool:
     return (environment / _READY_MARKER).exists() and os.access(interpreter(environment), os.X_OK)
 
 
-def installer_commands(environment: Path, listing: Path) -> list[list[str]]:
-    """Commands that build `environment` with the packages in `listing`, using uv if available, else pip."""
+def installer_commands(environment: Path, listing: Path, constraints: Path) -> tuple[list[str], list[str]]:
+    """Commands that create `environment`, and install the packages in `listing`, with uv if available, else pip."""
     python = str(interpreter(environment))
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    files = ["-r", str(listing), "-c", str(constraints)]
     if uv is not None:
-        return [
+        return (
             [uv, "venv", "--quiet", "--python", sys.executable, str(environment)],
-            [uv, "pip", "install", "--quiet", "--python", python, "-r", str(listing)],
-        ]
-    return [
+            [uv, "pip", "install", "--quiet", "--python", python, *files],
+        )
+    return (
         [sys.executable, "-m", "venv", str(environment)],
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(listing)],
-    ]
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *files],
+    )
+
+
+def own_constraint() -> str:
+    """The version of this gym, as a constraint for installers."""
+    return f"{OWN_NAME}=={metadata.version(OWN_NAME)}"
+
+
+def declare_own_package(environment: Path) -> None:
+    """Make installers find this gym in `environment`. Its requirements are in the listing."""
+    version = metadata.version(OWN_NAME)
+    folder = _site_packages(environment) / f"nemo_gym-{version}.dist-info"
+    folder.mkdir()
+    text = f"Metadata-Version: 2.1\nName: {OWN_NAME}\nVersion: {version}\n"
+    (folder / "METADATA").write_text(text, encoding="utf-8")
+    (folder / "INSTALLER").write_text("nemo-gym\n", encoding="utf-8")
+    (folder / "RECORD").write_text("", encoding="utf-8")
+
+
+def _site_packages(environment: Path) -> Path:
+    bases = {"base": str(environment), "platbase": str(environment)}
+    return Path(sysconfig.get_path("purelib", "venv", vars=bases))
 
 
 def link_own_packages(environment: Path) -> None:
     """Make this project's packages importable in `environment`."""
-    bases = {"base": str(environment), "platbase": str(environment)}
-    site_packages = Path(sysconfig.get_path("purelib", "venv", vars=bases))
+    site_packages = _site_packages(environment)
     for name in LINKED_PACKAGES:
         package = PARENT_DIR / name
         if package.is_dir():

@@ -5,12 +5,22 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from nemo_gym.launch.environments import Environments, fingerprint, interpreter, is_ready, run_logged
+from nemo_gym.launch.environments import (
+    Environments,
+    declare_own_package,
+    fingerprint,
+    installer_commands,
+    interpreter,
+    is_ready,
+    own_constraint,
+    run_logged,
+)
 from nemo_gym.launch.errors import LaunchError
 
 
@@ -69,6 +79,36 @@ def test_an_environment_links_this_projects_packages_and_is_probed(tmp_path: Pat
     assert lines == [
         f"building an environment for {special}: a-package-that-does-not-exist==1 (not installed)"
     ]
+
+
+def test_the_name_nemo_gym_is_this_gym_in_a_built_environment(tmp_path: Path) -> None:
+    """A package that requires nemo-gym gets this one, and a package that requires another version is refused."""
+    build_wheel(tmp_path, "needs-the-gym", "nemo-gym")
+    build_wheel(tmp_path, "needs-another", "nemo-gym>=99")
+    environment = tmp_path / "environment"
+    listing, constraints = tmp_path / "listing.txt", tmp_path / "constraints.txt"
+    constraints.write_text(own_constraint())
+    create, install = installer_commands(environment, listing, constraints)
+    offline = [*install, "--no-index", "--find-links", str(tmp_path)]
+    run_logged(create, tmp_path, tmp_path / "log")
+    declare_own_package(environment)
+    listing.write_text("needs-the-gym\n")
+    run_logged(offline, tmp_path, tmp_path / "log")
+    listing.write_text("needs-another\n")
+    with pytest.raises(LaunchError, match="exit code"):
+        run_logged(offline, tmp_path, tmp_path / "refused")
+    assert "nemo-gym>=99" in (tmp_path / "refused").read_text()
+
+
+def build_wheel(folder: Path, name: str, requires: str) -> None:
+    """Write a wheel without code."""
+    module = name.replace("-", "_")
+    info = f"{module}-1.dist-info"
+    with zipfile.ZipFile(folder / f"{module}-1-py3-none-any.whl", "w") as wheel:
+        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\nRequires-Dist: {requires}\n"
+        wheel.writestr(f"{info}/METADATA", head)
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
 
 
 def test_an_environment_is_reused(tmp_path: Path, special: Path) -> None:
