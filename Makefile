@@ -48,12 +48,13 @@ format: .venv/.dev
 test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
 
-# A slice of every heavy suite: its environment resolves, its tests import, and the simulation plays twenty seeds.
+# A slice of every heavy suite: its environment resolves, its tests import, the simulation plays twenty seeds, and small
+# runs are shown in a browser.
 test-slices: .venv/.dev
 	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm tests/browser
 	bash tests/train/install.sh resolve $(BIN)
 	bash tests/vllm/install.sh resolve $(BIN)
-	bash tests/browser/install.sh resolve
+	bash tests/browser/slice.sh
 	$(BIN)/python -m simulation +seeds=20
 
 test-vllm: .venv/.dev

@@ -7,14 +7,6 @@ edition=$(cksum < tests/browser/install.sh | cut -d' ' -f1)
 folder=.venvs/browser
 playwright="playwright==1.61.*"
 
-# `install.sh resolve` only asks the package registries whether the tests and the page can be built.
-if [ "${1:-}" = resolve ]; then
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --dry-run "$playwright"
-    if command -v npm > /dev/null; then
-        npm ci --prefix viewer --no-audit --no-fund --dry-run > /dev/null
-    fi
-    exit
-fi
 if ! command -v chromium > /dev/null; then
     echo "The tests of the viewer's page need Chromium: apt-get install chromium" >&2
     exit 2
