@@ -16,20 +16,19 @@ from typing import IO, Any, Final, NamedTuple, TypeVar
 from nemo_gym.failures import GymError
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
+from nemo_gym.rollouts.output.index_file import INDEXED_BYTES, stored_blocks
 from nemo_gym.rollouts.output.row_index import (
     LENGTH_COLUMN,
     blocks_of,
     decode_block,
-    describes,
     end_of_block,
-    split_blocks,
 )
 from nemo_gym.rollouts.plan.compression import codec_of, holds_text, open_content
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_PIECE_BYTES: Final = 16 << 20
+_PIECE_BYTES: Final = INDEXED_BYTES
 """Bytes that a worker reads at once. The first piece is smaller, so that the first rows show early."""
 _FIRST_BYTES: Final = 1 << 20
 _PIECE_TIMEOUT_S: Final = 600.0
@@ -225,13 +224,8 @@ def piece_bounds(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _stored_blocks(index: Path, rows: Path) -> list[bytes]:
-    """Return the blocks of a stored index that describes `rows`; none if it does not."""
-    try:
-        blocks = split_blocks(index.read_bytes())
-    except OSError:
-        return []
     with rows.open("rb") as file:
-        return blocks if describes(blocks, file) else []
+        return stored_blocks(index, file)
 
 
 def _store(index: Path, blocks: list[bytes]) -> None:

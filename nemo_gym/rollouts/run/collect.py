@@ -17,6 +17,7 @@ from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
+from nemo_gym.rollouts.output.index_file import index_large_rows
 from nemo_gym.rollouts.output.journal import Journal, open_journal
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
@@ -213,8 +214,9 @@ class RunExecution:
             environment = EnvironmentMetrics(
                 self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
             )
-            results, missing = await write_metrics(
-                self.metrics, self.journal, self.planned, environment, self.stop
+            (results, missing), _ = await asyncio.gather(
+                write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
+                index_large_rows(self.journal.files),
             )
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
