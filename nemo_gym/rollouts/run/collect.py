@@ -14,7 +14,7 @@ from typing import Any
 
 from nemo_gym.clock import monotonic, wall_clock
 from nemo_gym.failures import ConfigError, GymError
-from nemo_gym.metrics import Planned
+from nemo_gym.metrics import AggregateResult, Planned
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.index_file import index_large_rows
@@ -209,15 +209,7 @@ class RunExecution:
         try:
             await self._run_plan(plan, attempter, display or Display())
             seconds = self.clock() - started
-            if self.options.count_missing_rollouts_as_zero:
-                await asyncio.to_thread(self.metrics.note_missing, plan)
-            environment = EnvironmentMetrics(
-                self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
-            )
-            (results, missing), _ = await asyncio.gather(
-                write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
-                index_large_rows(self.journal.files),
-            )
+            results, missing = await self._write_metrics(plan)
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
             raise
@@ -238,6 +230,21 @@ class RunExecution:
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
         return summary
+
+    async def _write_metrics(
+        self, plan: Iterable[PlannedAttempt]
+    ) -> tuple[dict[str, AggregateResult], list[str]]:
+        """Write the metrics, and the index of the rows beside them. Return them with notes on missing metrics."""
+        if self.options.count_missing_rollouts_as_zero:
+            await asyncio.to_thread(self.metrics.note_missing, plan)
+        environment = EnvironmentMetrics(
+            self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
+        )
+        written, _ = await asyncio.gather(
+            write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
+            index_large_rows(self.journal.files),
+        )
+        return written
 
     def _budget_notes(self) -> list[str]:
         return [self._budget.describe()] if self._budget and self._budget.is_spent else []
