@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, last_action
+from nemo_gym.serving.panel import BoardField, Panel
 from nemo_gym.serving.rows import read_task
 from resources_servers.blackjack.game import Game, value_of
 
@@ -59,8 +60,18 @@ def end_of(game: Game, reward: float, result: str) -> StepResult:
         "player_value": value_of(game.player),
         "dealer": game.dealer,
         "dealer_value": value_of(game.dealer),
+        "panel": panel_of(game, result).model_dump(),
     }
     return None, reward, True, False, info
+
+
+def panel_of(game: Game, result: str) -> Panel:
+    """Return the cards at the end of the hand, for the viewer."""
+    hands = {"player": game.player, "dealer": game.dealer}
+    fields = [
+        BoardField(title=f"{name}: {value_of(hand)}", rows=[list(hand)]) for name, hand in hands.items()
+    ]
+    return Panel(title=f"The hand: {result}", fields=fields)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,14 @@ PAYLOADS = [
 ]
 
 
+_PANEL_KINDS = ["text", "code", "diff", "image", "table", "board", "html"]
+
+
+def _panel_field(kind: str, payload: str) -> dict[str, Any]:
+    texts = dict.fromkeys(("title", "text", "url", payload), payload)
+    return {"kind": kind, **texts, "columns": [payload], "rows": [[payload]]}
+
+
 def poisoned(payload: str, number: int) -> dict[str, Any]:
     """Return a row that has the payload in every string, also in names of fields and in addresses of images."""
     part = {"type": "output_text", "text": payload, "annotations": [payload]}
@@ -91,6 +99,7 @@ def poisoned(payload: str, number: int) -> dict[str, Any]:
         "agent_ref": {"type": payload, "name": payload},
         "reward": 0.5,
         "judge": payload,
+        "panel": {"title": payload, "fields": [_panel_field(kind, payload) for kind in _PANEL_KINDS]},
         payload: number,
         "response": {"output": items, "usage": {payload: 1}},
         "_ng_outcome": payload,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.serving.panel import BoardField, Panel, TableField, TextField
 from tests.browser.conftest import serving
 from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_run
 from tests.browser.visits import Visit
@@ -38,7 +39,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     logprobs = [-0.01, -0.3, -1.0, -2.0, -5.0, -9.0]
     tokens = [sampled("x", [1, 2], [3, 4, 5, 6, 7, 8], logprobs)]
-    rows = [row_of(0, 0, [*ITEMS, message(TEXT)]), row_of(0, 1, [message("no")], 0.0), row_of(1, 0, tokens)]
+    fields = [TableField(columns=["a"], rows=[["b"]]), BoardField(rows=[["A", "K"]])]
+    panel = Panel(title="The hand", fields=[*fields, TextField(kind="diff", text="-a\n+b")]).model_dump()
+    rows = [
+        row_of(0, 0, [*ITEMS, message(TEXT)], panel=panel),
+        row_of(0, 1, [message("no")], 0.0),
+        row_of(1, 0, tokens),
+    ]
     for name, shown in (("one", rows), ("two", [row_of(0, 0, [message("x")], 0.5), *rows[1:]])):
         write_run(
             folder / f"{name}.jsonl", shown, [failure_of(3, 0, message="late", remedy="Wait.", peer="policy")]

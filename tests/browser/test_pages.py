@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from nemo_gym.serving.panel import BoardField, ImageField, Panel, TableField, TextField
 from tests.browser.conftest import serving
-from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_run
+from tests.browser.rows import ITEMS, PIXEL, failure_of, message, row_of, sampled, write_run
 from tests.browser.visits import Visit
 
 
@@ -112,6 +113,28 @@ def test_markdown_is_text_without_links(tmp_path: Path, visit: Visit) -> None:
         assert visit.page.locator(".markdown a, .markdown img").count() == 0
         visit.press("m")
         visit.wait_for("**bold**", ".transcript")
+
+
+def test_the_panel_of_an_environment(tmp_path: Path, visit: Visit) -> None:
+    fields = [
+        TextField(title="Words", text="some words"),
+        TextField(kind="diff", text="-old\n+new"),
+        ImageField(url=f"data:image/png;base64,{PIXEL}"),
+        TableField(columns=["name", "value"], rows=[["one", 1], ["two", None]]),
+        BoardField(rows=[["A", "K"], ["9", "7"]]),
+    ]
+    panel = Panel(title="The end", fields=fields).model_dump()
+    rows = [row_of(0, 0, [message("x")], panel=panel), row_of(1, 0, [message("x")], info={"panel": panel})]
+    with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
+        visit.open(address)
+        for task in (0, 1):
+            visit.go(f"#/r0/rollout/{task}/0")
+            visit.wait_for(f"Task {task}", "h1")
+            visit.wait_for("The end", ".panel")
+            assert visit.page.locator(".panel .board td").all_inner_texts() == ["A", "K", "9", "7"]
+            assert visit.page.locator(".panel .list th").all_inner_texts() == ["name", "value"]
+            assert visit.text(".panel .good") == "+new\n"
+            assert visit.page.locator(".panel img").count() == 1
 
 
 def test_tokens_of_every_position(tmp_path: Path, visit: Visit) -> None:

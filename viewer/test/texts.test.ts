@@ -6,6 +6,7 @@ import { parseNumber, parseQuery, quoted } from "../src/columns/query.ts";
 import { firstLine, number, bytes, percent } from "../src/format.ts";
 import { commonLength, itemKey, tokenDivergence } from "../src/parts/divergence.ts";
 import { itemOf, itemsOf } from "../src/parts/items.ts";
+import { panelOf } from "../src/parts/panel.tsx";
 import { leastLikely, linesOf, shownText } from "../src/parts/token_lines.ts";
 import { scrollFor, windowOf } from "../src/parts/window.ts";
 import type { Json, TokenSegment } from "../src/source/answers.ts";
@@ -171,4 +172,15 @@ test("an exported file answers like the server", async () => {
   for await (const event of source.search("r0", "rows", "needle", new AbortController().signal)) events.push(event);
   expect(events).toEqual([{ start: 0, length: 9, excerpt: '{"a": "Needle"}\n', at: 7 }, { end: true, hits: 1 }]);
   await expect(source.failures("r0")).rejects.toMatchObject({ status: 404 });
+});
+
+test("a panel is found in the answer of a verifier and in the info of a last step, and only there", () => {
+  const panel = { title: "end", fields: [{ kind: "text", text: "x" }, "no field", null] };
+  const shown = { title: "end", fields: [panel.fields[0]] };
+  expect(panelOf({ panel })).toEqual(shown);
+  expect(panelOf({ info: { panel } })).toEqual(shown);
+  expect(panelOf({ panel: { fields: [] } })).toEqual({ title: "", fields: [] });
+  for (const row of [{}, { panel: "text" }, { panel: { fields: "x" } }, { info: null }, { info: [panel] }]) {
+    expect(panelOf(row as never)).toBeNull();
+  }
 });

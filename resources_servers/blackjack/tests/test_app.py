@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from nemo_gym.serving.panel import BoardField, Panel
 from resources_servers.blackjack.app import BlackjackServer
 from resources_servers.blackjack.game import Game, best_play, value_of
 from resources_servers.blackjack.prepare import main as prepare
@@ -53,6 +54,19 @@ def test_the_seed_decides_every_card() -> None:
     one, same, other = ((game.player, game.dealer) for game in games)
     assert one == same
     assert one != other
+
+
+def test_the_end_of_a_hand_has_a_panel_with_all_cards() -> None:
+    table = Table(PARAMS | {"seed": 5})
+    info = table.say("<action>stand</action>")["info"]
+    panel = Panel.model_validate(info["panel"])
+    assert info["result"] in panel.title
+    player, dealer = panel.fields
+    assert isinstance(player, BoardField)
+    assert isinstance(dealer, BoardField)
+    assert player.rows == [info["player"]]
+    assert dealer.rows == [info["dealer"]]
+    assert dealer.title == f"dealer: {info['dealer_value']}"
 
 
 def test_the_dealer_draws_up_to_seventeen() -> None:

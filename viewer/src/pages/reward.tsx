@@ -5,6 +5,7 @@ import type { VNode } from "preact";
 import { number } from "../format.ts";
 import { JsonTree } from "../parts/json_tree.tsx";
 import { LongText } from "../parts/long_text.tsx";
+import { panelOf } from "../parts/panel.tsx";
 import type { Json, JsonObject } from "../source/answers.ts";
 
 const OWN = new Set(["responses_create_params", "response", "agent_ref", "reward"]);
@@ -22,6 +23,7 @@ export function fieldsOf(row: JsonObject): Fields {
   const reward = names.indexOf("reward");
   const entries = Object.entries(row).filter(([name, value]) => {
     if (name.startsWith("_ng_failure")) return true;
+    if (name === "panel" && panelOf(row)) return false; // shown above the transcript
     return !OWN.has(name) && !name.startsWith("_ng_") && !(QUIET.has(name) && !value);
   });
   const isTask = ([name]: [string, Json]) => reward >= 0 && names.indexOf(name) < reward;

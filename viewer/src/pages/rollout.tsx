@@ -8,6 +8,7 @@ import { bytes, number } from "../format.ts";
 import { JsonTree } from "../parts/json_tree.tsx";
 import { Lines } from "../parts/long_text.tsx";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
+import { Panel } from "../parts/panel.tsx";
 import { Transcript } from "../parts/transcript.tsx";
 import type { JsonObject } from "../source/answers.ts";
 import { useKeys } from "../state/keys.ts";
@@ -153,7 +154,10 @@ function TabContent({ run, tab, opened }: { run: Run; tab: Tab; opened: Opened }
   if (tab === "json") return <JsonTree value={json} open={2} />;
   return (
     <div class="chat">
-      <Transcript key={row.start} row={json} />
+      <div>
+        <Panel row={json} />
+        <Transcript key={row.start} row={json} />
+      </div>
       <Reward row={json} />
     </div>
   );

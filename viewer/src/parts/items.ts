@@ -129,9 +129,14 @@ function partOf(part: JsonObject, written: (text: string) => Piece): Piece {
 
 const IMAGE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*$/;
 
-/** An image that is part of the row. Images elsewhere are shown as their address. */
+/** Whether an address is an image that is part of the row. */
+export function isImage(url: string): boolean {
+  return IMAGE.test(url);
+}
+
+/** Images elsewhere are shown as their address. */
 function imagePiece(url: string): Piece {
-  return IMAGE.test(url) ? { kind: "image", url } : { kind: "text", text: url, title: "image, not loaded" };
+  return isImage(url) ? { kind: "image", url } : { kind: "text", text: url, title: "image, not loaded" };
 }
 
 function described(type: string, voice: string, title: string, pieces: Piece[], isFolded: boolean): Item {
