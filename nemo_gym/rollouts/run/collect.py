@@ -240,6 +240,7 @@ class RunExecution:
         environment = EnvironmentMetrics(
             self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
         )
+        written: tuple[dict[str, AggregateResult], list[str]]
         written, _ = await asyncio.gather(
             write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
             index_large_rows(self.journal.files),
