@@ -3,5 +3,12 @@
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY as NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.answer import NG_NO_PERSIST_KEY as NG_NO_PERSIST_KEY
 from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY as NG_TERMINAL_KEY
+from nemo_gym.rollouts.run.attempt_rows import get_max_rollout_attempts as get_max_rollout_attempts
+from nemo_gym.rollouts.run.attempt_rows import is_terminal_failure as is_terminal_failure
+from nemo_gym.rollouts.run.attempt_rows import (
+    migrate_invalid_judge_main_rows as migrate_invalid_judge_main_rows,
+)
+from nemo_gym.rollouts.run.attempt_rows import observed_elapsed as observed_elapsed
+from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker as DispatchLatencyTracker
 from nemo_gym.rollouts.run.examples import RolloutCollectionConfig as RolloutCollectionConfig
 from nemo_gym.rollouts.run.examples import RolloutCollectionHelper as RolloutCollectionHelper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget
+from nemo_gym.rollouts.run.dispatch_budget import DispatchBudget, DispatchLatencyTracker
 from tests.rollouts.doubles import Agents, planned
 
 
@@ -57,3 +57,15 @@ async def test_the_margin_is_the_time_of_three_quarters_of_the_rollouts_once_fiv
     assert next(starts).identity.task == 1
     clock.now = 196.5
     assert list(starts) == []
+
+
+def test_latencies_are_summarized_with_the_attempts_that_were_not_started() -> None:
+    latencies = DispatchLatencyTracker()
+    assert latencies.quantile(0.5) is None
+    for seconds in (4.0, 1.0, 2.0, 3.0):
+        latencies.record(seconds)
+    latencies.record_drained()
+    assert (latencies.quantile(0.0), latencies.quantile(1.0)) == (1.0, 4.0)
+    assert latencies.drain_margin(None) is None
+    assert latencies.drain_margin(7.0) == 7.0
+    assert latencies.summary() == "4 attempts finished, p50 3.0 s, p75 4.0 s, p95 4.0 s, 1 were not started"
