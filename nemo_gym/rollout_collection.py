@@ -12,3 +12,4 @@ from nemo_gym.rollouts.run.attempt_rows import observed_elapsed as observed_elap
 from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker as DispatchLatencyTracker
 from nemo_gym.rollouts.run.examples import RolloutCollectionConfig as RolloutCollectionConfig
 from nemo_gym.rollouts.run.examples import RolloutCollectionHelper as RolloutCollectionHelper
+from nemo_gym.rollouts.run.examples import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig

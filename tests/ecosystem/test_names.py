@@ -97,7 +97,7 @@ NAMES_OF_0_7 = {
     "nemo_gym.path_utils": "failures_path_for materialized_path_for aggregate_metrics_path_for",
     "nemo_gym.rollout_collection": """
         DispatchLatencyTracker get_max_rollout_attempts is_terminal_failure migrate_invalid_judge_main_rows
-        observed_elapsed
+        observed_elapsed SharedRolloutCollectionConfig
         """,
     "nemo_gym.rollout_correlation": """
         RolloutContextMiddleware current_rollout_id maybe_rollout_id_from_run_body rollout_context

@@ -105,8 +105,10 @@ def open_journal(
     with ExitStack() as opened:
         rows = opened.enter_context(closing(append_to(files.rows)))
         notes += _recover(rows, files)
-        if retries_invalid_judgements:
-            notes += _fail_invalid_judgements(rows, files)
+        if retries_invalid_judgements and (moved := fail_invalid_judgements(rows, files)):
+            notes.append(
+                f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"
+            )
         finished, unplanned = read_finished(files.rows, is_planned)
         if unplanned:
             notes += _set_unplanned_aside(rows, files, is_planned)
@@ -192,18 +194,19 @@ def _set_unplanned_aside(file: AppendFile, files: RunFiles, is_planned: IsPlanne
     ]
 
 
-def _fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> list[str]:
-    """Move the rows with a true `invalid_judge_response` to the failures; return a note if there are any."""
+def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
+    """Move the rows with a true `invalid_judge_response` to the failures; return their number."""
     moved = 0
     with closing(append_to(files.failures)) as failures:
         for line in read_lines(files.rows):
             if _has_invalid_judgement(line.content):
                 failures.append(_as_failure(line.content))
                 moved += 1
-    if not moved:
-        return []
-    rows.replace(line.content for line in read_lines(files.rows) if not _has_invalid_judgement(line.content))
-    return [f"{moved} rows of {files.rows.name} had an invalid answer of a judge: they are attempted again"]
+    if moved:
+        rows.replace(
+            line.content for line in read_lines(files.rows) if not _has_invalid_judgement(line.content)
+        )
+    return moved
 
 
 def _has_invalid_judgement(line: bytes) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from nemo_gym.names import ATTEMPT_INDEX_KEY, FAILURE_CLASS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY, TIMING_KEY
-from nemo_gym.rollouts.output.atomic import replacing
-from nemo_gym.rollouts.output.files import failures_path_for
+from nemo_gym.names import FAILURE_CLASS_KEY, TIMING_KEY
+from nemo_gym.rollouts.output._packed_file import append_to
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.output.journal import fail_invalid_judgements
 from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
 from nemo_gym.rollouts.run.options import RunLimits
 
@@ -20,8 +20,6 @@ _ATTEMPTS_VARIABLE = "NEMO_GYM_MAX_ROLLOUT_ATTEMPTS"
 _REPAIRABLE = frozenset({"timeout_exceeded", "reference_missing", "eval_missing", "transport_ineligible"})
 """Classes whose cause may be gone in a later run: the load of an attempt, or files that are repaired meanwhile."""
 _UNUSABLE = "skipped"
-_MOVED_KEY = "_ng_moved_row"
-"""In a failure: the identity of the scored row that it was before."""
 
 
 def get_max_rollout_attempts() -> int:
@@ -51,40 +49,9 @@ def observed_elapsed(record: Mapping[str, Any]) -> float | None:
 
 
 def migrate_invalid_judge_main_rows(output_fpath: Path) -> int:
-    """Move the rows with `invalid_judge_response` from the scored rows to the failures, and return their number.
-
-    The failures are written first, and a row that is among them already is not written again.
-    """
-    output = Path(output_fpath)
-    lines = output.read_bytes().splitlines(keepends=True) if output.is_file() else []
-    invalid = [line for line in lines if b"invalid_judge_response" in line and _is_invalid(line)]
-    if not invalid:
+    """Move the rows with `invalid_judge_response` from the scored rows to the failures, and return their number."""
+    files = RunFiles.of(Path(output_fpath))
+    if not files.rows.is_file():
         return 0
-    failures = failures_path_for(output)
-    moved = _moved_rows(failures)
-    with failures.open("ab") as file:
-        for line in invalid:
-            row = orjson.loads(line)
-            name = _name_of(row)
-            if name not in moved:
-                row |= {FAILURE_CLASS_KEY: "judge_invalid", NG_TERMINAL_KEY: False, _MOVED_KEY: name}
-                row.pop("reward", None)
-                file.write(orjson.dumps(row) + b"\n")
-    left_out = set(invalid)
-    with replacing(output) as file:
-        file.writelines(line for line in lines if line not in left_out)
-    return len(invalid)
-
-
-def _is_invalid(line: bytes) -> bool:
-    return orjson.loads(line).get("invalid_judge_response") is True
-
-
-def _moved_rows(failures: Path) -> set[str]:
-    lines = failures.read_bytes().splitlines() if failures.is_file() else []
-    return {str(orjson.loads(line)[_MOVED_KEY]) for line in lines if _MOVED_KEY.encode() in line}
-
-
-def _name_of(row: Mapping[str, Any]) -> str:
-    keys = ("stage_index", TASK_INDEX_KEY, ROLLOUT_INDEX_KEY, ATTEMPT_INDEX_KEY)
-    return "/".join(str(row.get(key) or 0) for key in keys)
+    with closing(append_to(files.rows)) as rows:
+        return fail_invalid_judgements(rows, files)

@@ -6,7 +6,7 @@ The servers are those of a running gym, found through its head server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -29,19 +29,29 @@ from nemo_gym.transport.server_client import ServerClient, get_response_json, ra
 Row = dict[str, Any]
 
 
-class RolloutCollectionConfig(RoutingOptions, CompletenessOptions):
-    """The ecosystem's settings of a collection from a dataset file."""
+class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions):
+    """The ecosystem's settings of a collection from any source."""
 
     model_config = ConfigDict(extra="forbid")
 
-    input_jsonl_fpath: str
     output_jsonl_fpath: str
+    num_samples_in_parallel: int | None = None
+    responses_create_params: dict[str, Any] = Field(default_factory=dict)
+
+    def check_completion(self, *, expected: int, results: Sequence[object]) -> None:
+        """Raise `RuntimeError` with `require_complete` if there are fewer results than expected."""
+        if self.require_complete and len(results) < expected:
+            raise RuntimeError(f"require_complete: {len(results)}/{expected} samples completed")
+
+
+class RolloutCollectionConfig(SharedRolloutCollectionConfig):
+    """The ecosystem's settings of a collection from a dataset file."""
+
+    input_jsonl_fpath: str
     agent_name: str | None = None
     limit: int | None = None
     num_repeats: int | dict[str, int] | None = None
     num_repeats_add_seed: bool = False
-    num_samples_in_parallel: int | None = None
-    responses_create_params: dict[str, Any] = Field(default_factory=dict)
     resume_from_cache: bool = False
     prompt_config: str | None = None
 

@@ -16,6 +16,7 @@ from nemo_gym.rollout_collection import (
     NG_TERMINAL_KEY,
     RolloutCollectionConfig,
     RolloutCollectionHelper,
+    SharedRolloutCollectionConfig,
 )
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.transport import InMemoryTransport
@@ -103,3 +104,10 @@ def test_a_config_in_the_ecosystems_words_is_the_settings_of_a_collection() -> N
         RolloutCollectionConfig.model_validate(
             {"input_jsonl_fpath": "a", "output_jsonl_fpath": "b", "no_such_key": 1}
         )
+
+
+def test_a_collection_that_must_be_complete_refuses_missing_results() -> None:
+    config = SharedRolloutCollectionConfig(output_jsonl_fpath="out.jsonl", require_complete=True)
+    config.check_completion(expected=2, results=[{}, {}])
+    with pytest.raises(RuntimeError, match="1/2 samples completed"):
+        config.check_completion(expected=2, results=[{}])
