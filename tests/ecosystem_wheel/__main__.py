@@ -1,9 +1,9 @@
 """`make test-ecosystem`: the ecosystem's wheel beside our `nemo_gym`.
 
-Variables: `STAGE` (imports, configurations, tests, agents, runs; all by default), `FOLDERS` (words; only the tests of
-folders and the agents that contain one, or the runs of these environments), `OPTIONS=0` (load configurations without
-the options of servers: a minute), `KEEP=1` (write the figures and the page), `ECOSYSTEM_PYTHON`,
-`NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
+Variables: `STAGE` (imports, configurations, tests, agents, runs, rewards; all by default), `FOLDERS` (words; only the
+tests of folders and the agents that contain one, or the runs and rewards of these environments), `OPTIONS=0` (load
+configurations without the options of servers: a minute), `KEEP=1` (write the figures and the page),
+`ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
 Exit code 1 if a stage has fewer green items than the figures in the repository.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tests.ecosystem_wheel import figures, packages, runs, stages, wheel
+from tests.ecosystem_wheel import figures, packages, rewards, runs, stages, wheel
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     words = [word for word in (os.environ.get("FOLDERS") or "").split(",") if word]
     wheel.lay_out()
     workplace = stages.Workplace(packages.python(), packages.left_out())
-    samples = {**stages.SAMPLED, "runs": runs.runs}
+    samples = {**stages.SAMPLED, "runs": runs.runs, "rewards": rewards.rewards}
     before, now = figures.kept(), {}
     for name in figures.TITLES if stage == "all" else [stage]:
         sampled = samples.get(name)

@@ -20,6 +20,7 @@ TITLES = {
     "configurations": "configurations accepted",
     "tests": "folders whose own tests pass",
     "agents": "agents that answer a rollout",
+    "rewards": "environments whose stored rollouts get their stored rewards by `ng_reverify`",
     "runs": "environments collected by `gym eval run` and by `ng_e2e_collect_rollouts`",
 }
 _SHOWN = 12

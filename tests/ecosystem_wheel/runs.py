@@ -90,7 +90,10 @@ def lines_of(name: str, url: str) -> Mapping[str, list[str]]:
 def _collect(workplace: Workplace, name: str, url: str, folder: Path) -> Finding:
     folder.mkdir()
     for command, line in lines_of(name, url).items():
-        output, rows = _run(workplace, command, line, folder), folder / f"{command.partition('_')[0]}.jsonl"
+        output, rows = (
+            run_command(workplace, command, line, folder),
+            folder / f"{command.partition('_')[0]}.jsonl",
+        )
         count = len(rows.read_text(encoding="utf-8").splitlines()) if rows.is_file() else 0
         print(f"{name}: {command}: {count} rows", "" if count else output[-600:], file=sys.stderr, flush=True)
         if not count:
@@ -98,7 +101,7 @@ def _collect(workplace: Workplace, name: str, url: str, folder: Path) -> Finding
     return Finding(name)
 
 
-def _run(workplace: Workplace, command: str, line: Sequence[str], folder: Path) -> str:
+def run_command(workplace: Workplace, command: str, line: Sequence[str], folder: Path) -> str:
     """Run a command and return its output. The servers of a command that takes too long are stopped."""
     module = "nemo_gym.cli" if command == "gym" else f"nemo_gym.cli.{command.removeprefix('ng_')}"
     with subprocess.Popen(

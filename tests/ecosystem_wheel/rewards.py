@@ -1,0 +1,93 @@
+"""The stage `rewards`: the stored rollouts of environments, verified again over HTTP, get their stored rewards.
+
+`ng_reverify` starts the resources server of the wheel with its configuration unchanged. Rows that were collected by an
+agent of another name are given the configuration's. The environments need no judge, no session and no package that the
+shared environment lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.ecosystem_wheel import runs, wheel
+from tests.ecosystem_wheel.causes import Cause
+from tests.ecosystem_wheel.stages import PROCESSES, Finding, Workplace
+
+ENVIRONMENTS = {
+    **{
+        name: f"{name}.yaml"
+        for name in (
+            *("arc_agi", "bbq", "calendar", "circle_click", "circle_count", "citation_if"),
+            *(
+                "example_multi_step",
+                "example_single_tool_call",
+                "gpqa_diamond",
+                "graphwalks",
+                "gui_coordinate",
+            ),
+            *("iheval", "lc_niah", "mcqa", "mrcr", "ragtruth", "ruler", "spartqa", "speed_bench"),
+            *("string_match", "text_to_sql", "xlam_fc"),
+        )
+    },
+    "equivalence_rule": "lc.yaml",
+}
+"""Folder of `resources_servers/` → its configuration."""
+
+
+def rewards(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
+    """Verify the stored rollouts of every environment, or of those that `wanted` names."""
+    runs.lay_root()
+    names = [name for name in ENVIRONMENTS if not wanted or name in wanted]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(PROCESSES) as pool:
+        return list(pool.map(lambda name: _reverify(workplace, name, Path(folder) / name), names))
+
+
+def _reverify(workplace: Workplace, name: str, folder: Path) -> Finding:
+    folder.mkdir()
+    home = Path("resources_servers") / name
+    configuration = home / "configs" / ENVIRONMENTS[name]
+    stored = folder / "stored.jsonl"
+    _write_rows(wheel.TREE / home / "data" / "example_rollouts.jsonl", _agent_of(configuration), stored)
+    line = [
+        f"+config_paths=[{configuration},{runs.MODEL_FILE}]",
+        f"+input_jsonl_fpath={stored}",
+        "+output_jsonl_fpath=again.jsonl",
+        *("+policy_base_url=http://127.0.0.1:9/v1", "+policy_model_name=none", "+policy_api_key=none"),
+        *("+force=true", "++head_server.port=0"),
+    ]
+    output = runs.run_command(workplace, "ng_reverify", line, folder)
+    before, after = _rewards_of(stored), _rewards_of(folder / "again.jsonl")
+    wrong = [index for index, reward in enumerate(before) if after[index : index + 1] != [reward]]
+    print(f"{name}: {before} {after}", "" if after else output[-600:], file=sys.stderr, flush=True)
+    if not after:
+        return Finding(name, [workplace.cause(output)])
+    return Finding(name, [Cause("another reward", f"{len(wrong)} of {len(before)} rows")] if wrong else [])
+
+
+def _agent_of(configuration: Path) -> str:
+    """Return the first agent of a configuration."""
+    content = yaml.safe_load((wheel.TREE / configuration).read_text(encoding="utf-8"))
+    return next(name for name, block in content.items() if "responses_api_agents" in block)
+
+
+def _write_rows(source: Path, agent: str, target: Path) -> None:
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    reference = {"agent_ref": {"type": "responses_api_agents", "name": agent}}
+    numbered = ({"_ng_task_index": number, "_ng_rollout_index": 0} | row for number, row in enumerate(rows))
+    target.write_text("".join(json.dumps(row | reference) + "\n" for row in numbered), encoding="utf-8")
+
+
+def _rewards_of(file: Path) -> list[Any]:
+    """Return the rewards of a file in the order of its tasks."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    rows = [json.loads(line) for line in lines]
+    ordered = sorted(rows, key=lambda row: (row.get("_ng_task_index", 0), row.get("_ng_rollout_index", 0)))
+    return [row.get("reward") for row in ordered]
