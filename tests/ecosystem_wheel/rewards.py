@@ -68,14 +68,15 @@ def _reverify(workplace: Workplace, name: str, folder: Path) -> Finding:
     wrong = [index for index, reward in enumerate(before) if after[index : index + 1] != [reward]]
     print(f"{name}: {before} {after}", "" if after else output[-600:], file=sys.stderr, flush=True)
     if not after:
-        return Finding(name, [workplace.cause(output)])
+        return Finding(name, [workplace.cause(_failure_in(folder) or output)])
     return Finding(name, [Cause("another reward", f"{len(wrong)} of {len(before)} rows")] if wrong else [])
 
 
 def _agent_of(configuration: Path) -> str:
     """Return the first agent of a configuration."""
     content = yaml.safe_load((wheel.TREE / configuration).read_text(encoding="utf-8"))
-    return next(name for name, block in content.items() if "responses_api_agents" in block)
+    agent: str = next(name for name, block in content.items() if "responses_api_agents" in block)
+    return agent
 
 
 def _write_rows(source: Path, agent: str, target: Path) -> None:
@@ -83,6 +84,13 @@ def _write_rows(source: Path, agent: str, target: Path) -> None:
     reference = {"agent_ref": {"type": "responses_api_agents", "name": agent}}
     numbered = ({"_ng_task_index": number, "_ng_rollout_index": 0} | row for number, row in enumerate(rows))
     target.write_text("".join(json.dumps(row | reference) + "\n" for row in numbered), encoding="utf-8")
+
+
+def _failure_in(folder: Path) -> str:
+    """Return the message of the first failed rollout."""
+    file = folder / "again_failures.jsonl"
+    first = file.read_text(encoding="utf-8").partition("\n")[0] if file.is_file() else ""
+    return str(json.loads(first)["_ng_failure"]["message"]) if first else ""
 
 
 def _rewards_of(file: Path) -> list[Any]:
