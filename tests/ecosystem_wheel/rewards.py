@@ -1,8 +1,8 @@
 """The stage `rewards`: the stored rollouts of environments, verified again over HTTP, get their stored rewards.
 
 `ng_reverify` starts the resources server of the wheel with its configuration unchanged. Rows that were collected by an
-agent of another name are given the configuration's. The environments need no judge, no session and no package that the
-shared environment lacks.
+agent of another name are given the configuration's, and every row the fields of its task. The environments need no
+judge, no session and no package that the shared environment lacks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _reverify(workplace: Workplace, name: str, folder: Path) -> Finding:
     home = Path("resources_servers") / name
     configuration = home / "configs" / ENVIRONMENTS[name]
     stored = folder / "stored.jsonl"
-    _write_rows(wheel.TREE / home / "data" / "example_rollouts.jsonl", _agent_of(configuration), stored)
+    _write_rows(wheel.TREE / home / "data", _agent_of(configuration), stored)
     line = [
         f"+config_paths=[{configuration},{runs.MODEL_FILE}]",
         f"+input_jsonl_fpath={stored}",
@@ -79,11 +79,21 @@ def _agent_of(configuration: Path) -> str:
     return agent
 
 
-def _write_rows(source: Path, agent: str, target: Path) -> None:
-    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+def _write_rows(data: Path, agent: str, target: Path) -> None:
+    """Write the stored rows with the fields of their tasks, which some verifiers did not repeat."""
+    tasks, rows = (_lines_of(data / f"{name}.jsonl") for name in ("example", "example_rollouts"))
     reference = {"agent_ref": {"type": "responses_api_agents", "name": agent}}
-    numbered = ({"_ng_task_index": number, "_ng_rollout_index": 0} | row for number, row in enumerate(rows))
-    target.write_text("".join(json.dumps(row | reference) + "\n" for row in numbered), encoding="utf-8")
+    whole = []
+    for number, row in enumerate(rows):
+        row = {"_ng_task_index": number, "_ng_rollout_index": 0} | row
+        task = tasks[row["_ng_task_index"]] if row["_ng_task_index"] < len(tasks) else {}
+        whole.append(json.dumps(task | row | reference) + "\n")
+    target.write_text("".join(whole), encoding="utf-8")
+
+
+def _lines_of(file: Path) -> list[dict[str, Any]]:
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return [json.loads(line) for line in lines]
 
 
 def _failure_in(folder: Path) -> str:
@@ -95,7 +105,7 @@ def _failure_in(folder: Path) -> str:
 
 def _rewards_of(file: Path) -> list[Any]:
     """Return the rewards of a file in the order of its tasks."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    rows = [json.loads(line) for line in lines]
-    ordered = sorted(rows, key=lambda row: (row.get("_ng_task_index", 0), row.get("_ng_rollout_index", 0)))
+    ordered = sorted(
+        _lines_of(file), key=lambda row: (row.get("_ng_task_index", 0), row.get("_ng_rollout_index", 0))
+    )
     return [row.get("reward") for row in ordered]
