@@ -34,8 +34,8 @@ from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch._inspection_process import _inspections
 
-LIMIT_S = 120.0
-"""Seconds for the import of one implementation."""
+LIMIT_S = 600.0
+"""Seconds for the import of one implementation, on a busy machine too."""
 POLICIES = ("openai_model", "vllm_model")
 """The model servers of configurations that leave the policy to the user; the first that is allowed is used."""
 POLICY_FILES = tuple(f"responses_api_models/{model}/configs/{model}.yaml" for model in POLICIES)
