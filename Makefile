@@ -76,8 +76,8 @@ test-docs: .venv/.dev
 test-trackers:
 	PYTHON=$(PYTHON) bash tests/rollouts/tracking/run.sh
 
-# The viewer's page in a headless Chromium, which is the system's: half a minute to install Playwright.
-test-browser: .venv/.dev
+# The viewer's page and the site in a headless Chromium, which is the system's: half a minute to install Playwright.
+test-browser: .venv/.dev .venv/.docs
 	bash tests/browser/run.sh
 
 # The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.
