@@ -60,6 +60,12 @@ class EndReason(StrEnum):
     MAX_OUTPUT_TOKENS = "max_output_tokens"
     CONTENT_FILTER = "content_filter"
     CONTEXT_OVERFLOW = "context_overflow"
+    TIMED_OUT = "timed_out"
+    """An agent's program took too long."""
+    RESOURCE_LIMIT = "resource_limit"
+    """An agent's program used too much memory, output or disk space."""
+    AGENT_EXITED = "agent_exited"
+    """An agent's program ended with an error, after calls of the model."""
 
     @property
     def outcome(self) -> Outcome:

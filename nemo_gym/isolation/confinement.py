@@ -3,7 +3,8 @@
     bubblewrap    own pid, network, IPC and host namespaces; a read-only root with /usr and the folders that the
                   caller names; a private /tmp; no access to the host's processes, files or network
     own_user      for a gym that runs as root: a user id that no other program has. The program can read files that
-                  all users can read and use the network, but cannot write outside its folder and /tmp
+                  all users can read and use the network, but cannot write outside its folder and /tmp. On request
+                  it gets a network namespace of its own (`nemo_gym.isolation._loopback`)
     unsandboxed   the gym's own user, and only if the command line or `env.yaml` allows it
 
 In all of them `prlimit` sets the limits, a seccomp filter denies the calls that would leave them
@@ -27,6 +28,7 @@ from typing import TypeAlias
 import psutil
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.isolation import _loopback as loopback
 from nemo_gym.isolation import _supervisor as supervisor
 from nemo_gym.isolation.memory import MemoryGroup, make_memory_group
 from nemo_gym.isolation.python_installation import PythonInstallation
@@ -51,7 +53,9 @@ class SandboxLimits:
     wall_s: float = 10.0
     """Seconds from its start until it is killed with all its descendants."""
     memory_bytes: int = 1024 * MIB
-    """Limit for the address space of each process and for the memory of all together."""
+    """Limit for the memory of all processes together and, unless it is turned off, the address space of each."""
+    limits_address_space: bool = True
+    """False for runtimes that reserve more address space than memory, as JavaScript engines do."""
     file_bytes: int = 64 * MIB
     """Size of the largest file it may write."""
     folder_bytes: int = 64 * MIB
@@ -211,14 +215,20 @@ def _supervised(control: int, user: int | None, processes_file: str | None) -> l
 
 
 def isolations(
-    readable: Sequence[Path], *, python: PythonInstallation | None = None, allow_unsandboxed: bool = False
+    readable: Sequence[Path],
+    *,
+    python: PythonInstallation | None = None,
+    allow_unsandboxed: bool = False,
+    own_network: bool = False,
 ) -> Iterator[Isolation]:
     """Yield the isolations to try on this machine, strictest first.
 
     `readable` are the folders that programs need. `python` is the interpreter of programs, which may be copied for
-    other users. Raises ConfigError if not even limits can be set.
+    other users. With `own_network`, programs with a user of their own have no network but a loopback interface, too.
+    Raises ConfigError if not even limits can be set.
     """
     prlimit, setpriv, bwrap = (shutil.which(name) for name in ("prlimit", "setpriv", "bwrap"))
+    unshare = shutil.which("unshare") if own_network else None
     if prlimit is None:
         raise ConfigError(
             "Untrusted code cannot be run here: `prlimit`, which sets its limits, is not installed.",
@@ -228,8 +238,8 @@ def isolations(
     is_root = os.geteuid() == 0
     if bwrap is not None and (setpriv is not None or not is_root):
         yield _bubblewrap(bwrap, setpriv if is_root else None, prlimit, readable)
-    if is_root and setpriv is not None:
-        yield _own_user(prlimit, setpriv, python)
+    if is_root and setpriv is not None and (unshare is not None or not own_network):
+        yield _own_user(prlimit, setpriv, python, unshare)
     if allow_unsandboxed:
         yield _unsandboxed(prlimit)
 
@@ -315,13 +325,18 @@ def _parents(path: Path) -> list[str]:
     return [part for parent in parents for part in ("--dir", parent)]
 
 
-def _own_user(prlimit: str, setpriv: str, python: PythonInstallation | None) -> Isolation:
+def _own_user(
+    prlimit: str, setpriv: str, python: PythonInstallation | None, unshare: str | None
+) -> Isolation:
+    # Only root can bring the loopback interface of a new network namespace up.
+    network = [] if unshare is None else [unshare, "--net", sys.executable, "-I", "-S", loopback.__file__]
+
     def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
         assert confinement.user is not None
         limits = confinement.limits
         drop = _as_user(setpriv, confinement.user)
         command = program if python is None else python.for_other_users(program)
-        return [*drop, *_limited(prlimit, limits, limits.processes), *command]
+        return [*network, *drop, *_limited(prlimit, limits, limits.processes), *command]
 
     return Isolation(IsolationKind.OWN_USER, confine, has_own_users=True)
 
@@ -345,7 +360,7 @@ def _as_user(setpriv: str, user: int) -> list[str]:
 
 def _limited(prlimit: str, limits: SandboxLimits, processes: int) -> list[str]:
     values = {
-        "as": limits.memory_bytes,
+        **({"as": limits.memory_bytes} if limits.limits_address_space else {}),
         "core": 0,
         "cpu": math.ceil(limits.wall_s) + 1,
         "fsize": limits.file_bytes,

@@ -16,6 +16,7 @@ import contextlib
 import logging
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 
 PROBE_LIMITS = SandboxLimits(wall_s=60.0)
 _PROBE_ANSWER_CHARS = 300
+_REMOVE = 'chmod -R u+rwX -- "$0"; rm -rf -- "$0"'
 
 ENVIRONMENT: Mapping[str, str] = {"PYTHONHASHSEED": "0"}
 """The whole environment of a program. The fixed hash seed makes verdicts repeatable."""
@@ -62,8 +64,9 @@ class ConfinedRunner:
 
     `probe` is a command that exits with status 0; an isolation works if the command runs in it. `readable` are the
     folders besides /usr that programs need, and `python` is their interpreter. `require_sandbox` accepts bubblewrap
-    only. `candidates` are the isolations to try, by default those of this machine, and none at all only if the global
-    key `allow_unsandboxed` is set.
+    only. With `own_network`, programs have a loopback interface of their own and no other network, unless they are
+    `unsandboxed`. `candidates` are the isolations to try, by default those of this machine, and none at all only if the
+    global key `allow_unsandboxed` is set.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class ConfinedRunner:
         readable: Sequence[Path] = (),
         python: PythonInstallation | None = None,
         require_sandbox: bool = False,
+        own_network: bool = False,
         candidates: Iterable[Isolation] | None = None,
     ) -> None:
         self._probe = tuple(probe)
@@ -80,6 +84,7 @@ class ConfinedRunner:
         self._python = python
         self._candidates = candidates
         self._require_sandbox = require_sandbox
+        self._own_network = own_network
         self._isolation: Isolation | None = None
         self._finding = asyncio.Lock()
 
@@ -207,7 +212,12 @@ class ConfinedRunner:
     def _to_try(self) -> Iterable[Isolation]:
         if self._candidates is not None:
             return self._candidates
-        return isolations(self._readable, python=self._python, allow_unsandboxed=allows_unsandboxed())
+        return isolations(
+            self._readable,
+            python=self._python,
+            allow_unsandboxed=allows_unsandboxed(),
+            own_network=self._own_network,
+        )
 
     async def _try(self, isolation: Isolation) -> str | None:
         """The reason why `isolation` does not work here; None if it works."""
@@ -279,9 +289,17 @@ def _make_workspace(
 
 async def remove_workspace(workspace: Workspace) -> None:
     """Delete a workspace with its files, after the end of its programs."""
-    await asyncio.to_thread(shutil.rmtree, workspace.folder, ignore_errors=True)
+    await asyncio.to_thread(_remove, workspace.folder)
     if workspace.user is not None:
         workspace.user.release()
+
+
+def _remove(folder: Path) -> None:
+    # Python cannot remove a deep tree, and neither can a user who may not read a folder in it.
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        subprocess.run(["/bin/sh", "-c", _REMOVE, str(folder)], capture_output=True, check=False)
 
 
 async def announcement(code_runners: Sequence[str]) -> str:

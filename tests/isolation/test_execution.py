@@ -199,3 +199,13 @@ thread.start(); thread.join()
 print(subprocess.run(["/bin/echo", "child"], capture_output=True, text=True).stdout.strip())
 """
     assert (await run(sandbox, code)).stdout == b"thread\nchild\n"
+
+
+async def test_the_address_space_is_unlimited_on_request_and_memory_is_not(sandbox: ConfinedRunner) -> None:
+    limits = SandboxLimits(wall_s=20, memory_bytes=128 * MIB, limits_address_space=False)
+    reserved = await run(
+        sandbox, "import mmap; mmap.mmap(-1, 10 << 30, flags=mmap.MAP_PRIVATE)", limits=limits
+    )
+    assert (reserved.exit_status, reserved.ending) == (0, Ending.EXITED)
+    used = await run(sandbox, "import time; x = bytearray(512 << 20); time.sleep(20)", limits=limits)
+    assert used.ending is Ending.MEMORY_EXCEEDED

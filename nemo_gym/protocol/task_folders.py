@@ -1,0 +1,51 @@
+"""The working folder of a task: files that an agent finds there, and files that the verifier gets back.
+
+A task row states them as `folder: {files: {path: text}, take: [pattern]}`. An agent that works in a folder adds
+`folder_files: {path: text}` to the row before it is verified. Paths are relative, with `/` between their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+FOLDER_KEY: Final = "folder"
+FOLDER_FILES_KEY: Final = "folder_files"
+
+
+def checked_path(path: str) -> str:
+    """Return a relative path unchanged. Raises ValueError for a path that could lead out of its folder."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\0" in path or str(PurePosixPath(path)) != path:
+        raise ValueError(f"{path!r} is not a plain relative path")
+    return path
+
+
+class TaskFolder(BaseModel):
+    """The files of a task."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    files: dict[Annotated[str, AfterValidator(checked_path)], str] = Field(default_factory=dict)
+    """Path → text of the files that are there at the start."""
+    take: list[str] = Field(default_factory=list)
+    """Patterns of the files that the verifier gets; `*` also matches `/`."""
+
+    def takes(self, path: str) -> bool:
+        """Return whether the verifier gets the file at `path`."""
+        return any(fnmatchcase(path, pattern) for pattern in self.take)
+
+
+class TaskWithFolder(BaseModel):
+    """The part of a task row that is about its folder."""
+
+    folder: TaskFolder = Field(default_factory=TaskFolder)
+
+
+def folder_of(row: Mapping[str, Any]) -> TaskFolder:
+    """Return the folder of a task row, which is empty by default. Raises pydantic's ValidationError."""
+    return TaskWithFolder.model_validate({FOLDER_KEY: row.get(FOLDER_KEY) or {}}).folder

@@ -1,0 +1,248 @@
+"""An agent that is any program: each attempt runs a command in a sandbox, whose model calls go to the model server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fastapi import Body, HTTPException, Request
+from fastapi import Response as HttpResponse
+from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
+
+from nemo_gym.agents.policy import input_items
+from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
+from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
+from nemo_gym.episodes.driver import Act, EndReason, Episode
+from nemo_gym.failures import AgentError, InputError, error_of
+from nemo_gym.isolation.confinement import MIB
+from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
+from nemo_gym.names import MCP_METADATA_KEY
+from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from nemo_gym.processes.workers import available_cores
+from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, TaskFolder, folder_of
+from nemo_gym.serving.rollout_paths import rollout_path_prefix
+from nemo_gym.transport.context import current_context
+from responses_api_agents.external_agent.attempt import (
+    PORT,
+    AgentCommand,
+    AgentExit,
+    AgentSandbox,
+    AttemptPlaces,
+)
+from responses_api_agents.external_agent.folder import TakenFiles, take_files
+from responses_api_agents.external_agent.gateway import MCP_PATH, AttemptGateway, GatewayTargets
+
+USUAL_ENVIRONMENT = {
+    "ANTHROPIC_API_KEY": "{key}",
+    "ANTHROPIC_BASE_URL": "{base_url}",
+    "HOME": "{home}",
+    "LANG": "C.UTF-8",
+    "NEMO_GYM_MCP_URL": "{mcp_url}",
+    "NO_COLOR": "1",
+    "OPENAI_API_KEY": "{key}",
+    "OPENAI_BASE_URL": "{base_url}/v1",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "USER": "agent",
+}
+"""The environment of every agent, to which `environment` of its configuration is added."""
+_REPORTED_CHARS = 2000
+_CERTIFICATES = "/etc/ssl/certs"
+
+
+class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
+    RUNS_CODE: ClassVar[bool] = True
+
+    resources_server: ResourcesServerRef
+    model_server: ModelServerRef
+    command: list[str] = Field(min_length=1)
+    """The program and its arguments. `{prompt}`, `{system}`, `{base_url}`, `{key}`, `{mcp_url}`, `{model}`, `{work}`
+    and `{home}` are filled in, here and in the next three options."""
+    stdin: str = ""
+    environment: dict[str, str | None] = Field(default_factory=dict)
+    """Variables beside the usual ones (README); null takes one away."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Path → text of files in the agent's home folder, such as its configuration."""
+    readable: list[str] = Field(default_factory=list)
+    """Folders that the sandbox shows read-only, beside /usr: the agent's installation."""
+    model: str = "policy"
+    """The name under which the agent asks for the model."""
+    timeout_s: PositiveFloat = 600.0
+    max_calls: PositiveInt | None = None
+    """Model calls of one attempt; further ones are refused, and the attempt is truncated."""
+    max_concurrent_attempts: PositiveInt | None = None
+    """Agents that run at the same time; by default four per core."""
+    memory_mib: PositiveInt = 4096
+    max_processes: PositiveInt = 512
+    """Processes and threads of one agent."""
+    max_folder_mib: PositiveInt = 256
+    """Files of one agent together, and its private /tmp."""
+    max_output_mib: PositiveInt = 16
+
+
+class ExternalAgent(SimpleResponsesAPIAgent):
+    config: ExternalAgentConfig
+    _sandbox: AgentSandbox = PrivateAttr()
+    _slots: asyncio.Semaphore = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        config = self.config
+        limits = SandboxLimits(
+            wall_s=config.timeout_s,
+            memory_bytes=config.memory_mib * MIB,
+            limits_address_space=False,
+            file_bytes=config.max_folder_mib * MIB,
+            folder_bytes=config.max_folder_mib * MIB,
+            output_bytes=config.max_output_mib * MIB,
+            processes=config.max_processes,
+            open_files=4096,
+        )
+        readable = [Path(path) for path in (*config.readable, _CERTIFICATES)]
+        self._sandbox = AgentSandbox([path for path in readable if path.exists()], limits)
+        self._slots = asyncio.Semaphore(config.max_concurrent_attempts or 4 * available_cores())
+
+    async def on_start(self) -> None:
+        await self._sandbox.isolation()
+
+    async def responses(
+        self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
+    ) -> NeMoGymResponse:
+        raise HTTPException(501, "an external agent needs a task row: call its /run")
+
+    async def act(self, episode: Episode) -> Act:
+        try:
+            folder = folder_of(episode.row)
+        except ValidationError as error:
+            raise InputError(
+                f"the row's `folder` is not valid: {error}", code="invalid_row", param="folder"
+            ) from error
+        async with self._slots, self._sandbox.places(folder.files) as places:
+            gateway = self._new_gateway(episode)
+            exit_ = await self._run(episode, places, gateway)
+            taken = await asyncio.to_thread(take_files, places.work, folder.takes)
+        return self._act_of(episode, folder, gateway, exit_, taken)
+
+    def _new_gateway(self, episode: Episode) -> AttemptGateway:
+        context = current_context.get()
+        assert context is not None  # `/run` is always a request
+        endpoint = episode.opening.get(MCP_METADATA_KEY) or {}
+        token = next(iter((endpoint.get("headers") or {}).values()), None)
+        targets = GatewayTargets(
+            context.session,
+            secrets.token_urlsafe(32),
+            self.config.model_server.name,
+            rollout_path_prefix(context.session),
+            self.resources_server_name,
+            token,
+            self.config.max_calls,
+        )
+        return AttemptGateway(self.server_client, targets)
+
+    async def _run(self, episode: Episode, places: AttemptPlaces, gateway: AttemptGateway) -> AgentExit:
+        forwards = await self._sandbox.isolation() is not IsolationKind.UNSANDBOXED
+        async with gateway.listening(places.socket if forwards else None) as port:
+            if forwards:
+                self._sandbox.open_socket(places)
+            base_url = f"http://127.0.0.1:{PORT if forwards else port}"
+            written = self._written_command()
+            command = written.filled(
+                {
+                    **_texts_of(episode.params),
+                    "base_url": base_url,
+                    "mcp_url": base_url + MCP_PATH,
+                    "key": gateway.targets.key,
+                    "model": self.config.model,
+                    "work": places.seen(places.work),
+                    "home": places.seen(places.home),
+                }
+            )
+            self._sandbox.give(places, places.home, command.files)
+            return await self._sandbox.run(places, command, forwards=forwards)
+
+    def _written_command(self) -> AgentCommand:
+        config = self.config
+        environment = {
+            name: value
+            for name, value in {**USUAL_ENVIRONMENT, **config.environment}.items()
+            if value is not None
+        }
+        return AgentCommand(config.command, config.stdin, environment, config.files)
+
+    def _act_of(
+        self,
+        episode: Episode,
+        folder: TaskFolder,
+        gateway: AttemptGateway,
+        exit_: AgentExit,
+        taken: TakenFiles,
+    ) -> Act:
+        _refuse_machine_faults(self.config.command[0], gateway, exit_)
+        if folder.take:
+            episode.row[FOLDER_FILES_KEY] = taken.files
+        reason = exit_.reason
+        if gateway.is_over_budget and reason is not EndReason.TIMED_OUT:
+            reason = EndReason.MAX_STEPS
+        notes = {
+            "status": exit_.status,
+            "ending": exit_.ending.value,
+            "seconds": round(exit_.seconds, 3),
+            "calls": gateway.calls,
+            "isolation": exit_.isolation.value,
+            "stderr": exit_.stderr[-_REPORTED_CHARS:],
+            "left_out": taken.left_out,
+        }
+        return Act(_response_of(exit_.stdout, self.config.model), reason, notes={"external_agent": notes})
+
+
+def _refuse_machine_faults(program: str, gateway: AttemptGateway, exit_: AgentExit) -> None:
+    """Raise if the machine, and not the policy, is the reason for the end."""
+    if exit_.reason is EndReason.FINAL_ANSWER:
+        return
+    if gateway.failure is not None:
+        raise error_of(gateway.failure)
+    if not gateway.calls:
+        said = exit_.stderr.strip() or exit_.stdout.strip()
+        raise AgentError(
+            f"{program} ended without a model call ({exit_.ending}, status {exit_.status}): {said[-_REPORTED_CHARS:]}",
+            code="agent_made_no_call",
+            remedy="Run the command by hand, and check `command`, `environment` and `readable` of the agent.",
+        )
+
+
+def _texts_of(params: dict[str, Any]) -> dict[str, str]:
+    """The prompt and the system text of a task, for an agent that takes both as text."""
+    items = input_items(params["input"])
+    system = [_text(item) for item in items if item.get("role") in ("system", "developer")]
+    prompt = [_text(item) for item in items if item.get("role") == "user"]
+    instructions = params.get("instructions")
+    return {
+        "prompt": "\n\n".join(prompt),
+        "system": "\n\n".join([instructions, *system] if instructions else system),
+    }
+
+
+def _text(item: dict[str, Any]) -> str:
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or ())
+
+
+def _response_of(text: str, model: str) -> dict[str, Any]:
+    """A Responses object with a text as its only message."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    message = {
+        "type": "message",
+        "id": "msg_agent",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    answer = {"id": "resp_agent", "object": "response", "created_at": 0, "model": model, "output": [message]}
+    return {**answer, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+
+
+if __name__ == "__main__":
+    ExternalAgent.run_webserver()

@@ -1,0 +1,185 @@
+"""One attempt of an external agent: its workspace, its command in the sandbox, and the way in which it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemo_gym import clock
+from nemo_gym.episodes.driver import EndReason
+from nemo_gym.isolation.execution import (
+    ConfinedRunner,
+    Ending,
+    IsolationKind,
+    SandboxedProcess,
+    SandboxLimits,
+    Workspace,
+    remove_workspace,
+)
+from nemo_gym.isolation.python_installation import PythonInstallation
+from responses_api_agents.external_agent.folder import is_larger, put_files
+
+SEEN_AS = Path("/attempt")
+"""The path of the workspace in bubblewrap: the same in every attempt, so that prompts are, too."""
+PORT = 8080
+"""The port of the gateway in the sandbox's own network."""
+_FORWARDER = Path(__file__).with_name("forwarder.py")
+_WATCH_INTERVAL_S = 1.0
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlaces:
+    """The folders of an attempt, and the gateway's socket."""
+
+    workspace: Workspace
+
+    @property
+    def work(self) -> Path:
+        """The working folder, on this machine."""
+        return self.workspace.folder / "work"
+
+    @property
+    def home(self) -> Path:
+        return self.workspace.folder / "home"
+
+    @property
+    def socket(self) -> Path:
+        return self.workspace.folder / "gateway"
+
+    def seen(self, place: Path) -> str:
+        """The path at which the agent sees one of these."""
+        return str(self.workspace.place / place.name)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentExit:
+    """The end of an agent's command."""
+
+    status: int
+    """Its exit status: 127 if it could not be started, 128 + its number for a signal."""
+    ending: Ending
+    seconds: float
+    stdout: str
+    stderr: str
+    isolation: IsolationKind
+    is_folder_full: bool
+
+    @property
+    def reason(self) -> EndReason:
+        """The reason why the attempt ended."""
+        if self.ending is Ending.TIMED_OUT:
+            return EndReason.TIMED_OUT
+        if self.is_folder_full or self.ending is not Ending.EXITED:
+            return EndReason.RESOURCE_LIMIT
+        return EndReason.FINAL_ANSWER if self.status == 0 else EndReason.AGENT_EXITED
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCommand:
+    """A command and its surroundings, with placeholders such as `{prompt}`."""
+
+    command: Sequence[str]
+    stdin: str
+    environment: Mapping[str, str]
+    files: Mapping[str, str]
+    """Path → text of files in the home folder."""
+
+    def filled(self, values: Mapping[str, str]) -> AgentCommand:
+        """Replace the placeholders of `values`; other braces stay."""
+
+        def fill(text: str) -> str:
+            return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
+
+        return AgentCommand(
+            [fill(part) for part in self.command],
+            fill(self.stdin),
+            {name: fill(value) for name, value in self.environment.items()},
+            {fill(path): fill(text) for path, text in self.files.items()},
+        )
+
+
+class AgentSandbox:
+    """Runs agents' commands, each in a sandbox without network but the port of its gateway."""
+
+    def __init__(self, readable: Sequence[Path], limits: SandboxLimits) -> None:
+        self._python = PythonInstallation.of_the_gym()
+        self._limits = limits
+        self._runner = ConfinedRunner(
+            probe=self._python.command("pass"),
+            readable=[*self._python.folders, *readable],
+            python=self._python,
+            own_network=True,
+        )
+
+    async def isolation(self) -> IsolationKind:
+        """The isolation of agents on this machine. Raises ConfigError if there is none."""
+        return await self._runner.isolation()
+
+    @asynccontextmanager
+    async def places(self, files: Mapping[str, str]) -> AsyncIterator[AttemptPlaces]:
+        """Create the folders of an attempt, with `files` in its working folder; they are deleted at the end."""
+        is_mounted = await self.isolation() is IsolationKind.BUBBLEWRAP
+        workspace = await self._runner.make_workspace(SEEN_AS if is_mounted else None)
+        try:
+            places = AttemptPlaces(workspace)
+            for folder in (places.work, places.home):
+                folder.mkdir(mode=0o700)
+            self.give(places, places.work, files)
+            yield places
+        finally:
+            await remove_workspace(workspace)
+
+    def give(self, places: AttemptPlaces, folder: Path, files: Mapping[str, str]) -> None:
+        """Write files into a folder that the agent owns."""
+        user = places.workspace.user
+        put_files(folder, files, user.uid if user is not None else None)
+
+    def open_socket(self, places: AttemptPlaces) -> None:
+        """Let the agent, and no other user, connect to the gateway's socket."""
+        places.socket.chmod(0o600)
+        if places.workspace.user is not None:
+            os.chown(places.socket, places.workspace.user.uid, places.workspace.user.uid)
+
+    async def run(self, places: AttemptPlaces, command: AgentCommand, *, forwards: bool) -> AgentExit:
+        """Run a filled command to its end. `forwards`: through the forwarder to the gateway's socket."""
+        socket = places.seen(places.socket) if forwards else os.devnull
+        forwarder = self._python.command(_FORWARDER.read_text(encoding="utf-8"))
+        arguments = [socket, str(PORT if forwards else 0), places.seen(places.work), *command.command]
+        began = clock.monotonic()
+        async with self._runner.open(
+            [*forwarder, *arguments],
+            stdin=command.stdin.encode(),
+            limits=self._limits,
+            workspace=places.workspace,
+            environment=command.environment,
+        ) as process:
+            watch = asyncio.create_task(self._watch(process, places.workspace.folder))
+            try:
+                output = await process.read_all()
+            finally:
+                watch.cancel()
+            status = process.exit_status
+            assert status is not None
+            return AgentExit(
+                status,
+                process.ending,
+                clock.monotonic() - began,
+                output.stdout.decode(errors="replace"),
+                output.stderr.decode(errors="replace"),
+                process.isolation,
+                is_folder_full=watch.done() and not watch.cancelled(),
+            )
+
+    async def _watch(self, process: SandboxedProcess, folder: Path) -> None:
+        """End the agent when its folder has outgrown its limit."""
+        is_full = False
+        while not is_full:
+            await asyncio.sleep(_WATCH_INTERVAL_S)
+            is_full = await asyncio.to_thread(is_larger, folder, self._limits.folder_bytes)
+        process.kill(Ending.STOPPED)

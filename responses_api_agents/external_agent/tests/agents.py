@@ -1,0 +1,84 @@
+"""A gym with external agents that are Python programs, and an environment that gives a reward for a folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from nemo_gym.base_resources_server import (
+    BaseResourcesServerConfig,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    SimpleResourcesServer,
+)
+from nemo_gym.isolation.python_installation import PythonInstallation
+from nemo_gym.testing.in_process import InProcessGym
+from responses_api_agents.external_agent.app import ExternalAgent
+from tests.serving.environments import ScriptedModel, task_row
+
+PYTHON = PythonInstallation.of_the_gym()
+
+ASK = """
+import json, os, sys, urllib.error, urllib.request
+def send(path, body=None, method="POST", **headers):
+    url = path if path.startswith("http") else os.environ["OPENAI_BASE_URL"][:-3] + path
+    headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json", **headers}
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=20) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+def ask(text="hello"):
+    return send("/v1/responses", {"input": text})
+"""
+"""The beginning of an agent's program: `ask()` calls the model and returns status and body."""
+
+
+class FolderVerifyRequest(BaseVerifyRequest):
+    folder_files: dict[str, str] = Field(default_factory=dict)
+
+
+class FolderVerifyResponse(FolderVerifyRequest, BaseVerifyResponse):
+    said: str
+
+
+class FolderEnvironment(SimpleResourcesServer):
+    """Rewards the number of files that it gets."""
+
+    config: BaseResourcesServerConfig
+
+    async def verify(self, body: FolderVerifyRequest) -> FolderVerifyResponse:  # type: ignore[override]
+        reward = float(len(body.folder_files))
+        return FolderVerifyResponse(**dict(body), reward=reward, said=body.response.output_text)
+
+
+class AgentGym(InProcessGym):
+    """A gym whose agent runs `program`, Python code."""
+
+    def __init__(
+        self, program: str, *turns: Any, env: type[SimpleResourcesServer] = FolderEnvironment, **options: Any
+    ) -> None:
+        super().__init__()
+        self.add(env, "env", **options.pop("env_options", {}))
+        model = self.add(ScriptedModel, "policy_model")
+        assert isinstance(model, ScriptedModel)
+        self.model = model
+        model.turns = list(turns)
+        references = {
+            "resources_server": {"type": "resources_servers", "name": "env"},
+            "model_server": {"type": "responses_api_models", "name": "policy_model"},
+        }
+        settings = {"command": python_command(program), **references, **options}
+        agent = self.add(ExternalAgent, "agent", **settings)
+        assert isinstance(agent, ExternalAgent)
+        self.agent = agent
+
+
+def python_command(program: str) -> list[str]:
+    return PYTHON.command(ASK + program)
+
+
+def folder_row(files: dict[str, str] | None = None, *take: str) -> dict[str, Any]:
+    return task_row() | {"folder": {"files": files or {}, "take": list(take)}}
