@@ -18,6 +18,7 @@ from nemo_gym.episodes.driver import Act, EndReason, Episode
 from nemo_gym.failures import AgentError, InputError, error_of
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
+from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
@@ -25,6 +26,7 @@ from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, TaskFolder, folder_
 from nemo_gym.serving.rollout_paths import rollout_path_prefix
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
+    HOME,
     PORT,
     AgentCommand,
     AgentExit,
@@ -158,7 +160,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
                     "home": places.seen(places.home),
                 }
             )
-            self._sandbox.give(places, places.home, command.files)
+            put_files(places.workspace, command.files, HOME)
             return await self._sandbox.run(places, command, forwards=forwards)
 
     def _written_command(self) -> AgentCommand:

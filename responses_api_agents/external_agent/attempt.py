@@ -22,10 +22,12 @@ from nemo_gym.isolation.execution import (
     remove_workspace,
 )
 from nemo_gym.isolation.python_installation import PythonInstallation
-from responses_api_agents.external_agent.folder import is_larger, put_files
+from nemo_gym.isolation.workspace_files import put_files
+from responses_api_agents.external_agent.folder import is_larger
 
 SEEN_AS = Path("/attempt")
 """The path of the workspace in bubblewrap: the same in every attempt, so that prompts are, too."""
+WORK, HOME = "work", "home"
 PORT = 8080
 """The port of the gateway in the sandbox's own network."""
 _FORWARDER = Path(__file__).with_name("forwarder.py")
@@ -42,11 +44,11 @@ class AttemptPlaces:
     @property
     def work(self) -> Path:
         """The working folder, on this machine."""
-        return self.workspace.folder / "work"
+        return self.workspace.folder / WORK
 
     @property
     def home(self) -> Path:
-        return self.workspace.folder / "home"
+        return self.workspace.folder / HOME
 
     @property
     def socket(self) -> Path:
@@ -128,17 +130,10 @@ class AgentSandbox:
         workspace = await self._runner.make_workspace(SEEN_AS if is_mounted else None)
         try:
             places = AttemptPlaces(workspace)
-            for folder in (places.work, places.home):
-                folder.mkdir(mode=0o700)
-            self.give(places, places.work, files)
+            put_files(workspace, files, WORK)
             yield places
         finally:
             await remove_workspace(workspace)
-
-    def give(self, places: AttemptPlaces, folder: Path, files: Mapping[str, str]) -> None:
-        """Write files into a folder that the agent owns."""
-        user = places.workspace.user
-        put_files(folder, files, user.uid if user is not None else None)
 
     def open_socket(self, places: AttemptPlaces) -> None:
         """Let the agent, and no other user, connect to the gateway's socket."""

@@ -1,4 +1,4 @@
-"""The files of an attempt's working folder: put in before it, bounded while it runs, taken out after it.
+"""The files of an attempt's working folder: bounded while it runs, and taken out after it.
 
 Everything that an agent leaves is hostile. Links are not followed, only regular files with one name are read, and
 paths, sizes and counts are bounded.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,17 +33,6 @@ class TakenFiles:
     def leave_out(self, path: str, reason: str) -> None:
         if len(self.left_out) < _LONGEST_REPORT:
             self.left_out[path.encode(errors="backslashreplace").decode()] = reason
-
-
-def put_files(folder: Path, files: Mapping[str, str], user: int | None) -> None:
-    """Write files with checked paths into an empty folder of ours, and give everything in it to `user`."""
-    for path, text in files.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8", newline="")
-    if user is not None:
-        for place in (folder, *folder.rglob("*")):
-            os.chown(place, user, user, follow_symlinks=False)
 
 
 def take_files(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -82,3 +83,7 @@ def python_command(program: str) -> list[str]:
 
 def folder_row(files: dict[str, str] | None = None, *take: str) -> dict[str, Any]:
     return task_row() | {"folder": {"files": files or {}, "take": list(take)}}
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())

@@ -12,10 +12,9 @@ from responses_api_agents.external_agent.folder import (
     MOST_DEPTH,
     MOST_ENTRIES,
     is_larger,
-    put_files,
     take_files,
 )
-from responses_api_agents.external_agent.tests.agents import AgentGym, folder_row
+from responses_api_agents.external_agent.tests.agents import AgentGym, folder_row, names_in
 from tests.serving.environments import text
 
 
@@ -24,15 +23,9 @@ def everything(path: str) -> bool:
 
 
 def deep(folder: Path) -> None:
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
-        for _ in range(MOST_DEPTH + 5):
-            os.mkdir("d")
-            os.chdir("d")
-        Path("bad").write_text("x")
-    finally:
-        os.chdir(here)
+    place = folder.joinpath(*["d"] * (MOST_DEPTH + 5))
+    place.mkdir(parents=True)
+    (place / "bad").write_text("x")
 
 
 HOSTILE: dict[str, Callable[[Path], object]] = {
@@ -63,7 +56,8 @@ def test_hostile_files_are_left_out_and_the_others_are_taken(tmp_path: Path, tri
 
 
 def test_files_are_taken_up_to_a_size_together(tmp_path: Path) -> None:
-    put_files(tmp_path, {f"{n}": "x" * 100 for n in range(10)}, None)
+    for n in range(10):
+        (tmp_path / str(n)).write_text("x" * 100)
     taken = take_files(tmp_path, everything, total_bytes=550)
     assert (len(taken.files), len(taken.left_out)) == (5, 5)
 
@@ -99,4 +93,4 @@ for _ in range(3000):
 """
     row = await AgentGym(program, [text("")]).run("agent", folder_row({}, "*"))
     assert row["folder_files"] == {}
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == []

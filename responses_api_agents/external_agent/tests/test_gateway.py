@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.isolation.execution import IsolationKind
-from responses_api_agents.external_agent.tests.agents import AgentGym, folder_row, python_command
+from responses_api_agents.external_agent.tests.agents import AgentGym, folder_row, names_in, python_command
 from tests.serving.environments import CounterEnvironment, text
 
 
@@ -152,4 +152,4 @@ async def test_nothing_of_an_attempt_is_left_and_long_paths_are_no_problem(
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     row = await AgentGym("ask()", [text("")]).run("agent", folder_row())
     assert row["external_agent"]["calls"] == 1
-    assert list(folder.iterdir()) == []
+    assert names_in(folder) == []

@@ -1,0 +1,1 @@
+"""Spans of time, and plans made of them."""
