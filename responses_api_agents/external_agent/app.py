@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
 
-from nemo_gym.agents.policy import input_items
+from nemo_gym import clock
+from nemo_gym.agents.policy import add_usage, input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, EndReason, Episode
@@ -22,8 +22,7 @@ from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
-from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, TaskFolder, folder_of
-from nemo_gym.serving.rollout_paths import rollout_path_prefix
+from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, folder_of
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
     HOME,
@@ -35,6 +34,7 @@ from responses_api_agents.external_agent.attempt import (
 )
 from responses_api_agents.external_agent.folder import TakenFiles, take_files
 from responses_api_agents.external_agent.gateway import MCP_PATH, AttemptGateway, GatewayTargets
+from responses_api_agents.external_agent.record import AttemptRecord, output_of_calls, usage_of
 
 USUAL_ENVIRONMENT = {
     "ANTHROPIC_API_KEY": "{key}",
@@ -50,6 +50,7 @@ USUAL_ENVIRONMENT = {
 }
 """The environment of every agent, to which `environment` of its configuration is added."""
 _REPORTED_CHARS = 2000
+_KEY_OUTLIVES_S = 60.0
 _CERTIFICATES = "/etc/ssl/certs"
 
 
@@ -70,9 +71,16 @@ class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
     """Folders that the sandbox shows read-only, beside /usr: the agent's installation."""
     model: str = "policy"
     """The name under which the agent asks for the model."""
+    model_name: str | None = None
+    """The name that the model server gets in every call; None for the agent's own."""
+    sampling: dict[str, float] | None = None
+    """Sampling fields that replace those of every call, such as `temperature`."""
     timeout_s: PositiveFloat = 600.0
     max_calls: PositiveInt | None = None
     """Model calls of one attempt; further ones are refused, and the attempt is truncated."""
+    max_sampled_tokens: PositiveInt | None = None
+    final_message: Literal["trace", "stdout"] = "trace"
+    """`stdout` adds the agent's output as the last message, for verifiers that read the answer there."""
     max_concurrent_attempts: PositiveInt | None = None
     """Agents that run at the same time; by default four per core."""
     memory_mib: PositiveInt = 4096
@@ -120,26 +128,32 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             raise InputError(
                 f"the row's `folder` is not valid: {error}", code="invalid_row", param="folder"
             ) from error
-        async with self._slots, self._sandbox.places(folder.files) as places:
-            gateway = self._new_gateway(episode)
-            exit_ = await self._run(episode, places, gateway)
-            taken = await asyncio.to_thread(take_files, places.work, folder.takes)
-        return self._act_of(episode, folder, gateway, exit_, taken)
-
-    def _new_gateway(self, episode: Episode) -> AttemptGateway:
         context = current_context.get()
         assert context is not None  # `/run` is always a request
+        record = AttemptRecord(self.server_client, self.config.model_server.name, context.session)
+        async with self._slots, self._sandbox.places(folder.files) as places:
+            gateway = await self._open_gateway(episode, record, context.session)
+            try:
+                exit_ = await self._run(episode, places, gateway)
+            finally:
+                calls = await record.seal()
+            taken = await asyncio.to_thread(take_files, places.work, folder.takes)
+        if folder.take:
+            episode.row[FOLDER_FILES_KEY] = taken.files
+        return self._act_of(gateway, exit_, taken, calls)
+
+    async def _open_gateway(self, episode: Episode, record: AttemptRecord, session: str) -> AttemptGateway:
+        config = self.config
+        key, path = await record.open(
+            model=config.model_name,
+            sampling=config.sampling,
+            max_calls=config.max_calls,
+            max_sampled_tokens=config.max_sampled_tokens,
+            expires_s=config.timeout_s + _KEY_OUTLIVES_S,
+        )
         endpoint = episode.opening.get(MCP_METADATA_KEY) or {}
         token = next(iter((endpoint.get("headers") or {}).values()), None)
-        targets = GatewayTargets(
-            context.session,
-            secrets.token_urlsafe(32),
-            self.config.model_server.name,
-            rollout_path_prefix(context.session),
-            self.resources_server_name,
-            token,
-            self.config.max_calls,
-        )
+        targets = GatewayTargets(key, config.model_server.name, path, self.resources_server_name, token)
         return AttemptGateway(self.server_client, targets)
 
     async def _run(self, episode: Episode, places: AttemptPlaces, gateway: AttemptGateway) -> AgentExit:
@@ -173,16 +187,9 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         return AgentCommand(config.command, config.stdin, environment, config.files)
 
     def _act_of(
-        self,
-        episode: Episode,
-        folder: TaskFolder,
-        gateway: AttemptGateway,
-        exit_: AgentExit,
-        taken: TakenFiles,
+        self, gateway: AttemptGateway, exit_: AgentExit, taken: TakenFiles, calls: list[dict[str, Any]]
     ) -> Act:
         _refuse_machine_faults(self.config.command[0], gateway, exit_)
-        if folder.take:
-            episode.row[FOLDER_FILES_KEY] = taken.files
         reason = exit_.reason
         if gateway.is_over_budget and reason is not EndReason.TIMED_OUT:
             reason = EndReason.MAX_STEPS
@@ -195,7 +202,10 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             "stderr": exit_.stderr[-_REPORTED_CHARS:],
             "left_out": taken.left_out,
         }
-        return Act(_response_of(exit_.stdout, self.config.model), reason, notes={"external_agent": notes})
+        output = output_of_calls(calls)
+        if self.config.final_message == "stdout" or not output:
+            output.append(_message(exit_.stdout))
+        return Act(_response_of(output, calls, self.config.model), reason, notes={"external_agent": notes})
 
 
 def _refuse_machine_faults(program: str, gateway: AttemptGateway, exit_: AgentExit) -> None:
@@ -232,18 +242,36 @@ def _text(item: dict[str, Any]) -> str:
     return "".join(part.get("text") or "" for part in content or ())
 
 
-def _response_of(text: str, model: str) -> dict[str, Any]:
-    """A Responses object with a text as its only message."""
+def _message(text: str) -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
-    message = {
+    return {
         "type": "message",
         "id": "msg_agent",
         "role": "assistant",
         "status": "completed",
         "content": [part],
     }
-    answer = {"id": "resp_agent", "object": "response", "created_at": 0, "model": model, "output": [message]}
-    return {**answer, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+
+
+def _response_of(output: list[dict[str, Any]], calls: list[dict[str, Any]], model: str) -> dict[str, Any]:
+    """A Responses object with the output of all calls."""
+    usage: dict[str, Any] | None = None
+    for call in calls:
+        usage = add_usage(usage, usage_of(call.get("response") or {}))
+    about = {
+        "id": f"resp_{clock.hex_id()}",
+        "object": "response",
+        "created_at": clock.wall_clock(),
+        "model": model,
+    }
+    return {
+        **about,
+        "output": output,
+        "usage": usage,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
 
 
 if __name__ == "__main__":

@@ -50,16 +50,14 @@ _silent = logging.Logger("external_agent.gateway", logging.CRITICAL + 1)
 class GatewayTargets:
     """The servers of an attempt."""
 
-    session: str
     key: str
-    """The key that opens the gateway, and the rollout at the model server."""
+    """The key of the rollout at the model server, which opens the gateway, too."""
     model: str
-    model_root: str
-    """The path before `/v1` at the model server, which names the rollout."""
+    model_path: str
+    """The path at the model server that takes the place of `/v1`; it names the rollout."""
     resources: str
     mcp_token: str | None
     """The session's token at the resources server; None if it offers no tools over MCP."""
-    max_calls: int | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class AttemptGateway:
     calls: int = 0
     """Generating calls that were passed on."""
     is_over_budget: bool = False
-    """True once a call was refused for `max_calls`, or by the budget that the model server keeps."""
+    """True once the model server refused a call because the budget was used up."""
     failure: Failure | None = field(default=None)
     """The failure of the last model call, if the machine is at fault; None if it was answered."""
 
@@ -153,16 +151,14 @@ class AttemptGateway:
     ) -> web.Response:
         is_generating = method == "POST" and path in GENERATING_PATHS
         targets = self.targets
-        if is_generating:
-            if targets.max_calls is not None and self.calls >= targets.max_calls:
-                self.is_over_budget = True
-                return _refusal(
-                    403, "call_budget_exceeded", f"the attempt has made its {self.calls} model calls"
-                )
-            self.calls += 1
+        self.calls += is_generating
         try:
             reply = await self.client.request(
-                method, targets.model, targets.model_root + path, data=body, headers=headers
+                method,
+                targets.model,
+                targets.model_path + path.removeprefix("/v1"),
+                data=body,
+                headers=headers,
             )
         except GymError as error:
             self.failure = error.failure
@@ -175,7 +171,7 @@ class AttemptGateway:
         self.failure = None
         if not reply.ok:
             failure = failure_of(reply, self.targets.model, "answer")
-            self.is_over_budget |= failure.code.endswith("budget_exceeded")
+            self.is_over_budget |= failure.code == "rollout_budget_exhausted"
             if failure.boundary is not Boundary.INPUT and reply.status >= _MACHINE_FAULTS:
                 self.failure = failure
 

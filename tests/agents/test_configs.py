@@ -23,10 +23,17 @@ def words_for(file: Path, *overrides: str) -> list[str]:
     return [f"+config_paths=[{file},{ENVIRONMENT},{MODEL}]", *overrides]
 
 
-def names_for(agent: str) -> list[str]:
-    block = f"{agent}.responses_api_agents.{agent}"
-    names = [f"{block}.resources_server.name=mcqa"]
-    return [*names, f"{block}.user_model_server.name=policy_model"] if "user" in agent else names
+def block_of(file: Path) -> str:
+    return f"{file.stem}.responses_api_agents.{file.parents[1].name}"
+
+
+def names_for(file: Path) -> list[str]:
+    block = block_of(file)
+    further = {
+        "user_simulation_agent": [f"{block}.user_model_server.name=policy_model"],
+        "external_agent": [f"{block}.command=[my-agent]"],
+    }
+    return [f"{block}.resources_server.name=mcqa", *further.get(file.stem, [])]
 
 
 def agent_class_of(agent: str) -> Any:
@@ -42,9 +49,9 @@ def agent_class_of(agent: str) -> Any:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_an_agent_starts_from_its_configuration(file: Path) -> None:
-    agent = file.stem
-    block = load(words_for(file, *names_for(agent))).data[agent]["responses_api_agents"][agent]
-    server = agent_class_of(agent).standalone(**{**block, "name": agent})
+    name, agent = file.stem, file.parents[1].name
+    block = load(words_for(file, *names_for(file))).data[name]["responses_api_agents"][agent]
+    server = agent_class_of(agent).standalone(**{**block, "name": name})
     routes = {route.path for route in server.setup_webserver().routes}
     assert {"/run", "/v1/responses", "/aggregate_metrics"} <= routes
     assert server.resources_server_name == "mcqa"
@@ -52,9 +59,7 @@ def test_an_agent_starts_from_its_configuration(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_what_is_left_open_is_named(file: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=rf"{file.stem}.responses_api_agents.{file.stem}.resources_server.name"
-    ):
+    with pytest.raises(ConfigError, match=f"{block_of(file)}.resources_server.name"):
         load(words_for(file))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
+from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.external_agent.app import ExternalAgent
@@ -58,10 +59,14 @@ class FolderEnvironment(SimpleResourcesServer):
 class AgentGym(InProcessGym):
     """A gym whose agent runs `program`, Python code."""
 
+    records: ClassVar[Path]
+    """The folder of the calls' records; `conftest.py` sets it for each test."""
+
     def __init__(
         self, program: str, *turns: Any, env: type[SimpleResourcesServer] = FolderEnvironment, **options: Any
     ) -> None:
         super().__init__()
+        self.config[CAPTURE_DIR_KEY] = str(self.records)
         self.add(env, "env", **options.pop("env_options", {}))
         model = self.add(ScriptedModel, "policy_model")
         assert isinstance(model, ScriptedModel)
@@ -71,7 +76,7 @@ class AgentGym(InProcessGym):
             "resources_server": {"type": "resources_servers", "name": "env"},
             "model_server": {"type": "responses_api_models", "name": "policy_model"},
         }
-        settings = {"command": python_command(program), **references, **options}
+        settings = {"command": python_command(program), "final_message": "stdout", **references, **options}
         agent = self.add(ExternalAgent, "agent", **settings)
         assert isinstance(agent, ExternalAgent)
         self.agent = agent
@@ -79,6 +84,12 @@ class AgentGym(InProcessGym):
 
 def python_command(program: str) -> list[str]:
     return PYTHON.command(ASK + program)
+
+
+def said_in(row: dict[str, Any]) -> str:
+    """The output of the agent's program."""
+    said: str = row["response"]["output"][-1]["content"][0]["text"]
+    return said.strip()
 
 
 def folder_row(files: dict[str, str] | None = None, *take: str) -> dict[str, Any]:

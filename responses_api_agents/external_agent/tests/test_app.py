@@ -9,7 +9,7 @@ import pytest
 from nemo_gym.isolation.confinement import isolations
 from nemo_gym.isolation.execution import IsolationKind
 from nemo_gym.transport.upstream_error import UpstreamError
-from responses_api_agents.external_agent.tests.agents import ASK, AgentGym, folder_row
+from responses_api_agents.external_agent.tests.agents import ASK, AgentGym, folder_row, said_in
 from tests.serving.environments import CounterEnvironment, task_row, text
 
 
@@ -23,7 +23,7 @@ async def test_a_program_calls_the_model_and_its_output_is_the_response() -> Non
     gym = AgentGym("ask('hi'); print('all done')", [text("hello")])
     row = await gym.run("agent", folder_row())
     assert gym.model.requests[0]["input"] == "hi"
-    assert row["response"]["output"][0]["content"][0]["text"].strip() == "all done"
+    assert said_in(row) == "all done"
     assert (row["_ng_outcome"], row["_ng_end_reason"]) == ("completed", "final_answer")
     assert (row["external_agent"]["calls"], row["external_agent"]["status"]) == (1, 0)
 
@@ -51,7 +51,7 @@ ask()
     gym.agent.config.files[".conf"] = '{"url": "{base_url}"}'
     row = await gym.run("agent", folder_row())
     prompt = task_row()["responses_create_params"]["input"]
-    said = row["response"]["output"][0]["content"][0]["text"]
+    said = said_in(row)
     assert f"{prompt} {{braces}}" in said
     assert f"{prompt}!" in said
     assert "policy" in said
@@ -87,7 +87,7 @@ async def test_an_agent_that_ends_because_the_model_failed_is_a_failure() -> Non
 async def test_calls_beyond_the_budget_are_refused() -> None:
     gym = AgentGym("print([ask()[0] for _ in range(4)])", [text("")], [text("")], [text("")], max_calls=2)
     row = await gym.run("agent", folder_row())
-    assert row["response"]["output"][0]["content"][0]["text"].strip() == "[200, 200, 403, 403]"
+    assert said_in(row) == "[200, 200, 400, 400]"
     assert (row["_ng_outcome"], row["_ng_end_reason"], len(gym.model.requests)) == (
         "truncated",
         "max_steps",
@@ -104,7 +104,7 @@ async def test_an_agent_that_fills_its_folder_is_ended() -> None:
 async def test_an_agent_that_prints_without_end_is_ended() -> None:
     row = await play("ask()\nwhile True: print('x' * 1000)", [text("")], max_output_mib=1)
     assert (row["_ng_outcome"], row["_ng_end_reason"]) == ("truncated", "resource_limit")
-    assert len(row["response"]["output"][0]["content"][0]["text"]) <= 1 << 20
+    assert len(said_in(row)) <= 1 << 20
 
 
 async def test_the_tools_of_the_environment_are_at_the_mcp_address() -> None:
@@ -133,7 +133,7 @@ async def test_an_agent_runs_as_a_user_of_its_own_without_bubblewrap() -> None:
         pytest.skip("this machine has no users for sandboxes")
     row = await gym.run("agent", folder_row())
     assert row["external_agent"]["isolation"] == "own_user"
-    assert row["response"]["output"][0]["content"][0]["text"] == "done\n"
+    assert said_in(row) == "done"
 
 
 async def test_an_agent_without_isolation_gets_a_gateway_on_a_port() -> None:
@@ -143,4 +143,4 @@ async def test_an_agent_without_isolation_gets_a_gateway_on_a_port() -> None:
     runner._candidates = [way for way in ways if way.kind is IsolationKind.UNSANDBOXED]
     row = await gym.run("agent", folder_row())
     assert row["external_agent"]["isolation"] == "unsandboxed"
-    assert row["response"]["output"][0]["content"][0]["text"] == "done\n"
+    assert said_in(row) == "done"

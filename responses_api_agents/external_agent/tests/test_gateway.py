@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from nemo_gym.isolation.execution import IsolationKind
-from responses_api_agents.external_agent.tests.agents import AgentGym, folder_row, names_in, python_command
+from responses_api_agents.external_agent.tests.agents import (
+    AgentGym,
+    folder_row,
+    names_in,
+    python_command,
+    said_in,
+)
 from tests.serving.environments import CounterEnvironment, text
 
 
@@ -23,7 +29,7 @@ async def report_of(program: str, *turns: Any, gym: AgentGym | None = None, **op
     gym.agent.config.command = python_command(end + program)
     async with gym.running(over_http=True):
         row = await gym.run("agent", folder_row())
-    return json.loads(row["response"]["output"][0]["content"][0]["text"])
+    return json.loads(said_in(row))
 
 
 async def test_no_other_address_answers() -> None:
@@ -56,7 +62,7 @@ ask()
     with pytest.raises(BlockingIOError):
         listener.accept()
     listener.close()
-    assert json.loads(row["response"]["output"][0]["content"][0]["text"]) == [["lo"]]
+    assert json.loads(said_in(row)) == [["lo"]]
 
 
 TRICKS = [
@@ -141,7 +147,7 @@ report([path for path in found if not path.startswith("/attempt/")])
         )
     if rows[0]["external_agent"]["isolation"] != IsolationKind.BUBBLEWRAP:
         pytest.skip("bubblewrap does not work on this machine")
-    assert [json.loads(row["response"]["output"][0]["content"][0]["text"]) for row in rows] == [[], []]
+    assert [json.loads(said_in(row)) for row in rows] == [[], []]
 
 
 async def test_nothing_of_an_attempt_is_left_and_long_paths_are_no_problem(
