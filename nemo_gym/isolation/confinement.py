@@ -76,6 +76,8 @@ class Workspace:
     """The user that its programs run as, if programs have users of their own."""
     seen_as: Path | None = None
     """The path at which programs see it; None for its real path. Another path needs bubblewrap."""
+    mounts: tuple[tuple[Path, Path], ...] = ()
+    """Further files, and the paths at which bubblewrap shows them read-only."""
 
     @property
     def place(self) -> Path:
@@ -313,6 +315,8 @@ def _root_filesystem(
     for path in readable:
         if not path.is_relative_to("/usr"):
             arguments += [*_parents(path), "--ro-bind", str(path), str(path)]
+    for shown, path in workspace.mounts if workspace is not None else ():
+        arguments += ["--ro-bind", str(shown), str(path)]
     if workspace is not None:
         arguments += [*_parents(workspace.place), "--bind", str(workspace.folder), str(workspace.place)]
     place = workspace.place if workspace else Path("/tmp")

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import orjson
 from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
 from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
@@ -151,7 +152,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             max_sampled_tokens=config.max_sampled_tokens,
             expires_s=config.timeout_s + _KEY_OUTLIVES_S,
         )
-        endpoint = episode.opening.get(MCP_METADATA_KEY) or {}
+        endpoint = _opening_of(episode).get(MCP_METADATA_KEY) or {}
         token = next(iter((endpoint.get("headers") or {}).values()), None)
         targets = GatewayTargets(key, config.model_server.name, path, self.resources_server_name, token)
         return AttemptGateway(self.server_client, targets)
@@ -206,6 +207,15 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         if self.config.final_message == "stdout" or not output:
             output.append(_message(exit_.stdout))
         return Act(_response_of(output, calls, self.config.model), reason, notes={"external_agent": notes})
+
+
+def _opening_of(episode: Episode) -> dict[str, Any]:
+    """The environment's answer when the session was opened; empty if it is no JSON object."""
+    try:
+        found = orjson.loads(episode.seed.body if episode.seed is not None else b"")
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _refuse_machine_faults(program: str, gateway: AttemptGateway, exit_: AgentExit) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nemo_gym import clock
@@ -106,6 +106,15 @@ class AgentCommand:
         )
 
 
+def _accounts_of(workspace: Workspace) -> tuple[Path, Path]:
+    """Write the list of users, in which some runtimes look for their own name, and return it with its place."""
+    user = workspace.user.uid if workspace.user is not None else os.getuid()
+    place = workspace.folder / "passwd"
+    place.write_text(f"agent:x:{user}:{user}::{workspace.place / HOME}:/bin/bash\n", encoding="utf-8")
+    place.chmod(0o644)
+    return place, Path("/etc/passwd")
+
+
 class AgentSandbox:
     """Runs agents' commands, each in a sandbox without network but the port of its gateway."""
 
@@ -129,6 +138,8 @@ class AgentSandbox:
         is_mounted = await self.isolation() is IsolationKind.BUBBLEWRAP
         workspace = await self._runner.make_workspace(SEEN_AS if is_mounted else None)
         try:
+            if is_mounted:
+                workspace = replace(workspace, mounts=(_accounts_of(workspace),))
             places = AttemptPlaces(workspace)
             put_files(workspace, files, WORK)
             yield places

@@ -45,7 +45,8 @@ async def run(socket: str, port: int, folder: str, command: list[str]) -> int:
         os.chdir(os.path.dirname(socket))  # noqa: PTH120 - the name of a socket may have 107 bytes
         await asyncio.start_server(forward, "127.0.0.1", port)
     try:
-        process = await asyncio.create_subprocess_exec(*command, cwd=folder)
+        environment = {**os.environ, "PWD": folder}  # some agents believe it
+        process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment)
     except OSError as error:
         sys.stderr.write(f"{command[0]} cannot be started: {error}\n")
         return 127

@@ -80,9 +80,10 @@ def output_of_calls(calls: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             if item["call_id"] in waiting:
                 waiting.discard(item["call_id"])
                 output.append(item)
-        items = [without_tokens(dict(item)) for item in _items_of(str(call.get("dialect")), answer)]
+        items = _items_of(str(call.get("dialect")), answer)
         if items and call.get("tokens"):
-            items[-1][RECORD_FIELD] = call["tokens"]
+            items = [without_tokens(item) for item in items]
+            items[-1] = {**items[-1], RECORD_FIELD: call["tokens"]}
         waiting |= {str(item["call_id"]) for item in items if item.get("call_id")}
         output += items
     return output
