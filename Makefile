@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-docs test-vllm test-train test-trackers test-browser page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-slices test-docs test-vllm test-train test-trackers test-browser test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -51,10 +51,11 @@ test-ecosystem: .venv/.dev
 # A slice of every heavy suite: its environment resolves, its tests import, the simulation plays twenty seeds, and small
 # runs are shown in a browser.
 test-slices: .venv/.dev
-	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm tests/browser
+	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm tests/browser tests/harnesses
 	bash tests/train/install.sh resolve $(BIN)
 	bash tests/vllm/install.sh resolve $(BIN)
 	bash tests/browser/slice.sh
+	bash tests/harnesses/install.sh resolve $(BIN)
 	$(BIN)/python -m simulation +seeds=20
 
 test-vllm: .venv/.dev
@@ -79,6 +80,10 @@ test-trackers:
 # The viewer's page and the site in a headless Chromium, which is the system's: half a minute to install Playwright.
 test-browser: .venv/.dev .venv/.docs
 	bash tests/browser/run.sh
+
+# Claude Code, Codex and other known agents as external agents, offline against the engine stub: ten minutes to install.
+test-harnesses: .venv/.dev
+	PYTHON=$(PYTHON) bash tests/harnesses/run.sh
 
 # The viewer's page, from its source in viewer/. It needs Node 20 or newer; the built page is part of the repository.
 page:

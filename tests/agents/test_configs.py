@@ -20,7 +20,9 @@ MODEL = PARENT_DIR / "responses_api_models" / "scripted_model" / "configs" / "sc
 
 
 def words_for(file: Path, *overrides: str) -> list[str]:
-    return [f"+config_paths=[{file},{ENVIRONMENT},{MODEL}]", *overrides]
+    is_installed = "harness_folder" in file.read_text(encoding="utf-8")
+    folder = ["+harness_folder=/opt/harnesses"] if is_installed else []
+    return [f"+config_paths=[{file},{ENVIRONMENT},{MODEL}]", *folder, *overrides]
 
 
 def block_of(file: Path) -> str:
@@ -65,5 +67,6 @@ def test_what_is_left_open_is_named(file: Path) -> None:
 
 def test_every_agent_has_a_configuration_of_its_name_and_a_readme() -> None:
     folders = sorted(path.parent for path in FOLDER.glob("*/app.py"))
-    assert [folder.name for folder in folders] == [file.stem for file in FILES]
+    own = [file.stem for file in FILES if file.stem == file.parents[1].name]
+    assert [folder.name for folder in folders] == own
     assert [folder.name for folder in folders if not (folder / "README.md").is_file()] == []
