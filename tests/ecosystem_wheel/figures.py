@@ -117,7 +117,15 @@ def page_of(figures: Mapping[str, Any]) -> str:
 def _section(stage: str, figures: Mapping[str, Any]) -> list[str]:
     causes = figures["causes"]
     by_class = Counter(cause.partition(":")[0] for cause, items in causes.items() for _ in items)
-    lines = ["", f"## Not among the {TITLES[stage]}", "", "| items | cause | examples |", "|---|---|---|"]
+    note = ["", figures["note"]] if "note" in figures else []
+    lines = [
+        "",
+        f"## Not among the {TITLES[stage]}",
+        *note,
+        "",
+        "| items | cause | examples |",
+        "|---|---|---|",
+    ]
     lines += [f"| {count} | {name} (all) | |" for name, count in by_class.most_common()]
     for cause, items in causes.items():
         shown = ", ".join(f"`{item}`" for item in items[:3])
