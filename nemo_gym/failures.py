@@ -118,7 +118,9 @@ class Failure:
         if not isinstance(error, Mapping) or "retryable" not in error:
             return None
         try:
-            boundary = Boundary(error["type"])
+            boundary = Boundary(
+                error.get("boundary") or error["type"]
+            )  # a messages error has a type of its own
         except (KeyError, ValueError):
             return None
         return cls(

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.derived_routes import event_stream
+from nemo_gym.engines.gateway.noting import noted_call
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
@@ -109,11 +110,14 @@ class EngineModel(SimpleResponsesAPIModel):
 
     def take_notes(self, notes: Iterable[Note | str]) -> None:
         """Count changes and oddities of a call for `GET /_ng/notes`; log the first of each kind."""
+        call = noted_call()
         for note in notes:
             code, told = (
                 (note, "") if isinstance(note, str) else (note.code, f": {note.field} {note.message}")
             )
             self._noted[code] += 1
+            if call is not None:
+                call.note(note)
             if self._noted[code] == 1:
                 name = self.config.name
                 log.warning("`%s` noted %s%s; more are counted in GET /_ng/notes", name, code, told)

@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
 from nemo_gym.processes.author_code import place_of
+from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
 
 log = logging.getLogger(__name__)
@@ -35,12 +36,14 @@ def set_error_form(app: FastAPI) -> None:
     app.exception_handlers[RequestValidationError] = _answer_validation_error
 
 
-def error_response(error: Exception, server: str, boundary: Boundary) -> JsonResponse:
-    """Build the response of `server` to a request whose handler raised `error`."""
+def error_response(error: Exception, server: str, boundary: Boundary, path: str = "") -> JsonResponse:
+    """Build the response of `server` to a request of `path` whose handler raised `error`."""
     failure = error.failure if isinstance(error, GymError) else _failure_of(error, server, boundary)
     if failure.peer is None:
         failure = replace(failure, peer=server)
-    return JsonResponse(orjson.dumps(failure.to_wire()), failure.http_status, _retry_headers(failure))
+    is_message = boundary is Boundary.ENGINE and path.startswith(MESSAGES_PATH)
+    body = anthropic_error(failure) if is_message else failure.to_wire()
+    return JsonResponse(orjson.dumps(body), failure.http_status, _retry_headers(failure))
 
 
 def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:

@@ -168,7 +168,7 @@ class RequestMiddleware:
         if responder.status:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
             return
-        await error_response(error, server, self.boundary)(scope, receive, responder)
+        await error_response(error, server, self.boundary, scope["path"])(scope, receive, responder)
 
 
 def _is_probe(path: str, scope: Scope) -> bool:

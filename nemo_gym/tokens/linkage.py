@@ -7,7 +7,7 @@ new segment is derived.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from nemo_gym.tokens.capture import Capture
@@ -48,6 +48,16 @@ class CallLink:
     """True if every call of the conversation so far extended the previous one."""
     divergence: Divergence | None = None
     """Set for a rewrite whose reason can be refined from the texts: see `exact_reason`."""
+    stored_base: str | None = None
+    """The fingerprint of the earlier call that shares the most ids with the prompt, for a record of all calls. A row
+    has only the calls that an agent kept, so its `base` is None for a branch."""
+    stored_kept: int = 0
+    """The number of these ids."""
+
+    @property
+    def for_record(self) -> CallLink:
+        """The link in a record that has all calls of the session."""
+        return replace(self, base=self.stored_base, kept=self.stored_kept)
 
 
 @dataclass(slots=True)
@@ -112,13 +122,16 @@ class Ledger:
         extended.prompt_length, extended.history = len(prompt) // ID_BYTES, history
         extended.ends_turn = ends_turn
         self._leaves.sort(key=lambda leaf: leaf is extended)  # most recently used last
-        return CallLink(call, extended.ids.fingerprint, base, kept, None, extended.continues_first)
+        sequence = extended.ids.fingerprint
+        return CallLink(call, sequence, base, kept, None, extended.continues_first, None, base, kept)
 
     def _begin(self, call: int, leaf: _Leaf, prompt: bytes) -> CallLink:
         """Link a call that extends no open conversation."""
         asked = leaf.history[:-1] if leaf.history else None
         old = max(self._leaves, key=lambda old: _closeness(old, prompt, asked), default=None)
         base, kept, reason, divergence = None, 0, None, None
+        stored = max(((leaf.ids.shared(prompt), leaf) for leaf in self._leaves), key=_shared, default=None)
+        stored_kept, stored_base = (stored[0], stored[1].ids.fingerprint) if stored else (0, None)
         if old is None:
             reason = SegmentReason.UNLINKED if self._has_forgotten else None
             leaf.continues_first = reason is None
@@ -133,7 +146,17 @@ class Ledger:
             if reason is not SegmentReason.BRANCH:
                 self._leaves.remove(old)
         self._open(leaf)
-        return CallLink(call, leaf.ids.fingerprint, base, kept, reason, leaf.continues_first, divergence)
+        return CallLink(
+            call,
+            leaf.ids.fingerprint,
+            base,
+            kept,
+            reason,
+            leaf.continues_first,
+            divergence,
+            stored_base if stored_kept else None,
+            stored_kept,
+        )
 
     def _open(self, leaf: _Leaf) -> None:
         self._leaves.append(leaf)
@@ -179,6 +202,10 @@ def exact_reason(seen: str, prompt: str, thoughts: list[str]) -> SegmentReason:
 def _closeness(leaf: _Leaf, prompt: bytes, asked: History | None) -> tuple[int, int]:
     said = common_prefix_length(leaf.history, asked) if leaf.history and asked else 0
     return said, leaf.ids.shared(prompt)
+
+
+def _shared(found: tuple[int, _Leaf]) -> int:
+    return found[0]
 
 
 def _length(leaf: _Leaf) -> int:

@@ -29,6 +29,17 @@ class MaskReason(StrEnum):
     """In a row: the record cannot be parsed, or its ids do not match its fingerprint."""
 
 
+class UntrainedReason(StrEnum):
+    """The reason why a recorded call with usable tokens is not trained. Its tokens are context at most."""
+
+    COPY = "copy"
+    """An identical call was made, too, and the conversation did not go on from this one."""
+    OFF_PATH = "off_path"
+    """It did not lead to the end of the rollout."""
+    FAILED = "failed"
+    """The call failed."""
+
+
 class SegmentReason(StrEnum):
     """The reason why a prompt does not extend earlier ids and starts a new segment."""
 

@@ -17,7 +17,7 @@ from nemo_gym.tokens._packing import CallTokens, pack, unpack
 from nemo_gym.tokens.capture import Capture, fault_of_logprobs
 from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import CallLink
-from nemo_gym.tokens.reasons import MaskReason, SegmentReason
+from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
 
 RECORD_FIELD = "_ng_tokens"
 """The field of the record, on the last output item of a call or on its message."""
@@ -71,6 +71,8 @@ class CallRecord:
     """The policy's version when the call began."""
     policy_version_end: PolicyVersion | None = None
     """The policy's version when the call ended, if it had changed."""
+    untrained: UntrainedReason | None = None
+    """The reason why its tokens are context only, although they are usable."""
 
     @property
     def is_under_grammar(self) -> bool:
@@ -95,6 +97,7 @@ class CallRecord:
             "stop": self.stop,
             "policy_version": self.policy_version,
             "policy_version_end": self.policy_version_end,
+            "untrained": self.untrained,
         }
         wire: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         if self.tokens is None or (form is TokenForm.CONTRACT and in_sequence):
@@ -171,6 +174,7 @@ def _tokens_of(ids: Any) -> CallTokens:
 
 def _parse(wire: Mapping[str, Any]) -> CallRecord:
     masked, reason, kept = wire.get("masked"), wire.get("reason"), wire.get("kept", 0)
+    untrained = wire.get("untrained")
     if type(kept) is not int or not all(
         isinstance(wire.get(name), str | None) for name in ("sequence", "base")
     ):
@@ -187,4 +191,5 @@ def _parse(wire: Mapping[str, Any]) -> CallRecord:
         stop=wire.get("stop"),
         policy_version=wire.get("policy_version"),
         policy_version_end=wire.get("policy_version_end"),
+        untrained=UntrainedReason(untrained) if untrained else None,
     )

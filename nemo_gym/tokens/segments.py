@@ -80,9 +80,10 @@ class _Open:
 
 
 def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
-    """Return the segments of a rollout's calls, in order of their start. Masked calls contribute no sampled tokens.
+    """Return the segments of a rollout's calls, in order of their start.
 
-    Raises ValueError for inconsistent records. `rows.calls_of` masks such records.
+    Masked and untrained calls contribute no sampled tokens. `rows.calls_of` masks records that are inconsistent, which
+    raise ValueError here.
     """
     rebuilding = Rebuilding()
     segments: list[_Open] = []
@@ -94,6 +95,8 @@ def segments_of(records: Sequence[CallRecord]) -> list[Segment]:
         if fault is not None:
             raise ValueError(f"the ids of call {place} cannot be rebuilt: {fault}")
         assert record.sequence is not None
+        if record.untrained is not None:
+            continue
         call = rebuilding[record.sequence]
         segment = _extended(record, ends, rebuilding)
         if segment is None:

@@ -1,14 +1,15 @@
 """The layer of a model server that answers the calls of opened rollouts.
 
 A call is checked against the seal and the budgets of its rollout, gets the pinned fields, and is recorded before its
-answer is sent. An identical call that is in flight is joined. A sealed rollout's calls are cancelled.
+answer is sent. An identical call in flight is joined, and a repeated one whose answer was lost gets the same answer
+again. A sealed rollout's calls are cancelled, at this server at once and at others within `TICK_S`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -17,10 +18,12 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
-from nemo_gym.engines.event_streams import EVENT_STREAM, sse_of
+from nemo_gym.engines.event_streams import EventStreamSender
+from nemo_gym.engines.gateway.index import RolloutIndices, sampled_tokens
 from nemo_gym.engines.gateway.noting import NotedCall, noting
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
-from nemo_gym.engines.gateway.record import RecordWriter, read_record
+from nemo_gym.engines.gateway.record import RecordWriter
+from nemo_gym.engines.gateway.requests import API_OF_PATH, limited, pinned, without_markers
 from nemo_gym.failures import GymError
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.tokens.records import TokenForm
@@ -30,17 +33,21 @@ from nemo_gym.transport.memory import ReplyCollector
 from nemo_gym.transport.request_body import Message, WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_response
 
-API_OF_PATH: Mapping[str, str] = {
-    "/v1/responses": "responses",
-    "/v1/chat/completions": "chat",
-    "/v1/messages": "messages",
-}
-_LIMIT_OF_API: Mapping[str, str] = {
-    "responses": "max_output_tokens",
-    "chat": "max_completion_tokens",
-    "messages": "max_tokens",
-}
-_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+TICK_S = 2.0
+"""Seconds between two looks at a call in flight: whether its rollout was sealed, and whether its stream is silent."""
+RETRY_HEADER = b"x-stainless-retry-count"
+"""The header in which the clients of OpenAI and Anthropic count the attempts at a call."""
+
+_JSON: RawHeaders = [(b"content-type", b"application/json")]
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A call that the engine is answering."""
+
+    task: asyncio.Task[Reply]
+    waiting: int = 0
+    """The number of identical requests that wait for it."""
 
 
 class RolloutCalls:
@@ -50,17 +57,21 @@ class RolloutCalls:
         self._openings = openings
         self._writer = writer
         self._server = server
-        self._in_flight: dict[str, set[asyncio.Task[Reply]]] = {}
+        self.tick_s = TICK_S
+        self._indices = RolloutIndices()
+        self._flights: dict[str, dict[str, _Flight]] = {}
+        """Rollout → digest of the request → its call in flight."""
 
     def __call__(self, handler: ASGIApp) -> ASGIApp:
         return partial(self._handle, handler)
 
-    def cancel(self, rollout_id: str) -> int:
+    def cancel(self, opening: Opening) -> int:
         """Cancel the calls of a rollout in this process. Returns their number."""
-        tasks = self._in_flight.get(rollout_id, set())
-        for task in tasks:
-            task.cancel()
-        return len(tasks)
+        flights = self._flights.get(opening.rollout_id, {}).values()
+        for flight in flights:
+            flight.task.cancel()
+        self._indices.drop(opening.folder)
+        return len(flights)
 
     async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         context = current_context.get()
@@ -68,121 +79,136 @@ class RolloutCalls:
         if opening is None or scope["path"] not in API_OF_PATH or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
             return
-        _refuse_sealed(opening)
-        self._check_budget(opening)
-        body = _pinned(parse_object(receive.body), opening, API_OF_PATH[scope["path"]])
+        body = pinned(parse_object(receive.body), opening.terms, API_OF_PATH[scope["path"]])
         streams, options = body.pop("stream", None), body.pop("stream_options", None)
-        task = asyncio.create_task(self._answer(handler, scope, body, opening))
-        tasks = self._in_flight.setdefault(opening.rollout_id, set())
-        tasks.add(task)
+        sender = EventStreamSender(scope["path"], options, send) if streams else None
         try:
-            reply = await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.cancelled():
-                task.cancel()  # the client has left
+            reply = await self._reply_to(handler, scope, body, opening, sender)
+        except GymError as error:
+            if sender is None or not sender.has_begun:
                 raise
-            _refuse_sealed(opening)
-            raise
-        finally:
-            tasks.discard(task)
-            if not tasks:
-                self._in_flight.pop(opening.rollout_id, None)
-        if streams and reply.status == HTTPStatus.OK:
-            events = sse_of(scope["path"], orjson.loads(reply.body), options)
-            reply = Reply(reply.status, EVENT_STREAM, b"".join(events))
-        await send_response(send, reply.status, _without_length(reply), reply.body)
+            await sender.fail(error)
+            return
+        if sender is not None and reply.status == HTTPStatus.OK:
+            await sender.finish(orjson.loads(reply.body))
+        else:
+            await send_response(send, reply.status, _without_length(reply), reply.body)
 
-    async def _answer(self, handler: ASGIApp, scope: Scope, body: dict[str, Any], opening: Opening) -> Reply:
-        """Return the answer to one call, after it was recorded."""
-        started_at = clock.wall_clock()
+    async def _reply_to(
+        self,
+        handler: ASGIApp,
+        scope: Scope,
+        body: dict[str, Any],
+        opening: Opening,
+        sender: EventStreamSender | None,
+    ) -> Reply:
+        _refuse_sealed(opening)
+        digest = hashlib.blake2b(scope["path"].encode() + orjson.dumps(body), digest_size=16).hexdigest()
+        flights = self._flights.setdefault(opening.rollout_id, {})
+        flight = flights.get(digest)
+        if flight is None:
+            index = self._indices.of(opening.folder)
+            known = index.answer_to(digest) if _is_retry(scope) else None
+            if known is not None:
+                return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
+            body = limited(body, opening, index.calls + len(flights), index.sampled_tokens)
+            answering = self._answer(handler, scope, body, opening, digest)
+            flight = flights[digest] = _Flight(asyncio.create_task(answering))
+            flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
+        return await self._result_of(flight, opening, sender)
+
+    def _land(self, rollout_id: str, digest: str, task: asyncio.Task[Reply]) -> None:
+        if not task.cancelled():
+            task.exception()  # it is retrieved, even if every client has left
+        flights = self._flights.get(rollout_id, {})
+        flights.pop(digest, None)
+        if not flights:
+            self._flights.pop(rollout_id, None)
+
+    async def _result_of(self, flight: _Flight, opening: Opening, sender: EventStreamSender | None) -> Reply:
+        flight.waiting += 1
+        try:
+            while not (await asyncio.wait({flight.task}, timeout=self.tick_s))[0]:
+                if opening.is_sealed:
+                    flight.task.cancel()
+                if sender is not None:
+                    await sender.tick()
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting:
+                flight.task.cancel()  # every client has left; no effect on a call that is done
+        if flight.task.cancelled():
+            raise _sealed(opening)
+        return flight.task.result()
+
+    async def _answer(
+        self, handler: ASGIApp, scope: Scope, body: dict[str, Any], opening: Opening, digest: str
+    ) -> Reply:
+        """Return the engine's answer to one call, after it was recorded."""
+        about = {
+            "model_call_id": f"call_{clock.hex_id()}",
+            "server": self._server,
+            "dialect": API_OF_PATH[scope["path"]],
+            "digest": digest,
+            "started_at": clock.wall_clock(),
+        }
         collector = ReplyCollector()
-        data = orjson.dumps(body)
         with noting() as noted:
             try:
-                await handler(scope, WholeBody(data, _never), collector)
+                await handler(scope, WholeBody(orjson.dumps(body), _never), collector)
             except GymError as error:
-                self._record(opening, scope, body, started_at, noted, error)
+                self._record(opening, about, body, noted, error)
                 raise
         assert collector.reply is not None
         _refuse_sealed(opening)
-        self._record(opening, scope, body, started_at, noted, collector.reply)
+        self._record(opening, about, body, noted, collector.reply)
         return collector.reply
 
     def _record(
         self,
         opening: Opening,
-        scope: Scope,
+        about: dict[str, Any],
         body: dict[str, Any],
-        started_at: float,
         noted: NotedCall,
         outcome: Reply | GymError,
     ) -> None:
-        line: dict[str, Any] = {
-            "model_call_id": f"call_{clock.hex_id()}",
-            "server": self._server,
-            "dialect": API_OF_PATH[scope["path"]],
-            "started_at": started_at,
-            "completed_at": clock.wall_clock(),
-            "digest": hashlib.blake2b(orjson.dumps(body), digest_size=16).hexdigest(),
-            "request": body,
-        }
+        """Append the line of a call. Raises `EngineError` if it cannot be written."""
+        index = self._indices.of(opening.folder)
+        request = index.requests.delta_of(about["dialect"], without_markers(body))
+        line: dict[str, Any] = {**about, "completed_at": clock.wall_clock(), "request": request}
         if isinstance(outcome, GymError):
+            failure = outcome.failure
             line |= {
-                "status_code": outcome.failure.http_status,
-                "error_category": outcome.failure.code,
-                "error": outcome.failure.message,
+                "status_code": failure.http_status,
+                "error_category": failure.code,
+                "error": failure.message,
             }
         else:
-            line |= {"status_code": outcome.status, "response": orjson.loads(outcome.body)}
+            answer = orjson.loads(outcome.body)
+            line |= {
+                "status_code": outcome.status,
+                "response": answer,
+                "sampled_tokens": sampled_tokens(answer),
+            }
         if noted.tokens is not None:
             line["tokens"] = noted.tokens.to_wire(TokenForm.PACKED)
         if noted.notes:
             line["notes"] = dict(noted.notes)
         self._writer.append(opening.folder, line)
 
-    def _check_budget(self, opening: Opening) -> None:
-        terms = opening.terms
-        if terms.max_calls is None and terms.max_sampled_tokens is None:
-            return
-        lines = read_record(opening.folder).lines
-        calls = len(lines) + len(self._in_flight.get(opening.rollout_id, ()))
-        if terms.max_calls is not None and calls >= terms.max_calls:
-            raise _exhausted(opening, f"{terms.max_calls} model calls")
-        sampled = sum(sampled_tokens(line) for line in lines)
-        if terms.max_sampled_tokens is not None and sampled >= terms.max_sampled_tokens:
-            raise _exhausted(opening, f"{terms.max_sampled_tokens} sampled tokens")
 
-
-def sampled_tokens(line: Mapping[str, Any]) -> int:
-    """Return the number of tokens that the engine sampled in a recorded call, by its usage."""
-    usage = (line.get("response") or {}).get("usage") or {}
-    return int(usage.get("output_tokens") or usage.get("completion_tokens") or 0)
-
-
-def _pinned(body: dict[str, Any], opening: Opening, api: str) -> dict[str, Any]:
-    """Return the request with the rollout's sampling fields and model."""
-    pins = opening.terms.sampling.model_dump(exclude_none=True) if opening.terms.sampling else {}
-    limit = pins.pop("max_tokens", None)
-    if limit is not None:
-        body = {name: value for name, value in body.items() if name not in _LIMITS}
-        pins[_LIMIT_OF_API[api]] = limit
-    if opening.terms.model is not None:
-        pins["model"] = opening.terms.model
-    return {**body, **pins}
+def _is_retry(scope: Scope) -> bool:
+    given = dict(scope["headers"]).get(RETRY_HEADER, b"0")
+    return given.isdigit() and int(given) > 0
 
 
 def _refuse_sealed(opening: Opening) -> None:
     if opening.is_sealed or not opening.folder.exists():
-        raise RolloutRefusal(f"rollout {opening.rollout_id} is sealed", code="rollout_sealed", status=409)
+        raise _sealed(opening)
 
 
-def _exhausted(opening: Opening, budget: str) -> RolloutRefusal:
-    # 400: agents retry 408, 409, 429 and 5xx, and end at other errors.
-    return RolloutRefusal(
-        f"rollout {opening.rollout_id} has used its budget of {budget}",
-        code="rollout_budget_exhausted",
-        status=400,
-    )
+def _sealed(opening: Opening) -> RolloutRefusal:
+    return RolloutRefusal(f"rollout {opening.rollout_id} is sealed", code="rollout_sealed", status=409)
 
 
 def _without_length(reply: Reply) -> RawHeaders:

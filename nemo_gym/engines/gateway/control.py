@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import asyncio
 from typing import Any
 
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal, RolloutTerms
+from nemo_gym.engines.gateway.reading import RecordedRollout
 from nemo_gym.engines.gateway.record import read_record
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.rollout_paths import rollout_path_prefix
+from nemo_gym.tokens.tree import TrainedPaths
 from nemo_gym.transport.control import ROLLOUT_RECORDS
 
 
@@ -35,30 +36,27 @@ class RolloutControl:
             "base_url_path": f"{rollout_path_prefix(opening.rollout_id)}/v1",
         }
 
-    async def read(self, rollout_id: str) -> dict[str, Any]:
+    async def read(self, rollout_id: str, paths: TrainedPaths = TrainedPaths.REACHED_END) -> dict[str, Any]:
         opening = self._existing(rollout_id)
         record = read_record(opening.folder)
+        rollout = await asyncio.to_thread(RecordedRollout, record.lines, paths)
         return {
             "rollout_id": rollout_id,
             "sealed": opening.is_sealed,
-            "calls": record.lines,
-            "tree": {},
-            "segments": [],
-            "masked": _counted([[line.get("tokens", {}).get("masked")] for line in record.lines]),
-            "dropped_fields": _counted([list(line.get("notes", ())) for line in record.lines]),
+            **rollout.to_json(),
             "damaged_lines": record.damaged,
         }
 
     async def seal(self, rollout_id: str) -> dict[str, Any]:
         opening = self._existing(rollout_id)
         self._openings.seal(opening)
-        return {"rollout_id": rollout_id, "sealed": True, "cancelled": self._calls.cancel(rollout_id)}
+        return {"rollout_id": rollout_id, "sealed": True, "cancelled": self._calls.cancel(opening)}
 
     async def delete(self, rollout_id: str) -> dict[str, Any]:
         opening = self._openings.find(rollout_id)
         if opening is not None:
             self._openings.seal(opening)
-            self._calls.cancel(rollout_id)
+            self._calls.cancel(opening)
             self._openings.delete(opening)
         return {"rollout_id": rollout_id, "deleted": opening is not None}
 
@@ -72,7 +70,3 @@ class RolloutControl:
                 remedy="Open it with POST /ng-rollouts.",
             )
         return opening
-
-
-def _counted(names: Sequence[Sequence[str | None]]) -> dict[str, int]:
-    return dict(Counter(name for each in names for name in each if name is not None))

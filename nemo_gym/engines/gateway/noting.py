@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from nemo_gym.responses import Note
 from nemo_gym.tokens.records import CallRecord
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(slots=True)
@@ -18,7 +22,11 @@ class NotedCall:
     tokens: CallRecord | None = None
     """Its token record, with the ids that it adds to an earlier call of the rollout."""
     notes: Counter[str] = field(default_factory=Counter)
-    """The changes of its request, by code and field."""
+    """The changes of its request and the oddities of its answer: their number by code and field."""
+
+    def note(self, note: Note | str) -> None:
+        name = note if isinstance(note, str) else f"{note.code} {_INDEX.sub('[]', note.field)}"
+        self.notes[name] += 1
 
 
 _current: ContextVar[NotedCall | None] = ContextVar("nemo_gym_noted_call", default=None)

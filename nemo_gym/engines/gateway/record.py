@@ -19,10 +19,9 @@ _SUFFIX = ".calls.jsonl"
 
 
 class RecordLines(NamedTuple):
-    """The lines of a record."""
+    """Lines of a record, in the order in which the calls ended."""
 
     lines: list[dict[str, Any]]
-    """In the order in which the calls began."""
     damaged: int
     """The number of lines that are not JSON objects."""
 
@@ -33,7 +32,6 @@ class RecordWriter:
     def __init__(self, name: str) -> None:
         """`name` is unique among the processes that write to one record."""
         self._file = "".join(c if c.isalnum() or c in "_-." else "_" for c in name) + _SUFFIX
-        self._whole: set[Path] = set()
 
     def append(self, folder: Path, line: Mapping[str, Any]) -> None:
         """Append one call. Raises `EngineError` if it cannot be written."""
@@ -42,7 +40,7 @@ class RecordWriter:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                if path not in self._whole and _is_torn(descriptor):
+                if _is_torn(descriptor):
                     data = b"\n" + data
                 written = os.write(descriptor, data)
             finally:
@@ -50,28 +48,35 @@ class RecordWriter:
         except OSError as error:
             raise _unwritable(path, error.strerror or repr(error)) from error
         if written < len(data):
-            self._whole.discard(path)
             raise _unwritable(path, "the disk is full")
-        self._whole.add(path)
 
-    def forget(self, folder: Path) -> None:
-        """Drop what is remembered about a rollout's files."""
-        self._whole.discard(folder / self._file)
+
+class RecordReader:
+    """Reads a record as it grows: each call of `new` returns the lines since the last one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        """The number of bytes that were read, by file."""
+
+    def new(self) -> RecordLines:
+        lines: list[dict[str, Any]] = []
+        damaged = 0
+        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(whole) + len(end)
+            parsed = [_parsed(line) for line in whole.split(b"\n") if line]
+            lines += filter(None, parsed)
+            damaged += parsed.count(None)
+        lines.sort(key=lambda line: line["completed_at"])
+        return RecordLines(lines, damaged)
 
 
 def read_record(folder: Path) -> RecordLines:
     """Return the calls that all model servers have recorded in `folder`."""
-    lines: list[dict[str, Any]] = []
-    damaged = 0
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
-        for line in path.read_bytes().splitlines():
-            parsed = _parsed(line)
-            if parsed is not None:
-                lines.append(parsed)
-            elif line:
-                damaged += 1
-    lines.sort(key=lambda line: line["started_at"])
-    return RecordLines(lines, damaged)
+    return RecordReader(folder).new()
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -79,7 +84,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) and "started_at" in value else None
+    return value if isinstance(value, dict) and "completed_at" in value else None
 
 
 def _is_torn(descriptor: int) -> bool:

@@ -9,8 +9,10 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.engines.gateway.calls import TICK_S, RolloutCalls
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.serving.app import GymApp
 from tests.engines.upstreams import App, vllm_over
 
 TOKEN = "run-token"
@@ -18,7 +20,9 @@ WITH_TOKEN = {TOKEN_HEADER: TOKEN}
 HELLO = {"input": "hello"}
 
 
-def gateway(folder: Path, app: App | None = None, *, replica: int = 0, **options: Any) -> TestClient:
+def gateway(
+    folder: Path, app: App | None = None, *, replica: int = 0, tick_s: float = TICK_S, **options: Any
+) -> TestClient:
     """A client of a model server in a run with the token `TOKEN`, whose records are in `folder`."""
     engine = app or MockEngine(EngineOptions(model="mock", policy="tools")).app
     given = Bootstrap("policy_model", {}, TOKEN, "cookie key", [], replica)
@@ -27,7 +31,12 @@ def gateway(folder: Path, app: App | None = None, *, replica: int = 0, **options
     try:
         server = vllm_over(engine, name="policy_model", **options)
         server.server_client.global_config_dict = {"model_call_capture_dir": str(folder)}
-        return TestClient(server.setup_webserver())
+        app = server.setup_webserver()
+        assert isinstance(app, GymApp)
+        for layer in app.layers:
+            if isinstance(layer, RolloutCalls):
+                layer.tick_s = tick_s
+        return TestClient(app)
     finally:
         bootstrap.set_current(before)
 

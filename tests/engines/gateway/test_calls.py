@@ -7,8 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.engines.gateway.openings import Openings, RolloutTerms
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.transport import Call, InMemoryTransport, Reply
+from nemo_gym.transport.request_body import WholeBody
 from tests.engines.gateway.rollouts import HELLO, WITH_TOKEN, bearer, gateway, opened, record_of
 from tests.engines.upstreams import RecordingUpstream
 from tests.waiting import until
@@ -88,3 +90,54 @@ async def test_a_seal_cancels_the_calls_in_flight_down_to_the_engine(tmp_path: P
     assert (refused.status, refused.json()["error"]["code"]) == (409, "rollout_sealed")
     await until(lambda: engine.stats.in_flight == 0)
     assert (await ask("GET", path, {}, WITH_TOKEN)).json()["calls"] == []
+
+
+async def test_a_silent_stream_has_comments_until_the_answer(tmp_path: Path) -> None:
+    engine = MockEngine(EngineOptions(model="mock", latency_s=60))
+    app = gateway(tmp_path, engine.app, tick_s=0.001).app
+    rollout = opened(gateway(tmp_path))
+    comments = asyncio.Event()
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if sent.count(message) > 3:
+            comments.set()
+
+    body = WholeBody(orjson.dumps({**HELLO, "stream": True}), asyncio.Event().wait)  # type: ignore[arg-type]
+    scope = {"type": "http", "method": "POST", "path": "/v1/responses", "query_string": b""}
+    headers = [(b"authorization", bearer(rollout)["authorization"].encode())]
+    call = asyncio.ensure_future(app({**scope, "headers": headers}, body, send))
+    await comments.wait()
+    assert sent[0]["status"] == 200
+    assert sent[1]["body"].startswith(b": ")
+    elsewhere = Openings(tmp_path, "cookie key")
+    elsewhere.seal(elsewhere.open(RolloutTerms(rollout_id=rollout["rollout_id"])))
+    await call  # another server sealed the rollout
+    assert b"event: error" in sent[-1]["body"]
+    assert b"is sealed" in sent[-1]["body"]
+    await until(lambda: engine.stats.in_flight == 0)
+
+
+async def test_identical_calls_in_flight_are_one_and_each_client_gets_the_answer(tmp_path: Path) -> None:
+    engine = MockEngine(EngineOptions(model="mock", latency_s=0.05))
+    transport = InMemoryTransport({"http://gym": gateway(tmp_path, engine.app).app})
+    rollout = (
+        await transport.send("http://gym", Call("POST", "/ng-rollouts", b"{}", dict(WITH_TOKEN)))
+    ).json()
+    call = [Call("POST", "/v1/responses", orjson.dumps(HELLO), dict(bearer(rollout))) for _ in range(5)]
+    replies = await asyncio.gather(*(transport.send("http://gym", each) for each in call))
+    assert len({reply.body for reply in replies}) == 1
+    assert engine.stats.requests.total() == 1
+
+
+def test_a_repeated_call_whose_answer_was_lost_gets_it_again(tmp_path: Path) -> None:
+    client = gateway(tmp_path)
+    rollout = opened(client, max_calls=1)
+    first = client.post("/v1/messages", json=MESSAGE, headers=bearer(rollout)).json()
+    again = {**bearer(rollout), "x-stainless-retry-count": "1"}
+    other = gateway(tmp_path, replica=1)  # such as the one that was started after a crash
+    assert other.post("/v1/messages", json=MESSAGE, headers=again).json() == first
+    streamed = other.post("/v1/messages", json={**MESSAGE, "stream": True}, headers=again)
+    assert first["id"] in streamed.text
+    assert len(record_of(client, rollout)["calls"]) == 1

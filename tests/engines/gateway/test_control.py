@@ -18,7 +18,7 @@ def test_a_rollout_is_opened_called_and_read(tmp_path: Path) -> None:
     record = record_of(client, rollout)
     (call,) = record["calls"]
     assert (record["rollout_id"], record["sealed"], call["dialect"]) == ("r-1", False, "responses")
-    assert call["request"]["input"] == "hello"
+    assert call["request"]["set"]["input"] == "hello"
     assert call["response"] == answer.json()
 
 

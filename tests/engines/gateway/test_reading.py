@@ -1,0 +1,84 @@
+"""Laws of a rollout's record, on random agents and an engine whose tokens do not survive decoding and encoding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from nemo_gym.tokens._rebuilding import Rebuilding
+from nemo_gym.tokens.records import RECORD_FIELD
+from nemo_gym.tokens.rows import calls_of
+from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, random_rollout
+from tests.engines.gateway.rollouts import bearer
+from tests.tokens.conversations import words
+
+TREES, PARTS = 1000, 10
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_the_laws_hold_on_random_trees(tmp_path: Path, part: int) -> None:
+    gateway = Gateway(tmp_path, odd_share=0.5)
+    for seed in range(part * TREES // PARTS, (part + 1) * TREES // PARTS):
+        check_laws(*await random_rollout(gateway, seed), seed)
+        gateway.ground.sampled.clear()
+
+
+def check_laws(agent: RandomAgent, record: dict[str, Any], seed: int) -> None:
+    calls, nodes = record["calls"], record["tree"]["nodes"]
+    # Each call of the engine is in one node, with exactly the tokens that the engine read and sampled.
+    assert len(calls) == len(nodes) == len(agent.calls) == len(agent.truths), seed
+    names = [call["model_call_id"] for call in calls]
+    assert list(nodes) == names
+    rebuilding = Rebuilding()
+    read = calls_of({"response": {"output": [{RECORD_FIELD: call["tokens"]} for call in calls]}})
+    for each, truth in zip(read, agent.truths, strict=True):
+        assert rebuilding.add(each) is None, seed
+        assert each.sequence is not None
+        assert each.tokens is not None
+        assert rebuilding[each.sequence].prompt_ids == truth.prompt_ids, seed
+        assert each.tokens.generated == truth.generated_ids, seed
+    check_tree(agent, record, seed)
+    check_segments(record, agent, seed)
+
+
+def check_tree(agent: RandomAgent, record: dict[str, Any], seed: int) -> None:
+    nodes = list(record["tree"]["nodes"].values())
+    names = list(record["tree"]["nodes"])
+    for number, (expected, node) in enumerate(zip(agent.calls, nodes, strict=True)):
+        parent = names[expected.parent] if expected.parent is not None else None
+        assert (node["parent"], node["edge"]) == (parent, expected.edge), (seed, number)
+
+
+def check_segments(record: dict[str, Any], agent: RandomAgent, seed: int) -> None:
+    nodes = record["tree"]["nodes"]
+    trained = {call for call, node in nodes.items() if node["untrained"] is None}
+    in_segments = [call for segment in record["segments"] for call in segment["calls"]]
+    assert sorted(in_segments) == sorted(trained), seed  # each once
+    sizes = {call: len(truth.generated_ids) for call, truth in zip(nodes, agent.truths, strict=True)}
+    sampled = sum(sum(segment["loss_mask"]) for segment in record["segments"])
+    assert sampled == sum(sizes[call] for call in trained), seed
+    continued = {node["parent"] for node in nodes.values()}
+    for call, expected in zip(nodes, agent.calls, strict=True):
+        if expected.copy_of is not None and call not in continued:
+            assert nodes[call]["untrained"] == "copy", seed
+
+
+@pytest.mark.parametrize("api", ["messages", "chat/completions"])
+async def test_the_bytes_of_a_turn_stay_flat(tmp_path: Path, api: str) -> None:
+    gateway = Gateway(tmp_path, odd_share=0.5)
+    rollout = await gateway.control("POST", "", {"rollout_id": "r"})
+    agent = RandomAgent(gateway, Random(1), api, bearer(rollout))
+    talk = Talk("You are the main agent. " * 500, [{"role": "user", "content": "Begin."}])
+    for turn in range(50):
+        agent.accept(talk, agent.called(talk, await agent.post(talk)))
+        agent.say(talk, f"Turn {turn}: {words(agent.rng, 6)}")
+    (path,) = (tmp_path / "r").glob("*.jsonl")
+    sizes = [len(line) for line in path.read_bytes().splitlines()]
+    assert len(sizes) == 50
+    assert sum(sizes[-10:]) < 1.5 * sum(sizes[1:11])
+    assert sizes[0] > 12_000 > 3 * max(sizes[1:])
+    calls = (await gateway.control("GET", "/r"))["calls"]
+    assert all(call["tokens"].get("kept", 0) > 0 for call in calls[1:])
