@@ -75,6 +75,7 @@ BENCHMARKS: Mapping[str, Shown] = {
             "server_cpu_ms": "server CPU ms",
             "more_than_the_floor_cpu_ms": "more than the floor, CPU ms",
             "times_the_floor": "times the floor",
+            "more_cpu_ms": "more than without a rollout, CPU ms",
         },
         (
             Panel(

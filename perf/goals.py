@@ -95,6 +95,10 @@ GOALS: tuple[Goal, ...] = (
         )
         for way in ("ids not asked for", "ids recorded, packed")
     ),
+    Goal(
+        "CPU that the record of an opened rollout adds to a call of 100 KB", "hop",
+        ("100 KB call, gateway", "opened rollout", "more_cpu_ms"), 3, " ms", at_most=True,
+    ),
     Goal("sessions/s with two replicas on two cores, of one's", "replicas", ("2 replicas", "of_one_replica"), 1.5),
     *(
         Goal(f"sessions that saw another replica, of 1,000 at once, {number}", "replicas",

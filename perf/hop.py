@@ -7,17 +7,28 @@ as JSON and dumps them again. 1 KB is a short task row, 30 KB a long conversatio
 In addition, an engine's answer of 2 MB with 65,536 token ids and log-probabilities passes through a model server,
 without token ids requested, or with their record kept in packed form. Its floor is the cost of parsing and dumping such
 an answer once.
+
+Finally, calls of 100 KB in the form of Anthropic's API pass through a model server in memory, alone and as calls of an
+opened rollout, whose record is written. The engine's own CPU is in both figures.
 """
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
 
+from nemo_gym.mock_engine import EngineOptions
+from nemo_gym.mock_engine.app import EngineApp
+from nemo_gym.mock_engine.engine import Engine
+from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.serving.base import SimpleServer
+from nemo_gym.transport import Call, InMemoryTransport, Transport
 from perf.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
 from perf.measure import Figures, medians
 from responses_api_models.vllm_model.app import VLLMModel
@@ -26,6 +37,7 @@ SIZES = {"1 KB": 1_000, "30 KB": 30_000, "2 MB": 2_000_000}
 IDS = 65_536
 TEXT_BYTES = 4 * IDS
 BYTES, JSON = "/bytes", "/json"
+GATEWAY = "100 KB call, gateway"
 
 
 class EchoServer(SimpleServer):
@@ -54,7 +66,9 @@ def run(runs: int) -> Figures:
         echoed = {
             size: medians([_compared(count, bare, gym) for _ in range(runs)]) for size, count in SIZES.items()
         }
-    return {**echoed, f"2 MB answer, {IDS:,} ids": medians([through_a_model_server() for _ in range(runs)])}
+    long_answers = medians([through_a_model_server() for _ in range(runs)])
+    gateway = medians([through_the_gateway() for _ in range(runs)])
+    return {**echoed, f"2 MB answer, {IDS:,} ids": long_answers, GATEWAY: gateway}
 
 
 def _compared(size: int, bare: Peer, gym: Peer) -> Figures:
@@ -146,3 +160,61 @@ def _model_server(engine_url: str, *, ids: bool) -> FastAPI:
     model = {"base_url": f"{engine_url}/v1", "api_key": "none", "model": "mock"}
     options = {**model, "return_token_id_information": ids, "token_fields": "packed", "exact_prompts": False}
     return VLLMModel.standalone(name="policy_model", **options).setup_webserver()
+
+
+# --- Calls of opened rollouts ------------------------------------------------------------------------------------
+
+
+def through_the_gateway(turns: int = 60) -> Figures:
+    """Measure the CPU of a call of 100 KB with and without the record of an opened rollout."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_gateway_figures(folder, turns))
+
+
+async def _gateway_figures(folder: str, turns: int) -> Figures:
+    transport = InMemoryTransport()
+    transport.apps["http://model"] = _model_server_in_memory(transport, folder)
+    opened = await transport.send("http://model", Call("POST", "/ng-rollouts", b"{}"))
+    key = {"x-api-key": opened.json()["key"]}
+    ways: tuple[tuple[str, Mapping[str, str]], ...] = (("no rollout", {}), ("opened rollout", key))
+    figures: Figures = {}
+    for name, headers in ways:
+        bodies = [_message_of_100_kb(turn) for turn in range(turns)]
+        began = time.process_time()
+        for body in bodies:
+            reply = await transport.send("http://model", Call("POST", "/v1/messages", body, dict(headers)))
+            assert reply.ok, reply.body
+        figures[name] = {"server_cpu_ms": 1e3 * (time.process_time() - began) / turns}
+    more = figures["opened rollout"]["server_cpu_ms"] - figures["no rollout"]["server_cpu_ms"]
+    figures["opened rollout"]["more_cpu_ms"] = more
+    return figures
+
+
+def _model_server_in_memory(transport: InMemoryTransport, folder: str) -> FastAPI:
+    class Server(VLLMModel):
+        def new_transport(self) -> Transport:
+            return transport
+
+    base_url = mount(transport, EngineApp(Engine(EngineOptions(model="mock", policy="echo"))))
+    server = Server.standalone(name="policy_model", base_url=base_url, api_key="none", model="mock")
+    server.server_client.global_config_dict = {"model_call_capture_dir": folder}
+    return server.setup_webserver()
+
+
+def _message_of_100_kb(turn: int) -> bytes:
+    """Return a request like a coding agent's: long instructions, 20 tools, and a conversation."""
+    schema = {
+        "type": "object",
+        "properties": {f"field_{n}": {"type": "string", "description": "x" * 60} for n in range(20)},
+    }
+    tools = [{"name": f"tool_{n}", "description": "x" * 200, "input_schema": schema} for n in range(20)]
+    said = [
+        {"role": role, "content": [{"type": "text", "text": f"{n} " + "word " * 100}]}
+        for n in range(turn // 2)
+        for role in ("user", "assistant")
+    ]
+    messages = [*said, {"role": "user", "content": f"go on {turn}"}]
+    system = [{"type": "text", "text": "x" * 48_000}]
+    return orjson.dumps(
+        {"model": "m", "max_tokens": 20, "system": system, "tools": tools, "messages": messages}
+    )

@@ -14,7 +14,7 @@ from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence
 from nemo_gym.tokens.linkage import CallLink, Ledger
-from nemo_gym.tokens.spelling import SampledArguments
+from nemo_gym.tokens.spelling import SampledTurns
 
 MOST_SESSIONS = 65_536
 IDLE_S = 3600.0
@@ -67,9 +67,9 @@ class Ledgers:
         """Return the ids of the conversation that a request continues verbatim, or None."""
         return None if session is None else self._of(session).continued(history)
 
-    def arguments_of(self, session: str | None) -> SampledArguments:
-        """Return the sampled tool calls of a session; none without a session."""
-        return SampledArguments() if session is None else self._of(session).arguments
+    def turns_of(self, session: str | None) -> SampledTurns:
+        """Return the sampled answers of a session; none without a session."""
+        return SampledTurns() if session is None else self._of(session).turns
 
     def drop(self, session: str) -> None:
         """Remove a session."""

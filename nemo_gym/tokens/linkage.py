@@ -14,7 +14,7 @@ from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.histories import History, common_prefix_length, is_one_conversation
 from nemo_gym.tokens.ids import ID_BYTES, IdSequence, decode_ids
 from nemo_gym.tokens.reasons import DRIFT, SegmentReason
-from nemo_gym.tokens.spelling import SampledArguments
+from nemo_gym.tokens.spelling import SampledTurns
 
 MOST_LEAVES = 16
 """Maximum number of open conversations per session, such as those of sub-agents, a simulated user or a judge."""
@@ -77,7 +77,7 @@ class Ledger:
     """The open conversations of one session."""
 
     def __init__(self) -> None:
-        self.arguments = SampledArguments()
+        self.turns = SampledTurns()
         self._leaves: list[_Leaf] = []
         self._calls = 0
         self._has_forgotten = False
@@ -89,7 +89,7 @@ class Ledger:
     def forget(self) -> None:
         """Drop all ids and sampled texts. Later calls of this session are `unlinked`."""
         self._leaves.clear()
-        self.arguments = SampledArguments()
+        self.turns = SampledTurns()
         self._has_forgotten = self._calls > 0
 
     def add_masked(self) -> int:

@@ -257,7 +257,7 @@ class VLLMModel(EngineModel):
     async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
         body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
-            body = self._calls.with_sampled_arguments(training_request(body))
+            body = self._calls.with_sampled_turns(training_request(body))
         began_with = self._policy.version
         if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
             answer = EngineAnswer(empty_answer("content_filter", self.config.model), self._engine.urls[0])

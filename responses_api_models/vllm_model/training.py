@@ -127,7 +127,7 @@ class CallRecorder:
     async def record(self, call: EngineCall, last: dict[str, Any]) -> CallRecord:
         """Attach the record of a call to `last`, its last output item or its message."""
         session, experts, capture = _session(), _routed_experts(call.chat), self._capture(call)
-        self.ledgers.arguments_of(session).add(call.chat["choices"][0]["message"])
+        self.ledgers.turns_of(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
         noted = noted_call()
@@ -153,9 +153,9 @@ class CallRecorder:
             last["routed_experts"] = experts
         return record
 
-    def with_sampled_arguments(self, body: dict[str, Any]) -> dict[str, Any]:
+    def with_sampled_turns(self, body: dict[str, Any]) -> dict[str, Any]:
         """Put the sampled text of earlier tool calls back into a chat request."""
-        restored = self.ledgers.arguments_of(_session()).restored(body["messages"])
+        restored = self.ledgers.turns_of(_session()).restored(body["messages"])
         return body if restored == body["messages"] else {**body, "messages": restored}
 
     def seen_before(self, body: Mapping[str, Any]) -> IdSequence | None:

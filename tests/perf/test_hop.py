@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from perf.floor import bare_app, measure_hop, served
-from perf.hop import IDS, SIZES, json_of, long_answer, through_a_model_server
+from perf.hop import IDS, SIZES, json_of, long_answer, through_a_model_server, through_the_gateway
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -38,3 +38,9 @@ def test_a_long_answer_passes_a_model_server() -> None:
     figures = through_a_model_server()
     assert figures["ids recorded, packed"]["server_cpu_ms"] > figures["ids not asked for"]["server_cpu_ms"]
     assert figures["parsed and dumped once"]["server_cpu_ms"] > 1
+
+
+def test_calls_of_an_opened_rollout_have_a_figure_of_their_own() -> None:
+    figures = through_the_gateway(turns=5)
+    assert figures["no rollout"]["server_cpu_ms"] > 0
+    assert "more_cpu_ms" in figures["opened rollout"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.tokens.spelling import SampledArguments
+from nemo_gym.tokens.spelling import SampledTurns
 
 SAMPLED = '{"q": "Z\\u00fcrich", "n": 1.0}'
 
@@ -20,14 +20,14 @@ def says(*calls: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def sampled() -> SampledArguments:
-    arguments = SampledArguments()
+def sampled() -> SampledTurns:
+    arguments = SampledTurns()
     arguments.add(says(call(SAMPLED)))
     return arguments
 
 
 @pytest.mark.parametrize("text", [SAMPLED, '{"n":1,"q":"Zürich"}', '{\n "q": "Z\\u00FCrich",\n "n": 1.0\n}'])
-def test_a_text_of_equal_value_is_replaced(sampled: SampledArguments, text: str) -> None:
+def test_a_text_of_equal_value_is_replaced(sampled: SampledTurns, text: str) -> None:
     assert sampled.restored([says(call(text))]) == [says(call(SAMPLED))]
 
 
@@ -42,13 +42,32 @@ def test_a_text_of_equal_value_is_replaced(sampled: SampledArguments, text: str)
     ],
     ids=lambda changed: str(changed["function"]["arguments"]),
 )
-def test_other_calls_stay_as_they_are(sampled: SampledArguments, changed: dict[str, Any]) -> None:
+def test_other_calls_stay_as_they_are(sampled: SampledTurns, changed: dict[str, Any]) -> None:
     messages = [{"role": "user", "content": "hi"}, says(changed)]
     assert sampled.restored(messages) == messages
 
 
 def test_an_answer_without_ids_or_arguments_is_nothing_to_remember() -> None:
-    arguments = SampledArguments()
+    arguments = SampledTurns()
     arguments.add({"role": "assistant", "content": "hi"})
     arguments.add(says({"function": {"arguments": "{}"}}, {"id": "a"}))
     assert arguments.restored([says(call("{ }", "a"))]) == [says(call("{ }", "a"))]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["Hi there.", " Hi there.\n\n", [{"type": "text", "text": "Hi "}, {"type": "text", "text": "there."}]],
+)
+def test_a_text_that_was_stripped_or_split_is_replaced(written: Any) -> None:
+    turns = SampledTurns()
+    turns.add({"role": "assistant", "content": "Hi there.\n"})
+    (restored,) = turns.restored([{"role": "assistant", "content": written, "name": "x"}])
+    assert restored == {"role": "assistant", "content": "Hi there.\n", "name": "x"}
+
+
+def test_a_text_that_was_sampled_so_stays(sampled: SampledTurns) -> None:
+    for text in ("Hi.", "Hi.\n"):
+        sampled.add({"role": "assistant", "content": text})
+    messages = [{"role": "assistant", "content": text} for text in ("Hi.", "Hi.\n", "Hello.")]
+    messages += [{"role": "user", "content": " Hi."}]
+    assert sampled.restored(messages) == messages

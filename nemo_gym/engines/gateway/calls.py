@@ -103,7 +103,8 @@ class RolloutCalls:
         sender: EventStreamSender | None,
     ) -> Reply:
         _refuse_sealed(opening)
-        digest = hashlib.blake2b(scope["path"].encode() + orjson.dumps(body), digest_size=16).hexdigest()
+        data = orjson.dumps(body)
+        digest = hashlib.blake2b(scope["path"].encode() + data, digest_size=16).hexdigest()
         flights = self._flights.setdefault(opening.rollout_id, {})
         flight = flights.get(digest)
         if flight is None:
@@ -111,8 +112,9 @@ class RolloutCalls:
             known = index.answer_to(digest) if _is_retry(scope) else None
             if known is not None:
                 return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
-            body = limited(body, opening, index.calls + len(flights), index.sampled_tokens)
-            answering = self._answer(handler, scope, body, opening, digest)
+            allowed = limited(body, opening, index.calls + len(flights), index.sampled_tokens)
+            data = data if allowed is body else orjson.dumps(allowed)
+            answering = self._answer(handler, scope, allowed, data, opening, digest)
             flight = flights[digest] = _Flight(asyncio.create_task(answering))
             flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
         return await self._result_of(flight, opening, sender)
@@ -142,9 +144,15 @@ class RolloutCalls:
         return flight.task.result()
 
     async def _answer(
-        self, handler: ASGIApp, scope: Scope, body: dict[str, Any], opening: Opening, digest: str
+        self,
+        handler: ASGIApp,
+        scope: Scope,
+        body: dict[str, Any],
+        data: bytes,
+        opening: Opening,
+        digest: str,
     ) -> Reply:
-        """Return the engine's answer to one call, after it was recorded."""
+        """Return the engine's answer to one call, after it was recorded. `data` is `body` as JSON."""
         about = {
             "model_call_id": f"call_{clock.hex_id()}",
             "server": self._server,
@@ -155,7 +163,7 @@ class RolloutCalls:
         collector = ReplyCollector()
         with noting() as noted:
             try:
-                await handler(scope, WholeBody(orjson.dumps(body), _never), collector)
+                await handler(scope, WholeBody(data, _never), collector)
             except GymError as error:
                 self._record(opening, about, body, noted, error)
                 raise
