@@ -22,6 +22,7 @@ from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.derived_routes import event_stream
 from nemo_gym.engines.gateway.noting import noted_call
+from nemo_gym.engines.harness_routes import add_harness_routes
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note, sse_of_chat, sse_of_response
@@ -69,7 +70,7 @@ class EngineModel(SimpleResponsesAPIModel):
         app.post("/v1/messages", name="messages")(self._messages_route)
         app.post("/v1/messages/count_tokens")(self._count_message_route)
         app.post("/v1/responses/input_tokens")(self._count_response_route)
-        app.get("/v1/models")(self.list_models)
+        add_harness_routes(app, self.list_models)
         app.get("/preflight")(self.preflight)
         app.get("/_ng/notes")(self._answer_notes)
         _describe_bodies(app)

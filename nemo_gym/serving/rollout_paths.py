@@ -1,7 +1,7 @@
 """A rollout's id in the URL path, for agent harnesses that accept a base URL but cannot send an extra header.
 
-`http://host:port/ng-rollout/<id>/v1/responses` is `/v1/responses` with the header `x-ng-session: <id>`. Only routes
-below `/v1` are reachable that way.
+`http://host:port/ng-rollout/<id>/v1/responses` is `/v1/responses` with the header `x-ng-session: <id>`. Only `/` and
+the routes below `/v1` are reachable that way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOKEN_CAPTURE_PATH_SEGMENT = "training-token-capture"
 _SESSION = SESSION_HEADER.encode()
 _SESSION_COOKIE = b"ng_session_"
 _PREFIXED = re.compile(
-    rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/v1/.+)",
+    rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/v1/.+|/?)",
     re.ASCII,
 )
 _ANY_PREFIXED = re.compile(
@@ -64,8 +64,8 @@ def without_prefix(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         headers.append((_SESSION, match["rollout"].encode()))
     return {
         **scope,
-        "path": match["path"],
-        "raw_path": match["path"].encode(),
+        "path": match["path"] or "/",
+        "raw_path": (match["path"] or "/").encode(),
         "headers": headers,
         "path_params": {"rollout_id": match["rollout"]},
     }

@@ -13,10 +13,10 @@ from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.serving._session_access import AccessRefusal, Headers
 from nemo_gym.transport.context import SESSION_HEADER
 
-CALL_PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages", "/v1/responses/compact"})
+CALL_PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
 """Routes that call the model."""
-KEY_PATHS = CALL_PATHS | {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/v1/models"}
-"""Routes that a rollout's key opens."""
+KEY_PATHS = CALL_PATHS | {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/v1/models", "/"}
+"""Routes that a rollout's key opens, beside those of single models."""
 
 SESSION_HEADERS = (
     SESSION_HEADER,
@@ -29,6 +29,7 @@ SESSION_HEADERS = (
 )
 """Headers in which agents name their session. They route calls if a rollout was opened with this name."""
 
+_MODEL = "/v1/models/"
 _TOKEN, _API_KEY, _SESSION = TOKEN_HEADER.encode(), b"x-api-key", SESSION_HEADER.encode()
 _SESSIONS = tuple(name.encode() for name in SESSION_HEADERS)
 
@@ -49,7 +50,7 @@ class RolloutKeys:
         """
         key = _key_in(headers)
         if key is None:
-            opening = self._named(headers, in_path) if path in KEY_PATHS else None
+            opening = self._named(headers, in_path) if _is_of_key(path) else None
             if opening is None:
                 self._refuse_unopened(path)
                 return None
@@ -79,7 +80,7 @@ class RolloutKeys:
             None,
             opening.rollout_id,
         }
-        if path not in KEY_PATHS or others:
+        if not _is_of_key(path) or others:
             raise AccessRefusal(
                 f"the key of rollout {opening.rollout_id} opens only the model calls of this rollout",
                 code="rollout_key_scope",
@@ -113,6 +114,10 @@ class RolloutKeys:
                 status=403,
                 remedy="Open a rollout with POST /ng-rollouts, and send its key.",
             )
+
+
+def _is_of_key(path: str) -> bool:
+    return path in KEY_PATHS or path.startswith(_MODEL)
 
 
 def _bearer(headers: Headers) -> bytes:
