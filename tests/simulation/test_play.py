@@ -77,7 +77,7 @@ def test_a_seed_is_the_same_run_in_another_process_with_other_hashes() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     ).stdout
     assert printed.split() == [play(draw(seed)).digest for seed in REPLAYED]
 
