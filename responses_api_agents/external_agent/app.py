@@ -12,7 +12,7 @@ from fastapi import Response as HttpResponse
 from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
 
 from nemo_gym import clock
-from nemo_gym.agents.policy import add_usage, input_items
+from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, EndReason, Episode
@@ -35,7 +35,7 @@ from responses_api_agents.external_agent.attempt import (
 )
 from responses_api_agents.external_agent.folder import TakenFiles, take_files
 from responses_api_agents.external_agent.gateway import MCP_PATH, AttemptGateway, GatewayTargets
-from responses_api_agents.external_agent.record import AttemptRecord, output_of_calls, usage_of
+from responses_api_agents.external_agent.record import AttemptRecord
 
 USUAL_ENVIRONMENT = {
     "ANTHROPIC_API_KEY": "{key}",
@@ -137,11 +137,11 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             try:
                 exit_ = await self._run(episode, places, gateway)
             finally:
-                calls = await record.seal()
+                trace = await record.seal()
             taken = await asyncio.to_thread(take_files, places.work, folder.takes)
         if folder.take:
             episode.row[FOLDER_FILES_KEY] = taken.files
-        return self._act_of(gateway, exit_, taken, calls)
+        return self._act_of(gateway, exit_, taken, trace)
 
     async def _open_gateway(self, episode: Episode, record: AttemptRecord, session: str) -> AttemptGateway:
         config = self.config
@@ -188,7 +188,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         return AgentCommand(config.command, config.stdin, environment, config.files)
 
     def _act_of(
-        self, gateway: AttemptGateway, exit_: AgentExit, taken: TakenFiles, calls: list[dict[str, Any]]
+        self, gateway: AttemptGateway, exit_: AgentExit, taken: TakenFiles, trace: dict[str, Any] | None
     ) -> Act:
         _refuse_machine_faults(self.config.command[0], gateway, exit_)
         reason = exit_.reason
@@ -203,10 +203,10 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             "stderr": exit_.stderr[-_REPORTED_CHARS:],
             "left_out": taken.left_out,
         }
-        output = output_of_calls(calls)
-        if self.config.final_message == "stdout" or not output:
-            output.append(_message(exit_.stdout))
-        return Act(_response_of(output, calls, self.config.model), reason, notes={"external_agent": notes})
+        response = trace or _empty_response(self.config.model)
+        if self.config.final_message == "stdout" or not response["output"]:
+            response["output"].append(_message(exit_.stdout))
+        return Act(response, reason, notes={"external_agent": notes})
 
 
 def _opening_of(episode: Episode) -> dict[str, Any]:
@@ -263,21 +263,13 @@ def _message(text: str) -> dict[str, Any]:
     }
 
 
-def _response_of(output: list[dict[str, Any]], calls: list[dict[str, Any]], model: str) -> dict[str, Any]:
-    """A Responses object with the output of all calls."""
-    usage: dict[str, Any] | None = None
-    for call in calls:
-        usage = add_usage(usage, usage_of(call.get("response") or {}))
-    about = {
-        "id": f"resp_{clock.hex_id()}",
-        "object": "response",
-        "created_at": clock.wall_clock(),
-        "model": model,
-    }
+def _empty_response(model: str) -> dict[str, Any]:
+    """A Responses object without output."""
+    about = {"id": f"resp_{clock.hex_id()}", "object": "response", "created_at": int(clock.wall_clock())}
     return {
         **about,
-        "output": output,
-        "usage": usage,
+        "model": model,
+        "output": [],
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from nemo_gym.responses.messages_request import arguments_of
+from nemo_gym.responses.schemas import add_counts
 from nemo_gym.responses.turns import text_of_items
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
 
@@ -22,13 +23,18 @@ def trace_of(
     main: Collection[str],
     status: str = "completed",
 ) -> dict[str, Any] | None:
-    """Return the Responses object of recorded calls; None if none was answered. `main` are those of the main path."""
+    """Return the Responses object of recorded calls; None if none was answered. `main` are those of the main path.
+
+    Its usage is that of all answered calls together.
+    """
     output: list[dict[str, Any]] = []
+    usage: dict[str, int] = {}
     model = ""
     for line in lines:
         call = line["model_call_id"]
         if line["status_code"] != 200:
             continue
+        usage = add_counts(usage, _usage_of(line["response"]))
         items = _hidden(call)
         if call in main:
             model = line["response"].get("model") or model
@@ -44,7 +50,17 @@ def trace_of(
         return None
     about = {"id": "resp_rollout", "object": "response", "created_at": int(lines[0]["started_at"])}
     choices = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**about, "model": model, "status": status, "output": output, **choices}
+    return {**about, "model": model, "status": status, "output": output, "usage": usage or None, **choices}
+
+
+def _usage_of(answer: Mapping[str, Any]) -> dict[str, int]:
+    """Return the tokens of an answer of any API by the names of the Responses API; nothing if they are unknown."""
+    usage = answer.get("usage")
+    if not isinstance(usage, Mapping):
+        return {}
+    given = int(usage.get("input_tokens") or usage.get("prompt_tokens") or 0)
+    sampled = int(usage.get("output_tokens") or usage.get("completion_tokens") or 0)
+    return {"input_tokens": given, "output_tokens": sampled, "total_tokens": given + sampled}
 
 
 def _hidden(call: str) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ async def test_attempts_do_not_reach_each_others_gateways() -> None:
 import glob, socket, time
 ask()
 found = glob.glob("/tmp/nemo_gym_sandbox_*/*") + [line.split()[-1] for line in open("/proc/net/unix") if "/" in line]
-report([path for path in found if not path.startswith("/attempt/")])
+report([path for path in found if os.path.exists(path) and not path.startswith("/attempt/")])
 """
     gym = AgentGym("", 0.5, 0.5)
     gym.agent.config.command = python_command("\ndef report(value): print(json.dumps(value))\n" + program)

@@ -59,6 +59,24 @@ def test_calls_of_every_api_are_items(api: str) -> None:
     assert trace["output"][2] == {"type": "function_call_output", "call_id": "c", "output": "out"}
 
 
+def test_the_usage_is_that_of_all_answered_calls() -> None:
+    chat = {**ANSWERS["chat"], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    message = {**ANSWERS["messages"], "usage": {"input_tokens": 4, "output_tokens": 1}}
+    unknown = ANSWERS["responses"]
+    lines = [
+        line("title", "chat", [], chat),
+        line("main", "messages", [], message),
+        line("c", "responses", [], unknown),
+        line("failed", "chat", [], chat, 500),
+    ]
+    trace = trace_of(lines, {}, {"main"})
+    assert trace is not None
+    assert trace["usage"] == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    trace = trace_of(lines[2:], {}, {"c"})
+    assert trace is not None
+    assert trace["usage"] is None
+
+
 def test_every_record_is_on_one_item_and_other_conversations_are_silent() -> None:
     lines = [
         line("title", "chat", [], ANSWERS["chat"]),
