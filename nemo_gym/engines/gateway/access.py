@@ -93,8 +93,12 @@ class RolloutKeys:
         """Return the opened rollout that the path or a session header names."""
         if in_path is not None:
             return self._openings.find(in_path)
-        names = (headers[name].decode("latin-1") for name in _SESSIONS if name in headers)
-        return next(filter(None, map(self._openings.find, names)), None)
+        for name in _SESSIONS:
+            if name in headers:
+                opening = self._openings.find(headers[name].decode("latin-1"))
+                if opening is not None:
+                    return opening
+        return None
 
     def _check_token(self, opening: Opening, headers: Headers) -> None:
         given = (headers.get(_TOKEN, b""), headers.get(_API_KEY, b""), _bearer(headers))

@@ -28,7 +28,6 @@ from nemo_gym.failures import GymError
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.tokens.records import TokenForm
 from nemo_gym.transport.calls import Reply
-from nemo_gym.transport.context import current_context
 from nemo_gym.transport.memory import ReplyCollector
 from nemo_gym.transport.request_body import Message, WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_response
@@ -74,8 +73,9 @@ class RolloutCalls:
         return len(flights)
 
     async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        context = current_context.get()
-        opening = self._openings.find(context.session) if context is not None else None
+        # The middleware has named the rollout if it is open.
+        rollout = scope.get("path_params", {}).get("rollout_id")
+        opening = self._openings.find(rollout) if rollout is not None else None
         if opening is None or scope["path"] not in API_OF_PATH or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
             return

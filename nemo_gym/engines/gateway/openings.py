@@ -102,6 +102,7 @@ class Openings:
     def __init__(self, root: Path, secret: str) -> None:
         """`secret` is the same in all servers of a run."""
         self.root = root
+        self._folder = str(root)
         self._secret = secret.encode()
         self._known: dict[str, tuple[tuple[int, int], Opening]] = {}
 
@@ -137,9 +138,10 @@ class Openings:
         """Return an opened rollout, or None."""
         if not _ID.fullmatch(rollout_id):
             return None
-        path = self.root / rollout_id / _OPENED
+        # Text, because every model call asks.
+        path = f"{self._folder}/{rollout_id}/{_OPENED}"
         try:
-            state = path.stat()
+            state = os.stat(path)  # noqa: PTH116
         except OSError:
             self._known.pop(rollout_id, None)
             return None
@@ -147,7 +149,7 @@ class Openings:
         known = self._known.get(rollout_id)
         if known is not None and known[0] == version:
             return known[1]
-        opening = _read(path)
+        opening = _read(Path(path))
         self._known[rollout_id] = version, opening
         return opening
 
