@@ -14,6 +14,8 @@ from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.transport.context import INCARNATION_HEADER, SESSION_HEADER, RequestContext
 from nemo_gym.transport.control import CONTROL_ROUTES, ROLLOUT_RECORDS
 
+_RECORD = ROLLOUT_RECORDS + "/"
+
 Headers = Mapping[bytes, bytes]
 """Request headers in ASGI form, names in lower case."""
 RawHeader = tuple[bytes, bytes]
@@ -90,7 +92,8 @@ class SessionAccess:
         if opened is not None:
             return Admission(opened, (), is_opened=True)
         named = headers.get(_SESSION)
-        if self._is_control(path) or (self.guards_every_route and path not in self.open_routes):
+        is_control = path in self.control_routes or path.startswith(_RECORD)
+        if is_control or (self.guards_every_route and path not in self.open_routes):
             self.check_token(headers, path)
         elif self.authenticates_sessions and named is not None:
             self.check_token(headers, _NAMED_SESSION)
@@ -108,9 +111,6 @@ class SessionAccess:
         if path == "/seed_session":
             return Admission(session, (self._cookie(session), (_INCARNATION, self.incarnation.encode())))
         return Admission(session, (self._cookie(session),) if needs_cookie else ())
-
-    def _is_control(self, path: str) -> bool:
-        return path in self.control_routes or path.startswith(ROLLOUT_RECORDS + "/")
 
     def data_for(self, path: str, context: RequestContext) -> dict[str, Any] | None:
         """Return the data of an open session, otherwise None. Raises `SessionRefusal` for a closed session."""

@@ -104,7 +104,10 @@ def test_curl_is_streamed_scored_rollouts(gym: Gym) -> None:
 @needs_curl
 @pytest.mark.parametrize(
     ("row", "status", "told"),
-    [({"responses_create_params": {"input": []}}, 422, "agent_ref"), ({}, 401, "token")],
+    [
+        ({"responses_create_params": {"input": []}, "agent_ref": {"name": "nobody"}}, 422, "nobody"),
+        ({}, 401, "token"),
+    ],
 )
 def test_curl_gets_the_reason_for_a_refusal(gym: Gym, row: dict[str, Any], status: int, told: str) -> None:
     credentials = with_token(gym) if status == 422 else ()

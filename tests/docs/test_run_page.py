@@ -1,6 +1,6 @@
 """Every page runs as a script in an empty folder, with the engine stub in the place of vLLM.
 
-The pages share one stub. `make test` runs the pages of the first steps and the how-tos, `make test-docs` all of them.
+The pages share one stub. `make test` runs the pages of the first steps, `make test-docs` all of them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,7 @@ from docs.snippets import pages, snippets_of
 from nemo_gym import PARENT_DIR
 from nemo_gym.mock_engine import EngineOptions, EngineProcess
 
-ALWAYS = {
-    "agents",
-    "debug_a_failure",
-    "from_inspect",
-    "from_verifiers",
-    "install",
-    "python",
-    "quick_start",
-    "run_your_agent",
-    "score_with_a_judge",
-    "training",
-    "verification",
-}
+ALWAYS = {"install", "python", "quick_start", "training"}
 OWN_TESTS = {"writing_an_environment"}
 EXECUTED = [
     page

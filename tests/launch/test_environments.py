@@ -97,7 +97,7 @@ def test_the_name_nemo_gym_is_this_gym_in_a_built_environment(tmp_path: Path) ->
     listing.write_text("needs-another\n")
     with pytest.raises(LaunchError, match="exit code"):
         run_logged(offline, tmp_path, tmp_path / "refused")
-    assert "nemo-gym>=99" in (tmp_path / "refused").read_text()
+    assert "conflict" in (tmp_path / "refused").read_text()
 
 
 def build_wheel(folder: Path, name: str, requires: str) -> None:
