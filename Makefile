@@ -21,8 +21,9 @@ test: .venv/.dev
 # What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die. It takes
 # about ten minutes and prints the figures of each experiment.
 chaos: .venv/.dev
-	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 $(BIN)/python -m pytest -s \
-		tests/chaos/chaos_*.py tests/chaos/test_*.py tests/rollouts/test_killed.py
+	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 NEMO_GYM_TEST_TREES=1000 $(BIN)/python -m pytest -s \
+		tests/chaos/chaos_*.py tests/chaos/test_*.py tests/rollouts/test_killed.py \
+		tests/engines/gateway/test_reading.py
 
 # Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
 simulate: .venv/.dev

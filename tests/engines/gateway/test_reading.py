@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,8 @@ from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, rando
 from tests.engines.gateway.rollouts import bearer
 from tests.tokens.conversations import words
 
-TREES, PARTS = 1000, 10
+TREES, PARTS = int(os.environ.get("NEMO_GYM_TEST_TREES", "200")), 10
+"""Random trees, and the tests that share them. `make chaos` plays 1,000."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
