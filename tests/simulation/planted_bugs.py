@@ -315,7 +315,7 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
     (row_written_twice_after_a_death, {"nothing twice", "counts agree", "files recover"}, 0),
-    (call_retried_on_a_server_error, {"nothing twice"}, 117),
+    (call_retried_on_a_server_error, {"nothing twice"}, 183),
     (tool_retried_on_a_server_error, {"nothing twice"}, 225),
     (closing_asked_once, {"sessions are closed"}, 15),
     (sweeper_closes_early, {"sessions are closed"}, 11),
