@@ -10,12 +10,17 @@ npm_packages=(
     "opencode=opencode-ai@1.18.33"
     "qwen_code=@qwen-code/qwen-code@0.15.10"
 )
-pip_packages=(openai-agents "smolagents[openai,mcp]" "pydantic-ai-slim[openai,mcp]" mini-swe-agent)
+openai_agents=openai-agents==0.24.0
+smolagents="smolagents[openai,mcp]==1.26.0"
+pydantic_ai="pydantic-ai-slim[openai,mcp]==2.68.0"
+pip_packages=("$openai_agents" "$smolagents" "$pydantic_ai" mini-swe-agent)
 langgraph=(langgraph langchain langchain-anthropic langchain-mcp-adapters)
 
-# `install.sh resolve BIN` only asks the package registries whether the packages can be installed.
+# `install.sh resolve BIN` only asks the package registries whether they have the packages.
 if [ "${1:-}" = resolve ]; then
-    "$2/python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed "${pip_packages[@]}" "${langgraph[@]}"
+    "$2/python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+        "${pip_packages[@]}" "${langgraph[@]}"
+    command -v npm > /dev/null || { echo "not checked: the agents of npm, which need Node"; exit; }
     for entry in "${npm_packages[@]}"; do npm view --json "${entry#*=}" version > /dev/null; done
     exit
 fi
@@ -35,8 +40,8 @@ done
 [ -d "$folder/node_modules/opencode-ai" ] && (cd "$folder/node_modules/opencode-ai" && node postinstall.mjs > /dev/null)
 [ -x "$folder/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$folder/venv"
 pip=("$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
-attempt openai_agents "${pip[@]}" openai-agents
-attempt smolagents "${pip[@]}" "smolagents[openai,mcp]"
-attempt pydantic_ai "${pip[@]}" "pydantic-ai-slim[openai,mcp]"
+attempt openai_agents "${pip[@]}" "$openai_agents"
+attempt smolagents "${pip[@]}" "$smolagents"
+attempt pydantic_ai "${pip[@]}" "$pydantic_ai"
 attempt langgraph "${pip[@]}" "${langgraph[@]}"
 attempt mini_swe_agent "${pip[@]}" mini-swe-agent
