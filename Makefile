@@ -72,7 +72,7 @@ docs: .venv/.docs
 
 # Every page of the documentation as a script, with the engine stub: three minutes. `make test` runs a third of them.
 test-docs: .venv/.dev
-	NEMO_GYM_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs -n 2
+	NEMO_GYM_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs tests/packaging/test_first_page.py -n 2
 
 # Every experiment tracker, with its real package and without a network: three minutes to install.
 test-trackers:

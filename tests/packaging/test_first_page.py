@@ -1,4 +1,4 @@
-"""The README's first page and the quick start, in an empty folder and a fresh environment: `make test-packaging`.
+"""The README's first page and the quick start, in an empty folder and a fresh environment: `make test-docs`.
 
 The blocks are those of the pages. The engine stub takes the place of vLLM, and the terminal has 80 columns. The output
 has to be the one that the pages show, except for times and rates.
@@ -24,7 +24,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.mock_engine import EngineOptions, EngineProcess
 
 pytestmark = pytest.mark.skipif(
-    "NEMO_GYM_TEST_PACKAGING" not in os.environ, reason="installs the package: make test-packaging"
+    "NEMO_GYM_TEST_DOCS" not in os.environ, reason="installs the package: make test-docs"
 )
 CHECKOUT_ON_PAGES = "/path/to/the/checkout"
 COLUMNS = 80
