@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
@@ -11,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.names import HEAD_SERVER, SERVER_KINDS
+from nemo_gym.names import DIRECTORY_KEY, DIRECTORY_ROUTE, HEAD_SERVER, SERVER_KINDS
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport.directory import Directory, base_url, server_block
 
@@ -33,6 +35,7 @@ class HeadServer(SimpleServer):
         app = self.new_app()
         app.get("/global_config_dict_yaml")(self.global_config_dict_yaml)
         app.get("/server_instances")(self.server_instances)
+        app.get(DIRECTORY_ROUTE)(self.directory)
         app.post("/rollouts")(self.rollouts)
         return app
 
@@ -43,7 +46,14 @@ class HeadServer(SimpleServer):
 
     async def server_instances(self) -> list[dict[str, Any]]:
         """Return every server: name, kind, implementation, host, port, URL."""
-        return list(_instances(self.server_client.global_config_dict))
+        return list(_instances(self.server_client.global_config_dict, self.server_client.caller().directory))
+
+    async def directory(self) -> Response:
+        """Return the current addresses of a gym whose replicas can move. The launcher keeps them in a file."""
+        known = self.server_client.global_config_dict.get(DIRECTORY_KEY)
+        if known is None:
+            return Response(status_code=HTTPStatus.NOT_FOUND)
+        return Response(_read(known["file"]), media_type="application/json")
 
     async def rollouts(self, request: Request) -> Response:
         """Run the task rows in the body; stream one line per finished rollout."""
@@ -66,8 +76,11 @@ class HeadServer(SimpleServer):
         return RolloutStream(asked, attempter)
 
 
-def _instances(config: Mapping[str, Any]) -> Any:
-    directory = Directory.of_config(config)
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _instances(config: Mapping[str, Any], directory: Directory) -> Any:
     for name, instance in config.items():
         block = server_block(instance) if isinstance(instance, Mapping) else None
         if block is None or block.get("port") is None:

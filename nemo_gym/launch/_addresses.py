@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
@@ -13,13 +13,24 @@ from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_
 from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY
 
 
+class HeldAddress(Protocol):
+    """An address at which something listens: a `HeldSocket` of this process, or a socket on a node."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Addresses:
     """The sockets of a gym: one per server process, and the head server's."""
 
     head: HeldSocket
-    servers: Mapping[str, Sequence[HeldSocket]]
-    """Server name → the sockets of its replicas."""
+    servers: Mapping[str, Sequence[HeldAddress]]
+    """Server name → the addresses of its replicas."""
 
     def close(self) -> None:
         self.head.close()
@@ -43,7 +54,7 @@ def hold_addresses(
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
-    holding = _Holding(config.get("default_host") or LOOPBACK, _port_range(config))
+    holding = _Holding(config.get("default_host") or LOOPBACK, PortRange.of_config(config))
     # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
@@ -102,11 +113,3 @@ def _publish(block: dict[str, Any], sockets: Sequence[HeldSocket]) -> None:
     block["port"] = sockets[0].port
     if len(sockets) > 1:
         block[REPLICA_PORTS_KEY] = [held.port for held in sockets]
-
-
-def _port_range(config: Mapping[str, Any]) -> PortRange:
-    return PortRange(
-        config.get("port_range_low"),
-        config.get("port_range_high"),
-        tuple(config.get("disallowed_ports") or ()),
-    )

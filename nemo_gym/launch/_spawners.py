@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nemo_gym.config.bootstrap import BOOTSTRAP_FD_VARIABLE, Bootstrap
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE
@@ -41,6 +41,16 @@ class ServerProcess:
     log_path: Path
     python: str | None = None
     """The interpreter of the server's virtual environment; None for the launcher's."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables to add."""
+
+
+class NodePlace(NamedTuple):
+    """The place of a server on a node."""
+
+    url: str
+    node: str
+    generation: int
 
 
 class Child:
@@ -49,6 +59,10 @@ class Child:
     def __init__(self, pid: int, send_signal: Callable[[int], None]) -> None:
         self.pid = pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.place: NodePlace | None = None
+        """Its place, if it runs on a node."""
+        self.reason: str | None = None
+        """The reason of its end, if it is not the process's own."""
         self._send_signal = send_signal
 
     def signal(self, number: int) -> None:
@@ -104,7 +118,7 @@ class ProcessSpawner:
     async def _start(self, process: ServerProcess) -> tuple[ForkedProcess, int]:
         target = "nemo_gym.launch._script:run_script"
         arguments: tuple[object, ...] = (str(process.script), *process.search_path)
-        variables = {BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
+        variables = {**process.variables, BOOTSTRAP_FD_VARIABLE: str(_BOOTSTRAP_FD)}
         python = process.python or (None if self._forks else sys.executable)
         if python is not None:
             target, arguments = "os:execv", (python, [python, "-P", _SCRIPT_RUNNER, *arguments])

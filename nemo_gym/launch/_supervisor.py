@@ -71,6 +71,18 @@ class SupervisedServer:
         return self.child.pid if self.child is not None and not self.child.exited.done() else None
 
     @property
+    def node(self) -> str:
+        """The name of its node; empty on the launcher's machine."""
+        place = self.child.place if self.child is not None else None
+        return place.node if place is not None else ""
+
+    @property
+    def generation(self) -> int:
+        """One more than the nodes that it has lost."""
+        place = self.child.place if self.child is not None else None
+        return place.generation if place is not None else 0
+
+    @property
     def log_path(self) -> Path:
         return self.process.log_path
 
@@ -141,7 +153,7 @@ class Supervisor:
     async def stop(self) -> None:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
         self._is_stopping = True
-        for server, task in zip(self.servers, self._tasks, strict=True):
+        for server, task in zip(self.servers, self._tasks, strict=False):  # there are none before `start`
             if server.pid is None:
                 task.cancel()
             else:
@@ -204,6 +216,8 @@ class Supervisor:
             server.restarts += 1
             logs.append(server.log_path, f"restart {server.restarts}")
         child = server.child = await self._spawner.spawn(server.process)
+        if child.place is not None:
+            server.url = child.place.url
         server.become(ServerState.STARTING)
         ready_since = None
         if await self._answers_in_time(server, child):
@@ -215,7 +229,7 @@ class Supervisor:
             server.become(ServerState.STOPPED)
             return
         record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
-        server.become(ServerState.CRASHED, describe_exit(code))
+        server.become(ServerState.CRASHED, child.reason or describe_exit(code))
 
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
         """Wait until the server answers; False if its process ends first. Raises `LaunchError` at the timeout."""

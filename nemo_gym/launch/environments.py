@@ -78,7 +78,10 @@ class Environments:
         with self._lock(environment):
             if not is_ready(environment):
                 needing = f" for {path}" if path is not None else ""
-                self._announce(f"building an environment{needing}: {', '.join(unsatisfied)}")
+                self._announce(
+                    f"building an environment{needing}: {', '.join(unsatisfied)}; "
+                    f"once, often in about a minute (log: {environment.with_suffix('.log')})"
+                )
                 self._build(environment, requirements, lines, path.parent if path is not None else Path.cwd())
         return str(interpreter(environment))
 

@@ -17,31 +17,43 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.discovery_files import NO_NAME, discovery_path
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import ProcessSpawner, Spawner
 from nemo_gym.launch._states import RestartPolicy
-from nemo_gym.launch._supervisor import STARTUP_TIMEOUT_S, ServerEvent, SupervisedServer, Supervisor
+from nemo_gym.launch._supervisor import (
+    STARTUP_TIMEOUT_S,
+    ChooseInterpreter,
+    ServerEvent,
+    SupervisedServer,
+    Supervisor,
+)
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, plan_servers
 from nemo_gym.launch.records import (
     GymRecord,
+    NodeRecord,
     Registry,
     RunRecord,
     ServerRecord,
+    discovery_text,
     remove_discovery,
     write_discovery,
+    write_private,
 )
+from nemo_gym.names import HEAD_SERVER
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from nemo_gym.transport import Transport
 
+PlacementName: TypeAlias = Literal["process", "inline", "hosts"]
 DEFAULT_LOG_FOLDER = Path(".nemo_gym") / "logs"
 INLINE_LOG = "inline.log"
 """The log of servers that share a process."""
@@ -77,8 +89,8 @@ class LaunchOptions:
     """A fork server started earlier; the gym ends it."""
     forks: bool = FORKS_ARE_SAFE
     """True forks servers from the fork server; false starts each in a new interpreter."""
-    is_inline: bool = False
-    """True runs servers in this process's event loop instead of in their own processes."""
+    placement: PlacementName = "process"
+    """`inline` runs servers in this process's event loop, `hosts` on the machines of the configuration."""
 
 
 class RunningGym:
@@ -99,10 +111,6 @@ class RunningGym:
         self.token = keys.token
         """The token for the control routes of this run."""
         self.log_folder = log_folder
-        self.addresses: Mapping[str, tuple[str, ...]] = {
-            name: tuple(held.url for held in sockets) for name, sockets in addresses.servers.items()
-        }
-        """Server name → base URLs, one per replica."""
         self.head_url = addresses.head.url
         self.transport = transport
         """The transport to servers in this process; None if they run in their own processes."""
@@ -113,10 +121,22 @@ class RunningGym:
             head=addresses.head.url,
             logs=str(log_folder),
         )
+        self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
+        """Returns the current states of its machines; none if its servers run on this one."""
+        self.discovery_name = NO_NAME
+        """Its name among the gyms of the working folder."""
+        self._is_announced = False
         self._sockets = addresses
         self._supervisor = supervisor
         self._options = options
         self._is_stopped = False
+
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, ...]]:
+        """Server name → base URLs, one per replica."""
+        return {
+            name: tuple(held.url for held in replicas) for name, replicas in self._sockets.servers.items()
+        }
 
     @property
     def servers(self) -> tuple[SupervisedServer, ...]:
@@ -127,16 +147,28 @@ class RunningGym:
         """Resolves when a server has failed."""
         return self._supervisor.failure
 
+    @property
+    def discovery_file(self) -> Path:
+        return discovery_path(self._options.working_folder, self.discovery_name)
+
     def begin(self) -> None:
-        """Start all servers and write the files that announce the gym."""
+        """Write the files that announce the gym and start all servers. Raises `ConfigError` for a taken name."""
         for server in self.servers:
-            server.listeners += [*self._options.listeners, self._write_record]
-        self._supervisor.start()
-        replaced = write_discovery(self._options.working_folder, self.config, self.run)
-        if replaced is not None:
+            server.listeners += [*self._options.listeners, lambda event: self.write_record()]
+        wanted = self.config.get("discovery_name")
+        self.discovery_name = write_discovery(self._options.working_folder, self.config, self.run, wanted)
+        self._is_announced = True
+        if self.discovery_name and not wanted:
             self._options.announce(
-                f"the gym of pid {replaced} runs in this folder too; this gym replaces its discovery file"
+                "another gym runs in this folder, so the discovery name of this one is "
+                f"{self.discovery_name!r}: commands take +discovery_name={self.discovery_name}"
             )
+        self._supervisor.start()
+
+    def rewrite_discovery(self) -> None:
+        """Write the discovery file again, because addresses have changed."""
+        if self._is_announced:
+            write_private(self.discovery_file, discovery_text(self.config, self.run))
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
@@ -167,12 +199,16 @@ class RunningGym:
                 pid=server.pid,
                 restarts=server.restarts,
                 log=str(server.log_path),
+                node=server.node,
+                generation=server.generation,
             )
             for server in self.servers
         )
-        return GymRecord(self.run, str(self._options.working_folder), servers)
+        folder = str(self._options.working_folder)
+        return GymRecord(self.run, folder, servers, self.discovery_name, self.nodes())
 
-    def _write_record(self, event: ServerEvent) -> None:
+    def write_record(self) -> None:
+        """Write the gym's record, because the state of a server or the load of a machine has changed."""
         if not self._is_stopped:
             self._options.registry.write(self.record())
 
@@ -183,7 +219,7 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
 
     Raises `ConfigErrors` for unavailable ports.
     """
-    gym = _prepare(config, options or LaunchOptions())
+    gym = await _prepare(config, options or LaunchOptions())
     try:
         gym.begin()
         yield gym
@@ -191,31 +227,81 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
         await gym.stop()
 
 
-def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
+async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
+    keys = RunKeys.of_config(data)
+    if options.placement == "hosts":
+        return await _prepare_on_hosts(config, data, keys, options, _new_log_folder(data, options))
     addresses = hold_addresses(
         data, config.servers, options.announce, head_port_is_fixed=config.is_given("head_server.port")
     )
     try:
-        keys = RunKeys.of_config(data)
-        parent = Path(data.get("nemo_gym_log_dir") or options.working_folder / DEFAULT_LOG_FOLDER)
-        log_folder = logs.new_log_folder(parent.resolve(), datetime.now())
-        logs.prune(log_folder.parent)
-        servers = plan_servers(data, config.servers, addresses, keys, log_folder, options.head_script)
+        log_folder = _new_log_folder(data, options)
         spawner = _spawner(options)
-        supervisor = Supervisor(
-            servers,
-            spawner,
-            Environments(options.announce).choose,
-            options.policy,
-            startup_timeout_s=float(data.get("startup_timeout_s") or STARTUP_TIMEOUT_S),
-        )
-        if options.is_inline:
-            _share_a_log(servers, log_folder)
+        choose = Environments(options.announce).choose
+        supervisor = _supervisor(config, data, addresses, keys, options, log_folder, spawner, choose)
+        if options.placement == "inline":
+            _share_a_log(supervisor.servers, log_folder)
     except BaseException:
         addresses.close()
         raise
     return RunningGym(data, addresses, keys, supervisor, options, log_folder, spawner.transport)
+
+
+def _new_log_folder(data: Mapping[str, Any], options: LaunchOptions) -> Path:
+    parent = Path(data.get("nemo_gym_log_dir") or options.working_folder / DEFAULT_LOG_FOLDER)
+    folder = logs.new_log_folder(parent.resolve(), datetime.now())
+    logs.prune(folder.parent)
+    return folder
+
+
+async def _prepare_on_hosts(
+    config: LaunchableConfig, data: dict[str, Any], keys: RunKeys, options: LaunchOptions, log_folder: Path
+) -> RunningGym:
+    # Imported here: the other placements need no nodes.
+    from nemo_gym.launch.nodes.hosts import CommandHosts
+    from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
+
+    hosts = CommandHosts(data)
+    local = ProcessSpawner(options.fork_server or start_fork_server(), forks=options.forks)
+    spawner = HostsSpawner(hosts, local, options.announce, log_folder, options.working_folder)
+    try:
+        addresses = await spawner.hold_addresses(
+            data,
+            config.servers,
+            keys,
+            bind_host=data[HEAD_SERVER]["host"] if config.is_given("head_server.host") else None,
+            head_port_is_fixed=config.is_given("head_server.port"),
+        )
+        supervisor = _supervisor(
+            config, data, addresses, keys, options, log_folder, spawner, choose_interpreter=lambda _: None
+        )
+    except BaseException:
+        await spawner.close()
+        raise
+    gym = RunningGym(data, addresses, keys, supervisor, options, log_folder)
+    gym.nodes = spawner.node_records
+    spawner.on_move, spawner.on_loads = gym.rewrite_discovery, gym.write_record
+    return gym
+
+
+def _supervisor(
+    config: LaunchableConfig,
+    data: dict[str, Any],
+    addresses: Addresses,
+    keys: RunKeys,
+    options: LaunchOptions,
+    log_folder: Path,
+    spawner: Spawner,
+    choose_interpreter: ChooseInterpreter,
+) -> Supervisor:
+    return Supervisor(
+        plan_servers(data, config.servers, addresses, keys, log_folder, options.head_script),
+        spawner,
+        choose_interpreter,
+        options.policy,
+        startup_timeout_s=float(data.get("startup_timeout_s") or STARTUP_TIMEOUT_S),
+    )
 
 
 def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
@@ -224,7 +310,7 @@ def _share_a_log(servers: Sequence[SupervisedServer], log_folder: Path) -> None:
 
 
 def _spawner(options: LaunchOptions) -> Spawner:
-    if options.is_inline:
+    if options.placement == "inline":
         # Imported here: only inline servers need the server stack in the launcher.
         from nemo_gym.launch._inline_spawner import InlineSpawner
 

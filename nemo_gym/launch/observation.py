@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nemo_gym.failures import TransportError
-from nemo_gym.launch.records import GymRecord, ServerRecord
+from nemo_gym.launch.records import GymRecord, NodeRecord, ServerRecord
 from nemo_gym.transport import Call, call_once
 
 
@@ -44,6 +44,32 @@ class Observation:
         return {**asdict(self.server), **facts, "memory_bytes": self.memory_bytes}
 
 
+@dataclass(frozen=True, slots=True)
+class NodeObservation:
+    """The current state of one machine of a gym, and the sums of its servers."""
+
+    node: NodeRecord
+    replicas: int
+    in_flight: int
+    """Requests that its servers handle now."""
+    restarts: int
+
+    def to_json(self) -> dict[str, Any]:
+        sums = {"replicas": self.replicas, "in_flight": self.in_flight, "restarts": self.restarts}
+        return {**asdict(self.node), **sums}
+
+
+def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObservation]:
+    """Return the machines of `gym` with the sums of their servers; none if it runs on the launcher's."""
+    found = []
+    for node in gym.nodes:
+        there = [each for each in observations if each.server.node == node.name]
+        in_flight = sum(each.figures.in_flight for each in there if each.figures is not None)
+        restarts = sum(each.server.restarts for each in there)
+        found.append(NodeObservation(node, len(there), in_flight, restarts))
+    return found
+
+
 async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:
     """Probe every server of `gym` concurrently; one without an answer within `timeout_s` is silent."""
     return await asyncio.gather(
@@ -54,7 +80,8 @@ async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:
 async def _observe_server(server: ServerRecord, token: str, timeout_s: float) -> Observation:
     figures = await get_figures(server.url, token, timeout_s=timeout_s)
     is_up = figures is not None or await answers(server.url, timeout_s=timeout_s)
-    return Observation(server, is_up, figures, memory_bytes(server.pid))
+    pid = None if server.node else server.pid  # a pid of another machine
+    return Observation(server, is_up, figures, memory_bytes(pid))
 
 
 async def answers(url: str, *, timeout_s: float) -> bool:

@@ -12,7 +12,7 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.servers import ServerInstance, root_of
 from nemo_gym.launch import _logs as logs
-from nemo_gym.launch._addresses import Addresses
+from nemo_gym.launch._addresses import Addresses, HeldAddress
 from nemo_gym.launch._spawners import ServerProcess
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.sockets import HeldSocket
@@ -52,11 +52,11 @@ class _Run:
         kind: str,
         implementation: str,
         script: Path,
-        sockets: Sequence[HeldSocket],
+        addresses: Sequence[HeldAddress],
         *search_path: str,
     ) -> Iterator[SupervisedServer]:
         requirements = script.parent / REQUIREMENTS_FILE
-        for replica, held in enumerate(sockets):
+        for replica, held in enumerate(addresses):
             yield SupervisedServer(
                 name=name,
                 kind=kind,
@@ -67,11 +67,11 @@ class _Run:
                 process=ServerProcess(
                     script=script,
                     search_path=(*search_path, str(PARENT_DIR)),
-                    sockets=[held],
+                    sockets=[held] if isinstance(held, HeldSocket) else [],
                     bootstrap=Bootstrap(
                         name, self.config, self.keys.token, self.keys.cookie_key, [], replica
                     ),
-                    log_path=logs.log_path(self.log_folder, name, replica, len(sockets)),
+                    log_path=logs.log_path(self.log_folder, name, replica, len(addresses)),
                 ),
             )
 

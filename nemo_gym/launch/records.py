@@ -1,8 +1,9 @@
 """The two files that announce a running gym.
 
 Both are readable only by this user, replaced atomically, and removed at the end:
-- `.nemo_gym_global_config.yaml` in the working folder: the configuration with every address, secrets hidden,
-  and `_ng_run` with the run's pid, token, start and head URL. Tools started in the same folder read it.
+- the discovery file in the working folder, `.nemo_gym_global_config.yaml` for the folder's first gym: the
+  configuration with every address, secrets hidden, and `_ng_run` with the run's pid, token, start and head URL. Tools
+  started in the same folder read it.
 - `<pid>-<port>.json` in this user's registry folder: the servers and their states. `ng_status` reads all of them to
   find running gyms.
 """
@@ -10,16 +11,30 @@ Both are readable only by this user, replaced atomically, and removed at the end
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.discovery_files import (
+    NO_NAME,
+    RUN_KEY,
+    discovery_names,
+    discovery_path,
+    read_discovery,
+    run_in,
+)
+from nemo_gym.failures import ConfigError
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY, read_discovery, run_in
+
+_CLOCK_SLACK_S = 60.0
+"""The start of a process is computed from that of the machine, so it moves when the clock is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,23 @@ class ServerRecord:
     pid: int | None
     restarts: int
     log: str
+    node: str = ""
+    """The node of its process; empty for the launcher's machine."""
+    generation: int = 0
+    """One more than the nodes that it has lost; 0 on the launcher's machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """The last recorded state of one machine of a gym."""
+
+    name: str
+    state: str
+    """`starting`, `up` or `lost`."""
+    load: float
+    """The load average of its last minute, as of seconds ago."""
+    losses: int
+    """How often it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +91,17 @@ class GymRecord:
     directory: str
     """The working folder of the launcher."""
     servers: tuple[ServerRecord, ...]
+    name: str = NO_NAME
+    """Its discovery name."""
+    nodes: tuple[NodeRecord, ...] = ()
+    """The machines of its servers; none if it runs on the launcher's."""
 
     @classmethod
     def from_json(cls, text: str) -> GymRecord:
         data = json.loads(text)
         servers = tuple(ServerRecord(**server) for server in data["servers"])
-        return cls(RunRecord(**data["run"]), data["directory"], servers)
+        nodes = tuple(NodeRecord(**node) for node in data.get("nodes", ()))
+        return cls(RunRecord(**data["run"]), data["directory"], servers, data.get("name", NO_NAME), nodes)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -108,35 +145,82 @@ def default_registry_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"nemo_gym-{os.getuid()}"
 
 
-def write_discovery(folder: Path, config: Mapping[str, Any], run: RunRecord) -> int | None:
-    """Write the discovery file into `folder`. Returns the pid of another running gym whose file it replaced."""
+def write_discovery(folder: Path, config: Mapping[str, Any], run: RunRecord, name: str | None = None) -> str:
+    """Write a discovery file into `folder`, and return its name.
+
+    It is `name`. By default the gym has no name, or a number if a gym without a name runs in the folder. Files of
+    gyms that were killed are removed. Raises `ConfigError` if a running gym of the folder has the name.
+    """
+    with _locked(folder):
+        taken = _names_of_running_gyms(folder)
+        if name in taken:
+            raise ConfigError(
+                f"the gym of pid {taken[name]} in {folder} has the discovery name {name!r} already",
+                code="discovery_name_taken",
+                remedy="Choose another +discovery_name, or leave it out.",
+            )
+        if name is None:
+            name = next(each for each in chain([NO_NAME], map(str, count(2))) if each not in taken)
+        write_private(discovery_path(folder, name), discovery_text(config, run))
+    return name
+
+
+def discovery_text(config: Mapping[str, Any], run: RunRecord) -> str:
+    """Return the content of a discovery file, without secrets."""
     import yaml
 
     from nemo_gym.config.secrets import hide_secrets
 
-    earlier = discovery_owner(folder)
     document = {RUN_KEY: asdict(run), **hide_secrets(dict(config))}
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    write_private(folder / DISCOVERY_FILE, yaml.dump(document, Dumper=dumper, sort_keys=False))
-    return earlier if earlier is not None and earlier != run.pid and is_alive(earlier) else None
+    text: str = yaml.dump(document, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+    return text
 
 
 def remove_discovery(folder: Path, run: RunRecord) -> None:
-    """Remove the discovery file unless another gym has replaced it."""
-    if discovery_owner(folder) == run.pid:
-        (folder / DISCOVERY_FILE).unlink(missing_ok=True)
+    """Remove the discovery file of a run."""
+    for name in discovery_names(folder):
+        owner = run_in(read_discovery(folder, name))
+        if (owner.get("pid"), owner.get("head")) == (run.pid, run.head):
+            discovery_path(folder, name).unlink(missing_ok=True)
 
 
-def discovery_owner(folder: Path) -> int | None:
-    """The pid in the discovery file of `folder`; None if there is no valid file."""
-    pid = run_in(read_discovery(folder)).get("pid")
-    return pid if isinstance(pid, int) else None
+def _names_of_running_gyms(folder: Path) -> dict[str, int]:
+    """Return the pids of running gyms by discovery name, and remove the named files of gyms that were killed."""
+    taken = {}
+    for name in discovery_names(folder):
+        run = run_in(read_discovery(folder, name))
+        pid = run.get("pid")
+        if isinstance(pid, int) and is_alive(pid, str(run.get("started_at"))):
+            taken[name] = pid
+        elif name:
+            discovery_path(folder, name).unlink(missing_ok=True)
+    return taken
 
 
-def is_alive(pid: int) -> bool:
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, so that two gyms that start at once get different names."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_alive(pid: int, since: str | None = None) -> bool:
+    """Return whether the process runs, and, if its pid is used again, whether it ran at the time `since` (ISO 8601)."""
     import psutil
 
-    return bool(psutil.pid_exists(pid))
+    try:
+        began = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return False
+    try:
+        return since is None or began <= datetime.fromisoformat(since).timestamp() + _CLOCK_SLACK_S
+    except ValueError:
+        return True
 
 
 def write_private(path: Path, text: str) -> None:

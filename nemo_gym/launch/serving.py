@@ -9,17 +9,18 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from nemo_gym.config.addresses import is_loopback
+from nemo_gym.discovery_files import RUN_KEY
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch._addresses import hold_addresses
 from nemo_gym.launch.environments import Environments
-from nemo_gym.launch.gym import LaunchableConfig, LaunchOptions, RunningGym, launch
+from nemo_gym.launch.gym import LaunchableConfig, LaunchOptions, PlacementName, RunningGym, launch
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.names import OPEN_NETWORK, TOKEN_HEADER
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY
 from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.transport.directory import bound_hosts
 
@@ -40,14 +41,14 @@ async def serve(
     began: float,
     fork_server: ForkServer | None,
     while_up: WhileUp | None = None,
-    is_inline: bool = False,
+    placement: PlacementName = "process",
 ) -> bool:
     """Run the servers of `config` until `stop` is set.
 
     `began` is the `time.monotonic()` of the command's start. Returns whether all servers were ready before the stop.
     Raises the `LaunchError` of a server that failed.
     """
-    async with running(config, reporter, began=began, fork_server=fork_server, is_inline=is_inline) as gym:
+    async with running(config, reporter, began=began, fork_server=fork_server, placement=placement) as gym:
         if not await wait_ready_or(stop, gym, reporter, began):
             return False
         await _stay_up(stop, gym, while_up)
@@ -60,7 +61,7 @@ def require_servers(config: LaunchableConfig) -> None:
         raise ConfigError(
             "the configuration has no server",
             code="no_server",
-            remedy="Name an environment (`gym env start mcqa`; `gym list` shows all) or files: +config_paths=[FILE].",
+            remedy="Name an environment (`gym list` shows all), or files: +config_paths=[FILE].",
         )
 
 
@@ -89,7 +90,7 @@ async def running(
     *,
     began: float,
     fork_server: ForkServer | None,
-    is_inline: bool = False,
+    placement: PlacementName = "process",
 ) -> AsyncIterator[RunningGym]:
     """A gym whose state changes are reported. The first report names the isolation of code that models write."""
     await _announce_isolation(config, reporter)
@@ -97,7 +98,7 @@ async def running(
         announce=reporter.announce,
         listeners=[lambda event: reporter.server_changed(event, time.monotonic() - began)],
         fork_server=fork_server,
-        is_inline=is_inline,
+        placement=placement,
     )
     async with launch(config, options) as gym:
         try:
@@ -132,7 +133,7 @@ async def wait_ready_or(
             return False
         ready.result()
         reporter.gym_ready(gym, time.monotonic() - began)
-        note = _network_note(gym.config)
+        note = _network_note(gym.config, gym.discovery_file)
         if note is not None:
             reporter.announce(note)
         return True
@@ -140,7 +141,7 @@ async def wait_ready_or(
         await _cancelled(*either)
 
 
-def _network_note(config: Mapping[str, Any]) -> str | None:
+def _network_note(config: Mapping[str, Any], discovery_file: Path) -> str | None:
     """Return how other machines call the gym; None if they cannot reach it."""
     hosts = sorted({host for host in bound_hosts(config) if not is_loopback(host)})
     if not hosts:
@@ -150,7 +151,7 @@ def _network_note(config: Mapping[str, Any]) -> str | None:
         return f"{where} and are open: only control routes require the token (open_network)"
     return (
         f"{where}; every call needs the run's token in the header {TOKEN_HEADER} or as API key. "
-        f"It is `{RUN_KEY}.token` in {DISCOVERY_FILE}; commands in another folder take +run_token=..."
+        f"It is `{RUN_KEY}.token` in {discovery_file.name}; commands in another folder take +run_token=..."
     )
 
 

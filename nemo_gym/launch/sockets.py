@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nemo_gym.config.current import maybe_get_global_config_dict
@@ -54,6 +54,14 @@ class PortRange:
     low: int | None = None
     high: int | None = None
     disallowed: Collection[int] = ()
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any]) -> PortRange:
+        return cls(
+            config.get("port_range_low"),
+            config.get("port_range_high"),
+            tuple(config.get("disallowed_ports") or ()),
+        )
 
     def candidates(self) -> Iterator[int]:
         if self.low is None and self.high is None:
@@ -154,8 +162,8 @@ def find_open_port(disallowed_ports: list[int] | None = None, max_retries: int =
     effect: every port of the range is tried.
     """
     config: Any = maybe_get_global_config_dict() or {}
-    disallowed = (*(config.get("disallowed_ports") or ()), *(disallowed_ports or ()))
-    ports = PortRange(config.get("port_range_low"), config.get("port_range_high"), disallowed)
+    ports = PortRange.of_config(config)
+    ports = replace(ports, disallowed=(*ports.disallowed, *(disallowed_ports or ())))
     host = config.get("default_host") or "127.0.0.1"
     held = hold_free(host, ports, holder_of="find_open_port")
     try:

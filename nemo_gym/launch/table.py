@@ -10,7 +10,8 @@ from rich.live import Live
 from rich.text import Text
 
 from nemo_gym.launch.gym import RunningGym
-from nemo_gym.launch.observation import Figures, Observation, observe
+from nemo_gym.launch.observation import Figures, NodeObservation, Observation, by_node, observe
+from nemo_gym.launch.records import ServerRecord
 from nemo_gym.tables import Column, table_lines
 
 REFRESH_S = 1.0
@@ -24,6 +25,8 @@ _STYLE_OF_STATE: Mapping[str, str] = {
     "stopping": "yellow",
     "stopped": "dim",
     "failed": "bold red",
+    "up": "green",
+    "lost": "red",
 }
 _KIND_SHOWN: Mapping[str, str] = {
     "resources_servers": "resources",
@@ -46,25 +49,59 @@ _COLUMNS = (
     Column("kind", rank=3),
     Column("url", rank=4),
 )
+_NODE_COLUMNS = (Column("node", rank=1), Column("moves", rank=3, is_number=True))
+"""Added for a gym on several machines."""
+_COLUMNS_OF_NODES = (
+    Column("node"),
+    Column("state"),
+    Column("load", is_number=True),
+    Column("replicas", is_number=True),
+    Column("open", is_number=True),
+    Column("restarts", rank=1, is_number=True),
+    Column("losses", rank=2, is_number=True),
+)
 
 
 async def draw_until_cancelled(gym: RunningGym, console: Console, every_s: float = REFRESH_S) -> None:
     """Keep the table of `gym` at the bottom of `console`, below all printed lines."""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
-            observations = await observe(gym.record(), timeout_s=REFRESH_S)
-            live.update(Group(*server_table(observations, console.width)), refresh=True)
+            record = gym.record()
+            observations = await observe(record, timeout_s=REFRESH_S)
+            nodes = node_table(by_node(record, observations), console.width)
+            live.update(Group(*nodes, *server_table(observations, console.width)), refresh=True)
             await asyncio.sleep(every_s)
 
 
 def server_table(observations: Sequence[Observation], width: int | None) -> list[Text]:
     """Return the lines of a table with one row per server process, in `width` columns of a terminal."""
+    columns: Sequence[Column] = _COLUMNS
     rows = [_row(each, observations) for each in observations]
+    if any(each.server.node for each in observations):
+        columns = (*_COLUMNS, *_NODE_COLUMNS)
+        rows = [[*row, *_node_cells(each.server)] for row, each in zip(rows, observations, strict=True)]
     by_process = {
         each.server.pid: each.memory_bytes for each in observations if each.memory_bytes is not None
     }
     total = Text(f"{megabytes(sum(by_process.values()))} in all servers", style="dim")
-    return [*table_lines(_COLUMNS, rows, width), total]
+    return [*table_lines(columns, rows, width), total]
+
+
+def node_table(nodes: Sequence[NodeObservation], width: int | None) -> list[Text]:
+    """Return the lines of a table with one row per machine, in `width` columns; none for a gym on one machine."""
+    rows: list[list[str | Text]] = [
+        [
+            each.node.name,
+            Text(each.node.state, style=_STYLE_OF_STATE.get(each.node.state, "")),
+            f"{each.node.load:.1f}",
+            f"{each.replicas:,}",
+            f"{each.in_flight:,}",
+            _alarming(each.restarts),
+            _alarming(each.node.losses),
+        ]
+        for each in nodes
+    ]
+    return [*table_lines(_COLUMNS_OF_NODES, rows, width), Text()] if rows else []
 
 
 def _row(each: Observation, observations: Sequence[Observation]) -> list[str | Text]:
@@ -79,6 +116,10 @@ def _row(each: Observation, observations: Sequence[Observation]) -> list[str | T
         _KIND_SHOWN.get(server.kind, server.kind),
         server.url,
     ]
+
+
+def _node_cells(server: ServerRecord) -> Sequence[str | Text]:
+    return (server.node or "-", _alarming(max(0, server.generation - 1)))
 
 
 def name_shown(observation: Observation, observations: Sequence[Observation]) -> str:

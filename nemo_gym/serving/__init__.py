@@ -4,6 +4,7 @@ Every request passes the middleware (token, session, deadline, error envelopes),
 memory. The room builds on `transport` and `config`; uvicorn and FastAPI do the rest.
 
 - `base`: the base classes of servers, and the server process
+- `admission`: the limit of requests that one replica handles at once
 - `app`, `routes`: the FastAPI app and its direct routes
 - `middleware`: the steps around every handler
 - `sessions`: open sessions, signed cookies, and the sweeper

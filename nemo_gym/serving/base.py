@@ -24,12 +24,14 @@ from starlette.types import ASGIApp
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig
+from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig, Placement
 from nemo_gym.failures import Boundary
-from nemo_gym.names import ALLOWED_HOSTS, HEALTH_ROUTES, METRICS_ROUTE, OPEN_NETWORK
+from nemo_gym.names import ALLOWED_HOSTS, DIRECTORY_KEY, HEALTH_ROUTES, METRICS_ROUTE, OPEN_NETWORK
 from nemo_gym.processes.loop_monitor import LoopMonitor
 from nemo_gym.serving._error_responses import set_error_form
+from nemo_gym.serving._replica_access import ReplicaAccess
 from nemo_gym.serving._session_access import SessionAccess
+from nemo_gym.serving.admission import AdmissionLimit
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.browser_requests import BrowserCheck
 from nemo_gym.serving.garbage import collected_rarely
@@ -40,6 +42,7 @@ from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
 from nemo_gym.serving.tracing import flush_traces, tracing_layers
 from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
+from nemo_gym.transport.moving_caller import MovingCaller
 from nemo_gym.transport.server_client import (
     ServerClient,
     open_circuits,
@@ -105,7 +108,10 @@ class SimpleServer(BaseServer):
     def _new_access(self) -> SessionAccess:
         given = bootstrap.current()
         name = self.config.name or type(self).__name__
-        return SessionAccess(
+        new_access: Callable[..., SessionAccess] = SessionAccess
+        if given is not None and given.generation is not None:
+            new_access = partial(ReplicaAccess, generation=given.generation)
+        return new_access(
             server_name=name,
             cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
             sessions=self.new_sessions(),
@@ -121,6 +127,9 @@ class SimpleServer(BaseServer):
         """Create an app with the routes that all servers have."""
         app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
         app.layers.extend(tracing_layers(app.title))
+        placement = self.config.placement
+        if isinstance(placement, Placement) and placement.max_in_flight is not None:
+            app.layers.append(AdmissionLimit(placement.max_in_flight))
         self.add_common_routes(app)
         return app
 
@@ -166,6 +175,7 @@ class SimpleServer(BaseServer):
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
         """Start and stop the server around the serving of requests."""
+        self._follow_moves()
         await self.on_start()
         tasks = [asyncio.create_task(task) for task in self.background_tasks()]
         try:
@@ -177,6 +187,16 @@ class SimpleServer(BaseServer):
             await self.before_stop()
             await self.on_stop()
             await flush_traces()
+
+    def _follow_moves(self) -> None:
+        """In a gym on several machines: learn which replicas are lost, even without calling any."""
+        given = bootstrap.current()
+        if given is None or DIRECTORY_KEY not in given.global_config:
+            return
+        caller = self.server_client.caller()
+        assert isinstance(caller, MovingCaller)
+        caller.follow_moves()
+        self.middleware.access.sessions.has_lost = caller.directory.has_lost
 
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return coroutines that run beside the requests until the server stops."""

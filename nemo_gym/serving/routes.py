@@ -140,6 +140,15 @@ def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
         ) from error
 
 
+async def request_object(request: Request) -> dict[str, Any]:
+    """Return the JSON object in the body of a request. Raises `InputError`.
+
+    Below its top level it must not be changed: a layer of the app that has parsed it reads it, too.
+    """
+    value = getattr(request.receive, "value", None)
+    return dict(value) if value is not None else parse_object(await request.body())
+
+
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises `InputError`."""
     try:

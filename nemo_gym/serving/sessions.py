@@ -67,6 +67,10 @@ class SessionRegistry:
         self._open: dict[str, dict[str, Any]] = {}
         self._touched: dict[str, float] = {}
         self._until: dict[str, float] = {}
+        self.openers: dict[str, str] = {}
+        """Session → the replica that opened it, in a gym whose replicas can be lost."""
+        self.has_lost: Callable[[str], bool] = lambda opener: False
+        """Returns whether such a replica is lost, so that it will not close its sessions."""
         self._closed: OrderedDict[str, bool] = OrderedDict()
         """Closed session → whether it had been open."""
         self.locks = SessionLocks()
@@ -121,9 +125,12 @@ class SessionRegistry:
     def abandoned(self) -> list[str]:
         """Return the open sessions that no agent will close."""
         now = self._clock()
+        self.openers = {session: opener for session, opener in self.openers.items() if session in self._open}
         return [session for session, touched in self._touched.items() if self._is_over(session, touched, now)]
 
     def _is_over(self, session: str, touched: float, now: float) -> bool:
+        if session in self.openers and self.has_lost(self.openers[session]):
+            return True
         until = self._until.get(session)
         return now > touched + self._idle_s if until is None else now > until + CLOSING_TAKES_S
 

@@ -52,6 +52,8 @@ class RetryBudget:
     seconds: float = 30.0
     first_wait_s: float = 0.1
     longest_wait_s: float = 5.0
+    is_logged: bool = True
+    """Whether failures that are retried are logged; a check reports its failure by itself."""
 
     def wait(self, attempt: int, rng: random.Random) -> float:
         """Return the seconds to wait after attempt `attempt` (1-based): uniform below an exponential bound."""
@@ -208,7 +210,7 @@ class Caller:
 
     def _log(self, server: str, url: str, call: Call, last: TransportError | Reply, now: float) -> None:
         kind = f"HTTP {last.status}" if isinstance(last, Reply) else last.failure.code
-        if self._breakers.should_log(url, kind, now):
+        if self._budget.is_logged and self._breakers.should_log(url, kind, now):
             cause = kind if isinstance(last, Reply) else last.failure.message
             log.warning("%s %s of `%s` (%s) failed: %s; retrying [%s]",
                         call.method, _shown(call.path), server, url, cause, call.session or "no session")  # fmt: skip

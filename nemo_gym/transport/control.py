@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
+TOKEN_TEXTS = "/token_texts"
+"""The route of a model server that gives the texts of token ids."""
 ROLLOUT_RECORDS = "/ng-rollouts"
 """The route of a model server that opens rollouts. Routes below it read, seal and delete them."""
 
@@ -22,6 +24,7 @@ CONTROL_ROUTES = frozenset(
         "/policy_version",
         "/rollouts",
         ROLLOUT_RECORDS,
+        TOKEN_TEXTS,
     }
 )
 """Routes that require the run's token and that a model must never reach."""

@@ -26,24 +26,28 @@ class Deadline(NamedTuple):
 
 
 class Timer:
-    """Cancels the current task after some seconds, unless it is stopped before.
+    """Cancels the current task after some seconds, or when `expire` is called, unless it is stopped before.
 
     `asyncio.timeout` does so with three times the instructions, and a rollout has eight calls with a deadline.
     """
 
     __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_task")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
+        """`seconds`: None for a timer that expires only by `expire`."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
         self._cancelled_before = task.cancelling()
         self._has_expired = False
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._expire)
+        self._handle: asyncio.TimerHandle | None = None
+        if seconds is not None:
+            self._handle = asyncio.get_running_loop().call_later(seconds, self.expire)
 
     def stop(self) -> None:
         """Take back what is left of the timer: its schedule, or its cancellation after another error."""
-        self._handle.cancel()
+        if self._handle is not None:
+            self._handle.cancel()
         if self._has_expired:
             self.takes_back_cancellation()
 
@@ -54,6 +58,8 @@ class Timer:
         self._has_expired = False
         return self._task.uncancel() <= self._cancelled_before
 
-    def _expire(self) -> None:
-        self._has_expired = True
-        self._task.cancel()
+    def expire(self) -> None:
+        """Cancel the task. Idempotent."""
+        if not self._has_expired:
+            self._has_expired = True
+            self._task.cancel()

@@ -86,7 +86,8 @@ class Directory:
         """Return the replica for `session` by rendezvous hashing; without a session, the next one round robin.
 
         `is_out` returns whether a replica is unreachable. Calls without a session skip such replicas while another is
-        left. A session always stays with its replica, which holds the session's state.
+        left. A session always stays with its replica, which holds the session's state. The replica's number is hashed
+        and not its URL, so that a replica that has moved keeps its share of the sessions.
         """
         urls = self._replicas.get(server) or self.replicas(server)
         if len(urls) == 1:
@@ -95,4 +96,7 @@ class Directory:
             if is_out is not None:
                 urls = tuple(url for url in urls if not is_out(url)) or urls
             return urls[next(self._round_robin[server]) % len(urls)]
-        return max(urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest())
+        numbers = range(len(urls))
+        return urls[
+            max(numbers, key=lambda n: hashlib.blake2b(f"{n} {session}".encode(), digest_size=8).digest())
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 Message = MutableMapping[str, Any]
@@ -10,12 +10,16 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 class WholeBody:
-    """An ASGI `receive` that returns a known body in one message, and then the messages of `rest`."""
+    """An ASGI `receive` that returns a known body in one message, and then the messages of `rest`.
 
-    __slots__ = ("_rest", "_unread", "body")
+    `value` is the JSON object in the body if it has been parsed. Its readers do not change it.
+    """
 
-    def __init__(self, body: bytes, rest: Receive) -> None:
+    __slots__ = ("_rest", "_unread", "body", "value")
+
+    def __init__(self, body: bytes, rest: Receive, value: Mapping[str, Any] | None = None) -> None:
         self.body = body
+        self.value = value
         self._rest = rest
         self._unread = True
 

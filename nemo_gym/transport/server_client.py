@@ -34,6 +34,8 @@ from nemo_gym.transport.context import (
 )
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.moving_caller import caller_of
+from nemo_gym.transport.moving_directory import directory_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -145,9 +147,7 @@ class ServerClient(BaseModel):
             ),
             global_config_dict=config,
         )
-        client.__dict__["connection"] = ClientConnection(
-            Caller(Directory.of_config(config), transport), token
-        )
+        client.__dict__["connection"] = ClientConnection(caller_of(config, transport, token), token)
         return client
 
     @classmethod
@@ -193,8 +193,8 @@ class ServerClient(BaseModel):
         """The client's caller and token, created on first use."""
         from nemo_gym.config.current import token_of_run
 
-        caller = Caller(Directory.of_config(_plain(self.global_config_dict)), process_transport())
-        return ClientConnection(caller, token_of_run())
+        token = token_of_run()
+        return ClientConnection(caller_of(_plain(self.global_config_dict), process_transport(), token), token)
 
     def caller(self) -> Caller:
         """Return the caller behind this client."""
@@ -418,7 +418,7 @@ def get_server_url(server_name: str) -> str:
     """Return the base URL of a server of this process's gym."""
     from nemo_gym.config.current import get_global_config_dict
 
-    return Directory.of_config(_plain(get_global_config_dict())).choose(server_name, None)
+    return directory_of(_plain(get_global_config_dict())).choose(server_name, None)
 
 
 def is_nemo_gym_fastapi_entrypoint(file: str) -> bool:

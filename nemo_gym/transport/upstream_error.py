@@ -26,4 +26,10 @@ class UpstreamError(ClientResponseError):
         self.response_content = reply.body
         self.failure: Failure | None = failure_of_reply(reply)
         text = self.failure.message if self.failure else reply.body[:2000].decode(errors="replace")
+        if self.failure and self.failure.place:
+            text += f", raised at {self.failure.place}"
         super().__init__(request, (), status=reply.status, message=text)
+
+    def __str__(self) -> str:
+        """Return the root cause first, because test reports cut long lines at the end."""
+        return f"{self.message} (HTTP {self.status} of {self.request_info.real_url})"

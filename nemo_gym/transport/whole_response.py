@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.request_body import Message
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -21,6 +22,16 @@ def send_response(
     """Send a complete response. Its Content-Length is added to `headers`."""
     whole: Callable[[int, RawHeaders, bytes], Awaitable[None]] | None = getattr(send, "whole", None)
     return send_messages(send, status, headers, body) if whole is None else whole(status, headers, body)
+
+
+def send_reply(send: Callable[[Message], Awaitable[None]], reply: Reply) -> Awaitable[None]:
+    """Send the reply of another handler."""
+    headers = [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in reply.headers.items()
+        if name.lower() != "content-length"
+    ]
+    return send_response(send, reply.status, headers, reply.body)
 
 
 async def send_messages(

@@ -77,7 +77,8 @@ def test_an_environment_links_this_projects_packages_and_is_probed(tmp_path: Pat
     assert "a-package-that-does-not-exist==1" in listing
     assert any(line.startswith("fastapi") for line in listing)
     assert lines == [
-        f"building an environment for {special}: a-package-that-does-not-exist==1 (not installed)"
+        f"building an environment for {special}: a-package-that-does-not-exist==1 (not installed); "
+        f"once, often in about a minute (log: {environment.with_suffix('.log')})"
     ]
 
 

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from nemo_gym.config.problems import ConfigErrors
+from nemo_gym.discovery_files import DISCOVERY_FILE
+from nemo_gym.failures import ConfigError
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch.gym import launch
-from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.processes.fork_server import ForkServerGone
 from tests.launch.small_servers import (
     WITH_DAEMON,
@@ -93,6 +94,29 @@ async def test_the_discovery_file_is_private_without_secrets_and_removed_at_the_
             "logs": str(gym.log_folder),
         }
     assert not path.exists()
+
+
+async def test_a_second_gym_of_a_folder_says_its_name_and_leaves_the_first_its_file(bench: Workbench) -> None:
+    async with launch(config_of(bench.instance("first")), bench.options()) as first:
+        async with launch(config_of(bench.instance("second")), bench.options()) as second:
+            assert (first.discovery_name, second.discovery_name) == ("", "2")
+            assert second.record().name == "2"
+            assert any("commands take +discovery_name=2" in line for line in bench.lines)
+            assert yaml.safe_load(first.discovery_file.read_text())["first"]
+        assert first.discovery_file.exists()
+        assert not second.discovery_file.exists()
+
+
+async def test_a_taken_discovery_name_ends_a_gym_before_any_server_starts(bench: Workbench) -> None:
+    config = config_of(bench.instance("alone"), discovery_name="mine")
+    async with launch(config, bench.options()):
+        options = bench.options()
+        with pytest.raises(ConfigError, match="'mine' already"):
+            async with launch(config, options):
+                pass
+        assert options.fork_server is not None
+        with pytest.raises(ForkServerGone):
+            options.fork_server.start()
 
 
 async def test_the_registry_shows_the_gym_while_it_runs(bench: Workbench) -> None:

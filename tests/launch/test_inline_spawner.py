@@ -10,13 +10,13 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.config import bootstrap
 from nemo_gym.config.loading import GlobalConfig, load
+from nemo_gym.discovery_files import DISCOVERY_FILE
 from nemo_gym.global_config import get_global_config_dict, maybe_get_global_config_dict
 from nemo_gym.launch._inline_spawner import InlineSpawner
 from nemo_gym.launch._states import RestartPolicy, ServerState
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.gym import LaunchOptions, launch
 from nemo_gym.launch.records import Registry
-from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.server_utils import get_server_url
 from nemo_gym.transport import Call, HttpTransport, InMemoryTransport
@@ -42,7 +42,7 @@ def options(folder: Path) -> LaunchOptions:
         working_folder=folder,
         registry=Registry(folder / "registry"),
         policy=RestartPolicy(deaths_at_start=1, first_delay_s=0.01),
-        is_inline=True,
+        placement="inline",
     )
 
 

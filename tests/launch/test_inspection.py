@@ -50,7 +50,7 @@ def test_an_option_of_the_wrong_type_stands_where_it_was_written(folder: Path) -
 def test_what_refers_to_something_missing_is_reported_once(folder: Path) -> None:
     with inspector() as inspect:
         found = problems_in(folder, LINE[0], *POLICY[1:], inspect=inspect)
-    assert "`${policy_base_url}`" in only(found)[1]
+    assert only(found)[1].startswith("policy_base_url is not set; ")
 
 
 def test_a_command_has_the_modules_that_it_needs_next_after_the_inspection(
@@ -66,9 +66,10 @@ def test_no_code_of_an_author_runs_in_the_process_of_the_command(folder: Path) -
     put_first(
         folder, f"import pathlib, os\npathlib.Path({str(folder / 'pid')!r}).write_text(str(os.getpid()))\n"
     )
+    before = set(sys.modules)
     loaded(folder)
     assert (folder / "pid").read_text().isdecimal()
-    assert not [name for name in sys.modules if "weather" in name and "config" not in name]
+    assert not [name for name in set(sys.modules) - before if "weather" in name and "config" not in name]
 
 
 def test_modules_of_two_servers_with_one_name_are_not_mixed_up(folder: Path) -> None:

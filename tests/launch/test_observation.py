@@ -3,11 +3,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from nemo_gym.launch.observation import Figures, Observation, answers, get_figures, memory_bytes, observe
-from nemo_gym.launch.records import GymRecord
+from nemo_gym.launch.observation import (
+    Figures,
+    Observation,
+    answers,
+    by_node,
+    get_figures,
+    memory_bytes,
+    observe,
+)
+from nemo_gym.launch.records import GymRecord, NodeRecord
 from nemo_gym.launch.sockets import hold
 from tests.launch.observed import RUN, a_server
 
@@ -42,6 +51,28 @@ async def test_servers_with_figures_without_and_without_an_answer() -> None:
     assert [each.state for each in seen] == ["ready", "ready", "silent"]
     assert seen[0].memory_bytes is not None
     assert seen[0].memory_bytes > 1_000_000
+
+
+def test_the_servers_of_a_machine_are_summed() -> None:
+    nodes = (NodeRecord("a", "up", 0.5, 0), NodeRecord("b", "lost", 0.0, 1))
+    servers = [replace(a_server("http://x"), node=node, restarts=2) for node in ("a", "a", "")]
+    seen = [
+        Observation(server, True, figures, None)
+        for server, figures in zip(servers, (Figures(9, 0, 3), None, Figures(9, 0, 5)), strict=True)
+    ]
+    found = by_node(GymRecord(RUN, "/somewhere", tuple(servers), nodes=nodes), seen)
+    assert [each.to_json() for each in found] == [
+        {"name": "a", "state": "up", "load": 0.5, "losses": 0, "replicas": 2, "in_flight": 3, "restarts": 4},
+        {
+            "name": "b",
+            "state": "lost",
+            "load": 0.0,
+            "losses": 1,
+            "replicas": 0,
+            "in_flight": 0,
+            "restarts": 0,
+        },
+    ]
 
 
 def test_a_crashed_server_is_not_silent() -> None:

@@ -5,6 +5,7 @@ import io
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +117,6 @@ async def test_a_missing_sandbox_provider_is_named_before_anything_starts(
 def test_a_gym_that_other_machines_reach_says_how_to_call_it(
     config: dict[str, object], wanted: list[str]
 ) -> None:
-    note = _network_note(config)
+    note = _network_note(config, Path(".nemo_gym_global_config.yaml"))
     assert (note is None) is (not wanted)
     assert all(each in (note or "") for each in wanted)

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from nemo_gym.launch.gym import launch
-from nemo_gym.launch.observation import Figures, Observation
-from nemo_gym.launch.table import draw_until_cancelled, server_table
+from nemo_gym.launch.observation import Figures, NodeObservation, Observation
+from nemo_gym.launch.records import NodeRecord
+from nemo_gym.launch.table import draw_until_cancelled, node_table, server_table
 from tests.launch.observed import a_server
 from tests.launch.small_servers import Workbench, config_of
 from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
@@ -41,6 +42,32 @@ def test_the_table_has_a_row_per_replica() -> None:
         "env #1 silent 1 - - - - 1 resources http://127.0.0.1:1",
         "30 MB in all servers",
     ]
+
+
+def test_the_table_of_several_machines_names_the_nodes() -> None:
+    here = Observation(a_server("http://127.0.0.1:1"), True, None, None)
+    there = Observation(replace(here.server, replica=1, node="b", generation=3), True, None, None)
+    lines = [" ".join(str(line).split()) for line in server_table([here, there], 150)]
+    assert lines[:3] == [
+        "server state port calls errors open memory restarts kind url node moves",
+        "env #0 ready 1 - - - - 0 resources http://127.0.0.1:1 - 0",
+        "env #1 ready 1 - - - - 0 resources http://127.0.0.1:1 b 2",
+    ]
+
+
+def test_every_machine_has_a_row_and_one_machine_alone_no_table() -> None:
+    nodes = [
+        NodeObservation(NodeRecord("a", "up", 1.26, 0), replicas=3, in_flight=1200, restarts=0),
+        NodeObservation(NodeRecord("b", "lost", 0.0, 2), replicas=0, in_flight=0, restarts=1),
+    ]
+    lines = [" ".join(str(line).split()) for line in node_table(nodes, 150)]
+    assert lines == [
+        "node state load replicas open restarts losses",
+        "a up 1.3 3 1,200 0 0",
+        "b lost 0.0 0 0 1 2",
+        "",
+    ]
+    assert node_table([], 150) == []
 
 
 def many_observations() -> list[Observation]:

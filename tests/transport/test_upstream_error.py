@@ -21,9 +21,15 @@ def raised_for(status: int, body: bytes) -> aiohttp.ClientResponseError:
 
 
 def test_it_is_aiohttp_s_exception_with_the_root_cause() -> None:
-    failure = InputError("the row has no answer", code="invalid_row").failure
+    failure = InputError(
+        "the row has no answer", code="invalid_row", place="resources_servers/quiz/app.py:35"
+    ).failure
     error = raised_for(422, orjson.dumps(failure.to_wire()))
-    assert (error.status, error.message) == (422, "the row has no answer")
+    assert (error.status, error.message) == (
+        422,
+        "the row has no answer, raised at resources_servers/quiz/app.py:35",
+    )
+    assert str(error) == f"{error.message} (HTTP 422 of {URL})"
     assert str(error.request_info.url) == URL
     assert error.request_info.method == "POST"
     assert error.failure.boundary is Boundary.INPUT  # type: ignore[attr-defined]

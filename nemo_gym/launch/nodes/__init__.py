@@ -1,0 +1,11 @@
+"""A gym on several machines: a *node host* on every machine does the launcher's work there.
+
+    node_host       the process on a node: fork server, held sockets, servers, their output
+    channel         authenticated messages between the launcher and a node host
+    node            one node as the launcher sees it: start of its host, requests, loss
+    placing         the choice of a node for each replica
+    hosts_spawner   the spawner of `+placement=hosts`
+
+The launcher starts a node host with a command (SSH, srun). The node host dials the launcher, and renews a lease with
+every beat. A node whose lease has expired ends its servers before the launcher places them elsewhere.
+"""

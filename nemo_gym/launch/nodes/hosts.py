@@ -1,0 +1,118 @@
+"""The machines of a gym, and how a node host is started on them (a command, such as ssh)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from nemo_gym.config.keys import DEFAULT_HOST_COMMAND, HostKeys
+from nemo_gym.failures import ConfigError
+
+MODULE = "nemo_gym.launch.nodes.node_host"
+_END_S = 5.0
+"""Seconds that a node host has to end its servers and itself."""
+
+
+class StartedHost(Protocol):
+    """A node host that was started, and may have ended."""
+
+    async def wait(self) -> str:
+        """Wait until it has ended. Returns how it ended, for a message."""
+
+    async def end(self) -> None:
+        """End it, unless it ends by itself within seconds."""
+
+
+class Hosts(Protocol):
+    """The machines of a gym."""
+
+    @property
+    def keys(self) -> Sequence[HostKeys]: ...
+
+    async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
+        """Start a node host with `document` as its input. Its output goes to `log_path`."""
+
+    def remedy(self, host: str) -> str:
+        """Return the advice for a node host that does not start."""
+
+    async def close(self) -> None:
+        """Free what the start of node hosts needed. They have ended."""
+
+
+class CommandHosts:
+    """The hosts of the configuration, on which a command such as `ssh` starts programs."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises `ConfigError` for hosts that cannot be used."""
+        self._command: str = config.get("host_command") or DEFAULT_HOST_COMMAND
+        given = [each if isinstance(each, Mapping) else {"host": each} for each in config.get("hosts") or ()]
+        self.keys = [HostKeys.model_validate(each) for each in given]
+        names = [host.host for host in self.keys]
+        if not names:
+            raise ConfigError(
+                "placement=hosts has no hosts", code="no_hosts", remedy="Name them: +hosts=[a,b]."
+            )
+        if len(set(names)) < len(names):
+            raise ConfigError(
+                f"hosts has a name twice: {', '.join(names)}", code="host_twice", remedy="Remove one."
+            )
+        if "{host}" not in self._command and len(names) > 1:
+            raise ConfigError(
+                f"host_command has no {{host}}: {self._command}",
+                code="host_command",
+                remedy="For example: ssh {host}",
+            )
+
+    def _words(self, host: str) -> list[str]:
+        return [word.format(host=host) for word in shlex.split(self._command)]
+
+    async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
+        words = [*self._words(host), *map(shlex.quote, (sys.executable, "-P", "-m", MODULE))]
+        with log_path.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *words, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        started = _Command(process)
+        try:
+            await started.write(document)
+        except BaseException:
+            await started.end()
+            raise
+        return started
+
+    def remedy(self, host: str) -> str:
+        return f"Try `{' '.join(self._words(host))} true`; it is the host_command."
+
+    async def close(self) -> None:
+        """Do nothing: every command has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    process: asyncio.subprocess.Process
+
+    async def write(self, document: bytes) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended, which is reported with its log
+            self.process.stdin.write(document)
+            await self.process.stdin.drain()
+            self.process.stdin.close()
+            await self.process.stdin.wait_closed()
+
+    async def wait(self) -> str:
+        return f"exit code {await self.process.wait()}"
+
+    async def end(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), _END_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        await self.process.wait()

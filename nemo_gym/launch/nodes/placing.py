@@ -1,0 +1,122 @@
+"""The choice of a node for each replica, by what the replica needs and what the node has left."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nemo_gym.config.keys import HostKeys
+from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.types import Placement
+
+
+class ReplicaKey(NamedTuple):
+    """A replica of a server."""
+
+    server: str
+    number: int
+
+
+@dataclass(slots=True)
+class Room:
+    """What a node has, and which replicas are there."""
+
+    name: str
+    amounts: Mapping[str, float]
+    """Name of a resource → its amount, `num_cpus` and `num_gpus` among them."""
+    replicas: dict[ReplicaKey, Placement] = field(default_factory=dict)
+    gpus: dict[ReplicaKey, list[int]] = field(default_factory=dict)
+    """The numbers of the GPUs that a replica has."""
+
+    def left(self) -> dict[str, float]:
+        """The amounts that no replica needs."""
+        left = dict(self.amounts)
+        for placement in self.replicas.values():
+            for name, amount in placement.needs.items():
+                left[name] = left.get(name, 0.0) - amount
+        return left
+
+    def fits(self, placement: Placement) -> bool:
+        """Return whether another replica has room here."""
+        left = self.left()
+        return all(left.get(name, 0.0) >= amount for name, amount in placement.needs.items())
+
+    def take(self, key: ReplicaKey, placement: Placement) -> None:
+        """Place a replica here, which `fits`."""
+        taken = {number for numbers in self.gpus.values() for number in numbers}
+        free = (number for number in itertools.count() if number not in taken)
+        self.replicas[key] = placement
+        self.gpus[key] = list(itertools.islice(free, placement.num_gpus))
+
+    def leave(self, key: ReplicaKey) -> None:
+        self.replicas.pop(key, None)
+        self.gpus.pop(key, None)
+
+
+def choose_room(key: ReplicaKey, placement: Placement, rooms: Sequence[Room]) -> Room | None:
+    """Return the node for a replica; None if no node has room for it now."""
+
+    def rank(room: Room) -> tuple[int, int]:
+        siblings = sum(other.server == key.server for other in room.replicas)
+        return (siblings if placement.spread else -siblings, len(room.replicas))
+
+    allowed = [room for room in rooms if placement.node in (None, room.name) and room.fits(placement)]
+    return min(allowed, key=rank, default=None)
+
+
+def check_declared(wanted: Mapping[ReplicaKey, Placement], hosts: Sequence[HostKeys]) -> None:
+    """Raise `ConfigErrors` for needs that the hosts cannot meet, by what they declare.
+
+    The CPUs and GPUs of hosts that do not declare them are checked by `place_all`, when the hosts are connected.
+    """
+    rooms = []
+    for host in hosts:
+        cpus = math.inf if host.num_cpus is None else host.num_cpus
+        gpus = math.inf if host.num_gpus is None else host.num_gpus
+        rooms.append(Room(host.host, {"num_cpus": cpus, "num_gpus": gpus, **host.resources}))
+    place_all(wanted, rooms)
+
+
+def place_all(wanted: Mapping[ReplicaKey, Placement], rooms: Sequence[Room]) -> dict[ReplicaKey, Room]:
+    """Place all replicas, those with the largest needs first. Raises `ConfigErrors` with the numbers."""
+    placed: dict[ReplicaKey, Room] = {}
+    problems: dict[str, Problem] = {}
+    for key, placement in sorted(wanted.items(), key=lambda each: -sum(each[1].needs.values())):
+        room = choose_room(key, placement, rooms)
+        if room is None:
+            problems.setdefault(key.server, _problem(key.server, wanted, rooms))
+        else:
+            room.take(key, placement)
+            placed[key] = room
+    if problems:
+        raise ConfigErrors(list(problems.values()))
+    return placed
+
+
+def _problem(server: str, wanted: Mapping[ReplicaKey, Placement], rooms: Sequence[Room]) -> Problem:
+    placements = [placement for key, placement in wanted.items() if key.server == server]
+    placement = placements[0]
+    if placement.node not in (None, *(room.name for room in rooms)):
+        names = ", ".join(room.name for room in rooms)
+        return Problem(
+            None, f"{server}: placement.node is {placement.node!r}, which is no host.", f"Hosts: {names}."
+        )
+    needs = _shown(placement.needs)
+    have = "; ".join(
+        f"{room.name} has {_shown({name: room.amounts.get(name, 0.0) for name in placement.needs})}"
+        f" and {_shown({name: room.left().get(name, 0.0) for name in placement.needs})} left"
+        for room in rooms
+    )
+    return Problem(
+        None,
+        f"{server}: {len(placements)} replicas of {needs} do not fit: {have}.",
+        f"Lower `placement` of {server}, or add hosts.",
+    )
+
+
+def _shown(amounts: Mapping[str, float]) -> str:
+    shown = (f"{amount:g} {name}" for name, amount in amounts.items() if amount < math.inf)
+    return ", ".join(shown) or "nothing"

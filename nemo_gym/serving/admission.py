@@ -1,0 +1,54 @@
+"""The limit of requests that one replica handles at once: `placement.max_in_flight`.
+
+Requests above it wait in order. A session that holds a place needs no second one, so a server may call itself for the
+same rollout; and closing a session never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
+from nemo_gym.transport.context import current_context
+
+_NOT_LIMITED = HEALTH_ROUTES | {"/", METRICS_ROUTE, "/close_session", "/close"}
+_ABOUT_SERVER = "/_ng/"
+
+
+class AdmissionLimit:
+    """A layer of an app: at most `most` sessions have requests in the handlers."""
+
+    def __init__(self, most: int) -> None:
+        self._places = asyncio.Semaphore(most)
+        self._inside: Counter[str] = Counter()
+        """Session → its requests in the handlers."""
+
+    def __call__(self, handler: ASGIApp) -> ASGIApp:
+        async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+            context, path = current_context.get(), scope["path"]
+            if context is None or path in _NOT_LIMITED or path.startswith(_ABOUT_SERVER):
+                await handler(scope, receive, send)
+                return
+            await self._enter(context.session)
+            try:
+                await handler(scope, receive, send)
+            finally:
+                self._leave(context.session)
+
+        return limited
+
+    async def _enter(self, session: str) -> None:
+        if not self._inside[session]:
+            await self._places.acquire()
+            if self._inside[session]:  # another request of the session entered meanwhile
+                self._places.release()
+        self._inside[session] += 1
+
+    def _leave(self, session: str) -> None:
+        self._inside[session] -= 1
+        if not self._inside[session]:
+            del self._inside[session]
+            self._places.release()

@@ -1,0 +1,105 @@
+"""The directory of a gym on several machines, whose replicas move, are added and are removed.
+
+Its document has a *version* that increases with every change, and every replica a *generation* that increases with the
+loss of its node. A call in flight to an earlier generation is ended by `update`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from nemo_gym.failures import TransportError
+from nemo_gym.names import DIRECTORY_KEY
+from nemo_gym.transport.deadline import Timer
+from nemo_gym.transport.directory import Directory
+
+NODE_LOST = "node_lost"
+"""The failure code of a call to a replica that is no longer there."""
+_SESSIONS_REMEMBERED = 50_000
+
+
+def directory_of(config: Mapping[str, Any]) -> Directory:
+    """Return the directory of a running gym's servers."""
+    if DIRECTORY_KEY in config:
+        return MovingDirectory(config[DIRECTORY_KEY])
+    return Directory.of_config(config)
+
+
+class MovingDirectory(Directory):
+    """Server names, and the addresses and generations of their replicas."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        """`document`: as for `update`."""
+        super().__init__({})
+        self.version = 0
+        self.head_url = ""
+        """The head server, which answers the current document."""
+        self._generations: dict[str, int] = {}
+        """Base URL → the generation of the replica there."""
+        self._calls: defaultdict[str, set[Timer]] = defaultdict(set)
+        """Base URL → the calls in flight to it."""
+        self._homes: dict[tuple[str, str], int] = {}
+        """Server and session → the number of the session's replica. A session stays when replicas are added."""
+        self.update(document)
+
+    def update(self, document: Mapping[str, Any]) -> None:
+        """Take the replicas of a later version, and end the calls in flight to those that are no longer there.
+
+        `document`: `version`, `head` (a base URL) and `servers` (name → pairs of base URL and generation).
+        """
+        if document["version"] <= self.version:
+            return
+        self.version, self.head_url = document["version"], document["head"]
+        pairs = {name: [tuple(pair) for pair in replicas] for name, replicas in document["servers"].items()}
+        self._replicas = {name: tuple(url for url, _ in replicas) for name, replicas in pairs.items()}
+        for name in self._replicas:
+            self._round_robin.setdefault(name, itertools.count())
+        before, self._generations = self._generations, dict(itertools.chain(*pairs.values()))
+        for url in [url for url in self._calls if before.get(url) != self._generations.get(url)]:
+            for call in self._calls.pop(url):
+                call.expire()
+
+    def choose(self, server: str, session: str | None, is_out: Callable[[str], bool] | None = None) -> str:
+        """Return the replica for `session`. Raises `TransportError` after the removal of its replica."""
+        if session is None:
+            return super().choose(server, session, is_out)
+        urls = self._replicas.get(server) or self.replicas(server)
+        number = self._homes.get((server, session))
+        if number is None:
+            number = urls.index(super().choose(server, session))
+            self._homes[server, session] = number
+            if len(self._homes) > _SESSIONS_REMEMBERED:
+                del self._homes[next(iter(self._homes))]
+        if number >= len(urls):
+            raise TransportError(
+                f"replica {number} of `{server}` was removed, and session {session} with it",
+                code=NODE_LOST,
+                retryable=True,
+                peer=server,
+            )
+        return urls[number]
+
+    def has_lost(self, replica: str) -> bool:
+        """Return whether the replica named `server/number/generation` is no longer there."""
+        server, number, generation = replica.rsplit("/", 2)
+        urls = self._replicas.get(server, ())
+        return int(number) >= len(urls) or self._generations[urls[int(number)]] != int(generation)
+
+    def generation(self, url: str) -> int:
+        """Return the current generation of the replica at `url`."""
+        return self._generations[url]
+
+    @contextmanager
+    def calling(self, url: str) -> Iterator[Timer]:
+        """Within the block, the current task is cancelled when the replica at `url` is no longer there."""
+        call = Timer(None)
+        self._calls[url].add(call)
+        try:
+            yield call
+        finally:
+            self._calls[url].discard(call)
+            call.stop()

@@ -1,0 +1,143 @@
+"""A gym on several machines, started and used as a user does, with the faults of machines and networks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from tests.cluster.namespaces import Machines
+from tests.e2e.gym_run import read_lines
+
+ENVIRONMENT = "example_session_state_mgmt"
+AGENT = f"{ENVIRONMENT}_simple_agent"
+CONFIGS = (
+    f"resources_servers/{ENVIRONMENT}/configs/{ENVIRONMENT}.yaml,"
+    "responses_api_models/scripted_model/configs/scripted_model.yaml"
+)
+_ENGINE = "++policy_model.responses_api_models.scripted_model.engine"
+SCRIPT = (f"{_ENGINE}.policy=script", f"{_ENGINE}.script=configs/demo/counter_script.yaml")
+TASKS = 5
+BIN = Path(sys.executable).parent
+_ASK = """
+import asyncio, json, sys
+from nemo_gym.transport import Call, call_once
+
+async def main():
+    replies = [await call_once(url, Call("GET", sys.argv[2], headers={"x-ng-token": sys.argv[1]}), timeout_s=30)
+               for url in sys.argv[3:]]
+    print(json.dumps([reply.json() for reply in replies]))
+
+asyncio.run(main())
+"""
+
+
+def replicas(server: str, kind: str, implementation: str, count: int) -> str:
+    """The override for the number of replicas."""
+    return f"++{server}.{kind}.{implementation}.placement.replicas={count}"
+
+
+class ClusterGym:
+    """`ng_run +placement=hosts`. Leaving the `with` block ends it."""
+
+    def __init__(self, machines: Machines, folder: Path, *overrides: str, configs: str = CONFIGS) -> None:
+        self.machines = machines
+        self.folder = folder
+        self.output = folder / "out" / "rollouts.jsonl"
+        self._runtime = folder / "runtime"
+        self._runtime.mkdir(mode=0o700, exist_ok=True)
+        self._overrides = (f"+config_paths=[{configs}]", *SCRIPT, "++head_server.port=0", *overrides)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _start(self, log: str, *words: str) -> subprocess.Popen[bytes]:
+        with (self.folder / log).open("ab") as file:
+            return subprocess.Popen(
+                self.machines.command(self.machines.names[0], *words),
+                cwd=self.folder,
+                stdout=file,
+                stderr=file,
+                env={**os.environ, "XDG_RUNTIME_DIR": str(self._runtime)},
+            )
+
+    def __enter__(self) -> Self:
+        self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.machines.keys())
+        self.wait_until(lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def log(self) -> str:
+        """What the command has printed so far."""
+        return (self.folder / "gym.txt").read_text()
+
+    def wait_until(self, condition: Callable[[], object], within_s: float = 90.0) -> None:
+        give_up_at = time.monotonic() + within_s
+        assert self.process is not None
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > give_up_at:
+                pytest.fail(f"it did not happen within {within_s:g} s: {self.log[-3000:]}")
+            time.sleep(0.02)
+
+    def _record(self) -> dict[str, Any]:
+        found = [json.loads(path.read_text()) for path in self._runtime.rglob("*.json")]
+        return found[0] if found else {"servers": []}
+
+    def servers(self) -> list[dict[str, Any]]:
+        """The replicas of the gym, as `ng_status` reads them; without the head server."""
+        return [each for each in self._record()["servers"] if each["name"] != "head_server"]
+
+    def ask(self, path: str) -> list[Any]:
+        """The JSON that every replica answers to `GET path`."""
+        words = [sys.executable, "-c", _ASK, self._record()["run"]["token"], path]
+        urls = [server["url"] for server in self.servers()]
+        command = self.machines.command(self.machines.names[0], *words, *urls)
+        answers: list[Any] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+        )
+        return answers
+
+    def directory(self) -> dict[str, Any]:
+        """The current addresses and generations, as the head server answers them."""
+        record = self._record()
+        found: dict[str, Any] = json.loads((Path(record["run"]["logs"]) / "directory.json").read_text())
+        return found
+
+    def collect(self, repeats: int, *keys: str, agent: str = AGENT) -> subprocess.Popen[bytes]:
+        """Start `ng_collect_rollouts` on the five tasks of the environment."""
+        return self._start(
+            "collect.txt",
+            str(BIN / "ng_collect_rollouts"),
+            f"+agent_name={agent}",
+            f"+input_jsonl_fpath=resources_servers/{ENVIRONMENT}/data/example.jsonl",
+            f"+output_jsonl_fpath={self.output}",
+            f"+num_repeats={repeats}",
+            *keys,
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        return read_lines(self.output)
+
+    def count_rows(self) -> int:
+        """The number of rows so far. They are not parsed, so that a test can ask often."""
+        return self.output.read_bytes().count(b"\n") if self.output.exists() else 0
+
+    def failures(self) -> list[dict[str, Any]]:
+        return read_lines(self.output.with_name("rollouts_failures.jsonl"))

@@ -1,0 +1,70 @@
+"""A machine is lost at a random moment of a collection: every rollout still has one row or one final failure.
+
+NEMO_GYM_TEST_SEEDS is the number of seeds, NEMO_GYM_TEST_ROLLOUTS that of rollouts of each. `make test-cluster` runs 20
+seeds of 2,000, `make slice-cluster` one of 100.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster_gym import TASKS, ClusterGym, replicas
+from tests.cluster.namespaces import machines, running_in, why_not
+from tests.e2e.gym_run import rollout_of, terminal
+
+SEEDS = int(os.environ.get("NEMO_GYM_TEST_SEEDS", "1"))
+ROLLOUTS = int(os.environ.get("NEMO_GYM_TEST_ROLLOUTS", "100"))
+LONGEST_S = 900.0
+"""Seconds for all rollouts, on a machine that is busy with other work."""
+CUT_OFF_EVERY = 4
+"""Of so many seeds one has a machine that is cut off, which takes the seconds of its lease; the others have one that is
+killed."""
+SERVERS = (
+    replicas("example_session_state_mgmt", "resources_servers", "example_session_state_mgmt", 3),
+    replicas("example_session_state_mgmt_simple_agent", "responses_api_agents", "simple_agent", 2),
+    replicas("policy_model", "responses_api_models", "scripted_model", 2),
+    "++policy_model.responses_api_models.scripted_model.engine.latency_s=0.1",
+)
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_lost_machine_loses_no_rollout(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    fault = "cut off" if seed % CUT_OFF_EVERY == CUT_OFF_EVERY - 1 else "killed"
+    with machines(3) as net, ClusterGym(net, tmp_path, *SERVERS) as gym:
+        collecting = gym.collect(ROLLOUTS // TASKS, "+num_samples_in_parallel=64", "+rollout_timeout_s=120")
+        victim, after = chance.choice(net.hosts), chance.randrange(1, ROLLOUTS * 3 // 4)
+        gym.wait_until(lambda: gym.count_rows() >= after, within_s=LONGEST_S)
+        assert collecting.poll() is None, "the machine is lost while rollouts are in flight"
+        before = set(running_in(victim))
+        assert before
+        if fault == "killed":
+            for pid in before:
+                with contextlib.suppress(ProcessLookupError):  # some end with those before them
+                    os.kill(pid, signal.SIGKILL)
+        else:
+            net.cut(victim)
+        code = collecting.wait(LONGEST_S)
+        causes = Counter(failure["_ng_failure_class"] for failure in gym.failures())
+        assert code in (0, 3), (tmp_path / "collect.txt").read_text()[-3000:]
+        scored = Counter(map(rollout_of, gym.rows()))
+        failed = Counter(map(rollout_of, terminal(gym.failures())))
+        assert max((scored + failed).values()) == 1, "a rollout ends once"
+        assert len(scored + failed) == ROLLOUTS, "every planned rollout ends"
+        assert all("reward" not in failure for failure in gym.failures())
+        outcome = f"{len(scored)} scored, {len(failed)} failed, attempts that failed: {dict(causes)}"
+        sys.stdout.write(f"seed {seed}: {victim} was {fault} after {after} rows: {outcome}\n")
+        gym.wait_until(lambda: all(each["state"] == "ready" for each in gym.servers()))
+        gym.wait_until(lambda: all(each["sessions_open"] == 0 for each in gym.ask("/_ng/stats")))
+        gym.wait_until(
+            lambda: not before & set(running_in(victim))
+        )  # those of a cut machine end by themselves
