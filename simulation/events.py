@@ -14,7 +14,7 @@ class Kind(StrEnum):
     SENT = "sent"
     """A process sent a request; the detail is a `Sent`."""
     BEGUN = "begun"
-    """A server's handler started."""
+    """A server's handler started; the detail is the address of a replica that can move."""
     DONE = "done"
     """The handler ended; the detail is its answer's status, or None without an answer."""
     ANSWERED = "answered"
@@ -29,6 +29,8 @@ class Kind(StrEnum):
     CRASHED = "crashed"
     """A server crashed; the detail is the number of seconds until its restart."""
     UP = "up"
+    FENCED = "fenced"
+    """A replica was taken for lost with its node; the detail is its address until then."""
     # The environment, which is the ground truth.
     OPENED = "opened"
     """A session's state was set up; the detail is its id."""

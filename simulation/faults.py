@@ -113,7 +113,18 @@ class CollectorFault:
         return f"collector: {self.kind} at {self.at:g} s"
 
 
-Fault: TypeAlias = CallFault | CollectorFault
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The node is cut off from all other machines after `at` virtual seconds, for `seconds`."""
+
+    at: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"node: cut off at {self.at:g} s for {self.seconds:g} s"
+
+
+Fault: TypeAlias = CallFault | CollectorFault | Partition
 
 _RETRIED = frozenset(
     {

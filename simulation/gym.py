@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -21,12 +22,15 @@ from responses_api_models.vllm_model.app import VLLMModel
 from simulation.environment import AddingPolicy, SimulatedEnvironment
 from simulation.faults import AGENT, ENGINE, ENVIRONMENT, HEAD, MODEL
 from simulation.monitor import Monitor
-from simulation.network import Address, Network
+from simulation.network import EVERYWHERE, Address, Network
+from simulation.nodes import NODE, SimulatedNodes, connect_replica, make_replica
 from simulation.processes import Process
 from simulation.scenario import Scenario
 
 _HOST = "127.0.0.1"
 _HEAD_PORT, _AGENT_PORT, _MODEL_PORT, _ENVIRONMENT_PORT, _ENGINE_PORT = 11_000, 11_001, 11_002, 11_010, 8_000
+_LATER_PORTS = 1_000
+"""The distance of the ports of two generations."""
 _MODEL_NAME = "simulated"
 
 
@@ -55,13 +59,27 @@ class NamingAgent(SimpleAgent):
 class SimulatedGym:
     """The servers of a gym on a network."""
 
-    def __init__(self, scenario: Scenario, network: Network, monitor: Monitor) -> None:
+    def __init__(self, scenario: Scenario, network: Network, monitor: Monitor, folder: Path) -> None:
+        """`folder`: holds the directory of a gym with nodes."""
         self._scenario = scenario
         self._network = network
         self._monitor = monitor
         self._rng = scenario.rng("gym")
         self.config = _config_of(scenario)
         self._servers: dict[str, SimpleServer] = {}
+        self.nodes: SimulatedNodes | None = None
+        if scenario.has_nodes:
+            self.nodes = SimulatedNodes(network, monitor, folder, self._open_elsewhere)
+            ports = [_ENVIRONMENT_PORT + replica for replica in range(scenario.replicas)]
+            self.nodes.publish_first(
+                self.config,
+                self.head_url,
+                {
+                    MODEL: [base_url(_HOST, _MODEL_PORT)],
+                    AGENT: [base_url(_HOST, _AGENT_PORT)],
+                    ENVIRONMENT: [base_url(_HOST, port) for port in ports],
+                },
+            )
 
     @property
     def head_url(self) -> str:
@@ -73,25 +91,40 @@ class SimulatedGym:
         return [server for server in self._servers.values() if isinstance(server, SimulatedEnvironment)]
 
     async def start(self) -> None:
-        await self._open(ENGINE, _ENGINE_PORT, is_held=False)
+        await self._open(ENGINE, _ENGINE_PORT, is_held=False, node=EVERYWHERE)
         await self._open(HEAD, _HEAD_PORT)
-        await self._open(MODEL, _MODEL_PORT)
+        generation, node = (1, NODE) if self.nodes is not None else (None, "")
+        await self._open(MODEL, _MODEL_PORT, generation=generation, node=node)
         for replica in range(self._scenario.replicas):
-            await self._open(ENVIRONMENT, _ENVIRONMENT_PORT + replica)
-        await self._open(AGENT, _AGENT_PORT)
+            place = "" if replica else node
+            await self._open(ENVIRONMENT, _ENVIRONMENT_PORT + replica, generation=generation, node=place)
+        await self._open(AGENT, _AGENT_PORT, generation=generation, node=node)
 
-    async def _open(self, name: str, port: int, *, is_held: bool = True) -> None:
+    async def _open_elsewhere(self, name: str, number: int, generation: int) -> str:
+        """Start the next generation of a replica whose node is lost, and return its origin."""
+        port = {AGENT: _AGENT_PORT, MODEL: _MODEL_PORT, ENVIRONMENT: _ENVIRONMENT_PORT + number}[name]
+        self._servers.pop(base_url(_HOST, port))
+        port += _LATER_PORTS * generation
+        await self._open(name, port, generation=generation)
+        return base_url(_HOST, port)
+
+    async def _open(
+        self, name: str, port: int, *, is_held: bool = True, generation: int | None = None, node: str = ""
+    ) -> None:
         origin = base_url(_HOST, port)
 
         async def factory(process: Process) -> Any:
             if name == ENGINE:
                 return self._new_engine().app
-            server = self._servers[origin] = self._new_server(name, process)
+            server = self._servers[origin] = self._new_server(name, process, generation)
             app = server.setup_webserver()
             await _started(server, process)
             return app
 
-        await self._network.open(origin, Address(name, factory, is_held=is_held))
+        movable_at = None if generation is None else origin
+        await self._network.open(
+            origin, Address(name, factory, is_held=is_held, node=node, movable_at=movable_at)
+        )
 
     def _new_engine(self) -> MockEngine:
         latency = f"uniform:{0.5 * self._scenario.engine_s}:{1.5 * self._scenario.engine_s}"
@@ -100,13 +133,20 @@ class SimulatedGym:
         )
         return MockEngine(options, policy=AddingPolicy())
 
-    def _new_server(self, name: str, process: Process) -> SimpleServer:
+    def _new_server(self, name: str, process: Process, generation: int | None) -> SimpleServer:
         is_naming = name == AGENT and self._scenario.names_sessions
         server_class = NamingAgent if is_naming else _CLASSES[name]
-        client = ServerClient.connect(self.config, transport=self._network.transport_of(process), token=None)
+        transport = self._network.transport_of(process)
+        client = (
+            ServerClient.connect(self.config, transport=transport, token=None)
+            if generation is None
+            else connect_replica(self.config, transport, name, generation)
+        )
         server = server_class(config=server_class.config_of(name, self.config), server_client=client)
         if isinstance(server, SimulatedEnvironment):
             server.attach(self._monitor, Random(self._rng.getrandbits(64)))
+        if generation is not None:
+            make_replica(server, generation)
         return server
 
 

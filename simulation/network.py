@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from nemo_gym.failures import TransportError
-from nemo_gym.names import ATTEMPT_INDEX_KEY
+from nemo_gym.names import ATTEMPT_INDEX_KEY, DIRECTORY_ROUTE
 from nemo_gym.rollouts.plan.identity import identity_at
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.deadline import DEADLINE_HEADER
@@ -28,7 +28,10 @@ from simulation.processes import Process, attempt_at_work
 
 _LATENCY_S = (0.0002, 0.004)
 _DIES_WITHIN_S = 0.3
+EVERYWHERE = "everywhere"
+"""The node of a server that every machine always reaches."""
 _FIGURES = "/_ng/stats"
+_UNRECORDED = frozenset({_FIGURES, DIRECTORY_ROUTE})
 
 ServerFactory = Callable[[Process], Awaitable[Any]]
 """Builds a server in its process and returns its app."""
@@ -37,11 +40,24 @@ ServerFactory = Callable[[Process], Awaitable[Any]]
 class Address:
     """A server's address with its current process."""
 
-    def __init__(self, server: str, factory: ServerFactory, *, is_held: bool) -> None:
-        """`is_held`: whether the launcher keeps the socket open while the server is down."""
+    def __init__(
+        self,
+        server: str,
+        factory: ServerFactory,
+        *,
+        is_held: bool,
+        node: str = "",
+        movable_at: str | None = None,
+    ) -> None:
+        """`is_held`: whether the launcher keeps the socket open while the server is down. `movable_at`: the origin of a
+        replica that can move."""
         self.server = server
         self.factory = factory
         self.is_held = is_held
+        self.node = node
+        self.movable_at = movable_at
+        self.is_gone = False
+        """True after the end of its node host, which held the socket."""
         self.is_up = asyncio.Event()
         self.process = Process(server)
         self.app: Any = None
@@ -59,6 +75,9 @@ class Network:
         self._addresses: dict[str, Address] = {}
         self._calls = 0
         self._detached: dict[asyncio.Task[None], None] = {}
+        self.link = asyncio.Event()
+        """Set while the machines reach each other."""
+        self.link.set()
         self.start_number = 0
         """The number of the run's current start, which is part of attempt ids."""
 
@@ -69,7 +88,7 @@ class Network:
         await self._start_server(address)
 
     async def _start_server(self, address: Address) -> None:
-        address.process = Process(address.server)
+        address.process = Process(address.server, address.node)
         address.app = await address.process.spawn(_awaiting(address.factory(address.process)), "factory")
         address.residents = frozenset(address.process.tasks)
         address.is_up.set()
@@ -77,7 +96,7 @@ class Network:
 
     def crash(self, address: Address, seconds: float) -> None:
         """End the server's process and start another after `seconds`."""
-        if not address.is_up.is_set():
+        if not address.is_up.is_set() or address.is_gone:
             return
         address.is_up.clear()
         address.process.kill()
@@ -85,9 +104,19 @@ class Network:
 
         async def restart() -> None:
             await asyncio.sleep(seconds)
-            await self._start_server(address)
+            if not address.is_gone:
+                await self._start_server(address)
 
         self._start_detached(restart())
+
+    def end_node(self, node: str) -> list[str]:
+        """End the servers of a node for good, with their sockets. Returns their origins."""
+        ended = [(origin, each) for origin, each in self._addresses.items() if each.node == node]
+        for _, address in ended:
+            address.is_gone = True
+            address.process.kill()
+            address.is_up.set()  # calls that waited for its restart fail
+        return [origin for origin, _ in ended]
 
     async def close(self) -> None:
         """End every server and every call in flight."""
@@ -125,15 +154,15 @@ class Network:
         address = self._addresses.get(exchange.origin)
         if address is None:
             raise exchange.refused()
-        if exchange.path == _FIGURES:
-            return await self._serve_unrecorded(exchange, address)
+        if exchange.path in _UNRECORDED:
+            return await self._serve_unrecorded(exchange, sender, address)
         self._calls += 1
         number, place = self._calls, f"{address.server} {exchange.path}"
         attempt = self._attempt_of(exchange)
         self._monitor.record(
             Kind.SENT, place, attempt=attempt, call=number, detail=_sent(sender, address, exchange)
         )
-        self._start_detached(self._deliver(exchange, address, attempt, number))
+        self._start_detached(self._deliver(exchange, sender, address, attempt, number))
         try:
             reply = await exchange.reply
         except TransportError as error:
@@ -146,10 +175,18 @@ class Network:
         self._monitor.record(Kind.ANSWERED, place, attempt=attempt, call=number, detail=reply.status)
         return reply
 
-    async def _serve_unrecorded(self, exchange: Exchange, address: Address) -> Reply:
-        """Serve a poll of a server's figures without recording it and without faults."""
+    async def _cross(self, sender: Process, address: Address) -> None:
+        """Wait until the two machines reach each other."""
+        if address.node not in (EVERYWHERE, sender.node):
+            await self.link.wait()
+
+    async def _serve_unrecorded(self, exchange: Exchange, sender: Process, address: Address) -> Reply:
+        """Serve a poll of figures or of the directory without recording it and without faults."""
+        await self._cross(sender, address)
         await address.is_up.wait()
-        handler = address.process.spawn(exchange.serve(address.app), _FIGURES)
+        if address.is_gone:
+            raise exchange.refused()
+        handler = address.process.spawn(exchange.serve(address.app), exchange.path)
         await asyncio.wait([handler])
         reply = None if handler.cancelled() else handler.result()
         if reply is None:
@@ -168,7 +205,12 @@ class Network:
         task.add_done_callback(lambda done: self._detached.pop(done, None))
 
     async def _deliver(
-        self, exchange: Exchange, address: Address, attempt: AttemptId | None, number: int
+        self,
+        exchange: Exchange,
+        sender: Process,
+        address: Address,
+        attempt: AttemptId | None,
+        number: int,
     ) -> None:
         place = f"{address.server} {exchange.path}"
         fault = self._faults.meet((address.server, exchange.path))
@@ -176,17 +218,22 @@ class Network:
             self._monitor.record(Kind.FAULT, place, attempt=attempt, call=number, detail=fault)
         try:
             await self._latency()
+            await self._cross(sender, address)
             instead = await self._fault_before(exchange, address, fault)
             if instead is None:
                 if not address.is_up.is_set() and not address.is_held:
                     raise exchange.refused()
                 await address.is_up.wait()
+                if address.is_gone:
+                    raise exchange.refused()
                 handler = address.process.spawn(
                     self._handle(exchange, address, attempt, number), f"{place} #{number}", attempt
                 )
                 instead = await self._fault_after(exchange, address, handler, fault)
                 await self._latency()
+            await self._cross(sender, address)
         except TransportError as error:
+            await self._cross(sender, address)
             exchange.fail(error)
         else:
             exchange.answer(instead)
@@ -196,7 +243,7 @@ class Network:
     ) -> Reply | None:
         """Return the app's answer, or None if it is incomplete."""
         place = f"{address.server} {exchange.path}"
-        self._monitor.record(Kind.BEGUN, place, attempt=attempt, call=number)
+        self._monitor.record(Kind.BEGUN, place, attempt=attempt, call=number, detail=address.movable_at)
         try:
             return await exchange.serve(address.app)
         finally:

@@ -26,13 +26,21 @@ from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary, counts_of
 from nemo_gym.serving.sessions import CLOSING_TAKES_S, SWEEP_EVERY_S
+from nemo_gym.transport.moving_caller import MovingCaller
 from simulation.closings import SessionsAreClosedOnce
 from simulation.crashing_disk import CrashingDisk
 from simulation.deadlines import DeadlinesAreKept, InterruptedRunsEnd, NoOrphanedWork
 from simulation.determinism import SeededSources, errors_reported_to
 from simulation.environment import draw_task
 from simulation.events import Ended, Event, Kind, Rest
-from simulation.faults import SECOND_INTERRUPT_WITHIN_S, CallFaults, CollectorFault, CollectorFaultKind
+from simulation.faults import (
+    SECOND_INTERRUPT_WITHIN_S,
+    CallFaults,
+    CollectorFault,
+    CollectorFaultKind,
+    Partition,
+)
+from simulation.fencing import FencedReplicasDoNothing
 from simulation.files import FailuresFile, LineCounts, is_row, whole_lines
 from simulation.gym import SimulatedGym
 from simulation.invariants import (
@@ -115,7 +123,7 @@ class _Play:
         self._display = _CountersDisplay()
         self._stop: Stop | None = None
         self._collector = Process("collector")
-        self._collector_faults: list[asyncio.TimerHandle] = []
+        self._timed_faults: list[asyncio.TimerHandle] = []
 
     async def run(self) -> Result:
         loop = asyncio.get_running_loop()
@@ -129,9 +137,11 @@ class _Play:
             errors_reported_to(self._record_surprise),
         ):
             await self._gym.start()
-            self._schedule_collector_faults(loop)
+            self._schedule_faults(loop)
             await self._start_until_complete()
             await self._come_to_rest()
+            if self._gym.nodes is not None:
+                self._gym.nodes.close()
             await self._network.close()
         return Result(
             scenario=self._scenario,
@@ -146,7 +156,7 @@ class _Play:
         self._monitor = Monitor(loop.time)
         self._faults = CallFaults(scenario.faults)
         self._network = Network(self._monitor, self._faults, scenario.rng("network"))
-        self._gym = SimulatedGym(scenario, self._network, self._monitor)
+        self._gym = SimulatedGym(scenario, self._network, self._monitor, self._files.folder)
         self._disk = CrashingDisk(self._monitor, scenario.faults, self._kill)
         self._monitor.invariants = self._invariants()
 
@@ -165,6 +175,7 @@ class _Play:
             QueuesAreBounded(scenario),
             DeadlinesAreKept(scenario),
             NoOrphanedWork(),
+            FencedReplicasDoNothing(),
             InterruptedRunsEnd(),
             FilesRecover(),
             NoSurprises(),
@@ -187,8 +198,8 @@ class _Play:
     async def _repair_everything(self) -> None:
         self._faults.disarm()
         self._disk.disarm()
-        for kind in self._collector_faults:
-            kind.cancel()
+        for fault in self._timed_faults:
+            fault.cancel()
         await asyncio.sleep(_REPAIRED_WITHIN_S)
 
     async def _start(self, number: int, existing: Existing, is_last: bool) -> Ended:
@@ -242,7 +253,12 @@ class _Play:
                 rollout_timeout_s=scenario.rollout_timeout_s,
             ),
         )
-        return await collect(settings, gym.caller(transport), gym, stop=self._stop, display=self._display)
+        caller = gym.caller(transport)
+        try:
+            return await collect(settings, caller, gym, stop=self._stop, display=self._display)
+        finally:
+            if isinstance(caller, MovingCaller):
+                caller.stop_following()
 
     def _describe(
         self, number: int, work: asyncio.Task[CollectSummary], is_last: bool, earlier: FailuresFile
@@ -277,15 +293,18 @@ class _Play:
             error=self._without_folder(error),
         )
 
-    # --- Faults of the collector --------------------------------------------------------------------------------
+    # --- Faults at their times --------------------------------------------------------------------------------
 
-    def _schedule_collector_faults(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule_faults(self, loop: asyncio.AbstractEventLoop) -> None:
         for fault in self._scenario.faults:
-            if isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.KILLED:
-                self._collector_faults.append(loop.call_later(fault.at, self._kill, "it was killed"))
+            if isinstance(fault, Partition) and self._gym.nodes is not None:
+                partition = loop.call_later(fault.at, self._gym.nodes.start_partition, fault)
+                self._timed_faults.append(partition)
+            elif isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.KILLED:
+                self._timed_faults.append(loop.call_later(fault.at, self._kill, "it was killed"))
             elif isinstance(fault, CollectorFault) and fault.kind is CollectorFaultKind.INTERRUPTED:
                 for moment in (fault.at, fault.at + SECOND_INTERRUPT_WITHIN_S * fault.share):
-                    self._collector_faults.append(loop.call_later(moment, self._interrupt))
+                    self._timed_faults.append(loop.call_later(moment, self._interrupt))
 
     def _kill(self, why: str) -> None:
         if self._collector.is_alive and self._collector.tasks:

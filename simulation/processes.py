@@ -22,8 +22,10 @@ class ProcessEnded(asyncio.CancelledError):
 class Process:
     """One process. It owns every task that is created in it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, node: str = "") -> None:
+        """`node`: its machine; empty for the launcher's."""
         self.name = name
+        self.node = node
         self.is_alive = True
         self._tasks: dict[
             asyncio.Task[Any], None

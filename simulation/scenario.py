@@ -14,6 +14,7 @@ from simulation.faults import (
     CollectorFaultKind,
     Fault,
     FaultKind,
+    Partition,
     Place,
 )
 
@@ -34,6 +35,9 @@ _SECONDS: dict[FaultKind, tuple[float, ...]] = {
     FaultKind.CRASH: (0.2, 1.0, 4.0, 15.0, 100.0),
 }
 _NAMED_SHARE = 0.4
+_NODES_SHARE = 0.15
+_CUT_OFF_S = (3.0, 10.0, 14.0, 20.0, 40.0)
+"""Seconds of a partition: shorter than a lease, between a lease and the loss, and longer."""
 _FILES = ("", "", "out.jsonl", "out_failures.jsonl", "out_run.json", "out_run.json")
 """Files on which the collector dies. The manifest is written rarely, so it appears twice."""
 
@@ -56,13 +60,15 @@ class Scenario:
     """The extension of the output file, which selects its compression."""
     names_sessions: bool
     """Whether the agent opens and closes sessions by names of its own, as the ecosystem's environment servers do."""
+    has_nodes: bool
+    """Whether servers are on a machine of their own (`simulation.nodes`)."""
     faults: tuple[Fault, ...]
 
     def __str__(self) -> str:
         return (
             f"{self.planned} rollouts ({self.tasks} tasks), {self.in_parallel} at once, up to {self.max_attempts} "
             f"attempts of {self.rollout_timeout_s:g} s, {self.replicas} x environment, engine {self.engine_s:g} s, "
-            f"*{self.ending}{', named sessions' if self.names_sessions else ''}"
+            f"*{self.ending}{', named sessions' if self.names_sessions else ''}{', a node' if self.has_nodes else ''}"
         )
 
     @property
@@ -81,7 +87,8 @@ class Scenario:
 
 def draw(seed: int) -> Scenario:
     """Draw the scenario of a seed."""
-    rng = Random(f"{seed}/scenario")
+    rng, of_nodes = Random(f"{seed}/scenario"), Random(f"{seed}/nodes")
+    partitions = (_draw_partition(of_nodes),) if of_nodes.random() < _NODES_SHARE else ()
     tasks, repeats = rng.randint(2, 5), rng.choice((1, 2, 2, 3))
     return Scenario(
         seed=seed,
@@ -94,8 +101,16 @@ def draw(seed: int) -> Scenario:
         engine_s=rng.choice((0.05, 0.5, 2.0)),
         ending=rng.choice((".jsonl", ".jsonl", ".jsonl", ".jsonl.gz", ".jsonl.zst")),
         names_sessions=Random(f"{seed}/names_sessions").random() < _NAMED_SHARE,
-        faults=tuple(_draw_fault(rng, tasks * repeats) for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8)))),
+        has_nodes=bool(partitions),
+        faults=(
+            *(_draw_fault(rng, tasks * repeats) for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8)))),
+            *partitions,
+        ),
     )
+
+
+def _draw_partition(rng: Random) -> Partition:
+    return Partition(round(rng.expovariate(0.1), 2), rng.choice(_CUT_OFF_S))
 
 
 def _draw_fault(rng: Random, rollouts: int) -> Fault:

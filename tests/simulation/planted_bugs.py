@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from nemo_gym.episodes import driver as episode
 from nemo_gym.failures import GymError
+from nemo_gym.launch.nodes import channel
 from nemo_gym.resources.sessions import ResourcesSessions
 from nemo_gym.rollouts.output import disk, journal
 from nemo_gym.rollouts.output._append_file import AppendFile
@@ -227,22 +228,22 @@ def call_retried_on_a_server_error() -> AbstractContextManager[Any]:
 @contextmanager
 def tool_retried_on_a_server_error() -> Iterator[None]:
     """A tool call, and no other, is sent again after an HTTP 5xx although it is not repeatable."""
-    send, original = Caller.send, caller._may_be_sent_again
+    send, original = Caller._try, caller._may_be_sent_again
 
     class OfATool(int):
         """A false `repeatable` that marks the call of a tool."""
 
-    async def send_marked(self: Caller, server: str, call: Any, deadline: Any = None) -> Any:
+    async def send_marked(self: Caller, server: str, url: str, call: Any) -> Any:
         if call.path == "/add":
             call = replace(call, repeatable=OfATool(False))
-        return await send(self, server, call, deadline)
+        return await send(self, server, url, call)
 
     def may_be_sent_again(last: Any, repeatable: bool) -> bool:
         is_retried = isinstance(repeatable, OfATool) and getattr(last, "status", 0) >= 500
         return original(last, repeatable or is_retried)
 
     with (
-        patch.object(Caller, "send", send_marked),
+        patch.object(Caller, "_try", send_marked),
         patch.object(caller, "_may_be_sent_again", may_be_sent_again),
     ):
         yield
@@ -283,6 +284,11 @@ def name_of_a_session_forgotten() -> AbstractContextManager[Any]:
     return patch.object(ResourcesSessions, "close_of", close_of)
 
 
+def node_outlives_its_lease() -> AbstractContextManager[Any]:
+    """A node that is cut off goes on with its work after it was taken for lost."""
+    return patch.object(channel, "LEASE_S", channel.LOST_AFTER_S + 10.0)
+
+
 class Planted(NamedTuple):
     """A bug and its detection."""
 
@@ -312,7 +318,7 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (drain_without_end, {"interrupted runs end"}, 33),
     (cancellation_stops_at_the_model, {"no orphaned work"}, 0),
     (caller_missed_late, {"no orphaned work"}, 6),
-    (restart_unnoticed, {"sessions are closed", "rewards are true"}, 20),
+    (restart_unnoticed, {"sessions are closed", "rewards are true"}, 29),
     (session_closed_under_a_tool, {"sessions are closed"}, 2),
     (row_written_twice_after_a_death, {"nothing twice", "counts agree", "files recover"}, 0),
     (call_retried_on_a_server_error, {"nothing twice"}, 183),
@@ -321,5 +327,6 @@ _TABLE: Sequence[tuple[Bug, set[str], int]] = (
     (sweeper_closes_early, {"sessions are closed"}, 11),
     (close_by_name_forgotten, {"sessions are closed once"}, 7),
     (name_of_a_session_forgotten, {"sessions are closed once"}, 25),
+    (node_outlives_its_lease, {"fenced replicas do nothing"}, 132),
 )
 PLANTED = {bug.__name__: Planted(bug, frozenset(invariants), seed) for bug, invariants, seed in _TABLE}

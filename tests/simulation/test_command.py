@@ -8,6 +8,8 @@ from simulation import draw
 from simulation.__main__ import main
 from tests.simulation.planted_bugs import failure_scored_zero, window_too_wide
 
+pytestmark = pytest.mark.long_file
+
 SEED = next(seed for seed in range(100) if len(draw(seed).faults) >= 3)
 _UNTIL_FOUND = ("+seeds=200", "+most_findings=1")
 

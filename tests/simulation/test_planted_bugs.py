@@ -7,6 +7,8 @@ import pytest
 from simulation import Scenario, Violation, draw, play, shrink
 from tests.simulation.planted_bugs import PLANTED, Planted
 
+pytestmark = pytest.mark.long_file
+
 WITHIN_SEEDS = 300
 SHRUNK = ("tool_call_replayed", "append_without_flush", "session_not_closed", "failure_scored_zero")
 
