@@ -3,7 +3,7 @@
     runs        the runs below a folder, their files and state
     indexing    the columns of a file of rows, read once and then followed
     row_views   parts of a row for the page: its card, its tokens
-    searching, failure_groups   text search over a file of rows; failures by their cause
+    searching   text search over a file of rows
     filtering, exporting, single_file, notebook   the pages with chosen rows in one file, or in a cell of a notebook
     access      the token in the printed address, and the cookie that replaces it
     server      the routes

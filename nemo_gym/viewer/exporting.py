@@ -11,7 +11,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate, permutations
 from pathlib import Path
 from typing import Any, Final
@@ -29,8 +29,8 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.row_index import blocks_of, entry_of
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.failure_groups import group_failures
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
@@ -101,7 +101,7 @@ def export_page(
                 path.write_bytes(b"".join(kinds[kind].lines))
             details = _details(run, kinds, secrets)
             answers[f"runs/{run.id}"] = details
-            answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary))
+            answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
         answers |= dict(_comparisons(copies))
     return ExportedPage(single_file(note, answers, base=base), note)
@@ -148,7 +148,7 @@ def _details(run: Run, kinds: Mapping[str, _Selected], secrets: Iterable[str]) -
 
 
 def _answers_about(
-    name: str, files: RunFiles, kinds: Mapping[str, _Selected], vocabulary: Vocabulary | None
+    name: str, files: RunFiles, kinds: Mapping[str, _Selected], vocabulary: Vocabulary
 ) -> Iterator[tuple[str, Any]]:
     """Yield the answers about one run by path."""
     for kind, selected in kinds.items():
@@ -161,7 +161,10 @@ def _answers_about(
             tokens = tokens_of(row, vocabulary) if kind == "rows" else None
             if tokens is not None:
                 yield f"runs/{name}/tokens/{at}", tokens
-    yield f"runs/{name}/failures", {"groups": group_failures(files.failures)}
+    yield (
+        f"runs/{name}/failures",
+        {"groups": [{**asdict(group), "log": []} for group in group_file(files.failures)]},
+    )
     flags: list[Any] = []
     if kinds["rows"].lines:
         flags = flags_of(check_health(files.rows), kinds["rows"].places())

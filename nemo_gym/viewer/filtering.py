@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from nemo_gym.failures import ConfigError
@@ -14,12 +15,15 @@ from nemo_gym.viewer.searching import spellings_of
 _TERM: Final = re.compile(r"(-?)([^\W\d][\w./@-]*)(<=|>=|!=|<|>|=|:)")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([kKmMgG]?)")
+_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?")
 _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _NONE: Final = "none"
 _ALIASES: Final = {
     "env": "agent",
     "end": "end_reason",
     "time": "seconds",
+    "at": "created_at",
+    "policy": "policy_version",
     "s": "seconds",
     "tokens": "total_tokens",
     "calls": "tool_calls",
@@ -136,15 +140,27 @@ def _one_number_test(text: str, comparison: str, bound: str) -> Test:
         return lambda value: compare(value is None, True)
     number = _number_in(bound)
     if number is None:
-        raise _unusable(text, f'"{bound}" is not a number', "Write 12, -0.5, 4k or 2M.")
+        raise _unusable(
+            text, f'"{bound}" is not a number', "Write 12, -0.5, 4k, 2M or a time such as 2026-05-01T18:30."
+        )
     return lambda value: value is not None and compare(float(value), number)
 
 
 def _number_in(text: str) -> float | None:
+    """Return a number, or a time in UTC as seconds since 1970."""
     if text in ("true", "false"):
         return float(text == "true")
+    if _TIME.fullmatch(text):
+        return _seconds_at(text)
     match = _NUMBER.fullmatch(text)
     return None if match is None else float(match[1].replace("_", "")) * _SCALES[match[2].lower()]
+
+
+def _seconds_at(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:  # the 30th of February
+        return None
 
 
 def _unusable(text: str, problem: str, remedy: str = "docs/viewer.md describes filters.") -> ConfigError:

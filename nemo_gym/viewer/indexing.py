@@ -33,6 +33,7 @@ _PIECE_BYTES: Final = INDEXED_BYTES
 _FIRST_BYTES: Final = 1 << 20
 _PIECE_TIMEOUT_S: Final = 600.0
 _BLOCK_BYTES: Final = 1 << 20
+_NICENESS: Final = 10
 
 
 class LinePlace(NamedTuple):
@@ -94,14 +95,30 @@ class FollowedRows:
         self._may_store = may_store
         self._inode: int | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._has_rows = asyncio.Event()
 
     async def refresh(self, patience_s: float = 0.5) -> None:
         """Read what was appended since the last call, for at most `patience_s` seconds; reading goes on after that."""
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read())
-        done, _ = await asyncio.wait([self._reading], timeout=patience_s)
+        reading = self._read_on()
+        done, _ = await asyncio.wait([reading], timeout=patience_s)
         for task in done:
             task.result()
+
+    async def refresh_soon(self, patience_s: float = 0.5) -> None:
+        """Like `refresh`, but return once a file that was not read yet has its first rows."""
+        if self.blocks:
+            await self.refresh(patience_s)
+            return
+        reading, first = self._read_on(), asyncio.create_task(self._has_rows.wait())
+        await asyncio.wait([reading, first], timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+        first.cancel()
+        if reading.done():
+            reading.result()
+
+    def _read_on(self) -> asyncio.Task[None]:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
 
     async def read_row(self, start: int, length: int) -> bytes | None:
         """Return the bytes of the file from `start`; None if it does not have them."""
@@ -157,20 +174,30 @@ class FollowedRows:
             self.generation += 1
         self._inode, self.indexed_bytes, self.total_bytes = inode, 0, 0
         self.blocks = []
+        self._has_rows.clear()
 
     def _take(self, blocks: list[bytes]) -> None:
         self.blocks += blocks
         if blocks:
             self.indexed_bytes = end_of_block(blocks[-1])
+            self._has_rows.set()
 
     async def _index_piece(self, path: Path, start: int, end: int) -> list[bytes]:
-        if end - start <= _FIRST_BYTES:  # sooner than a worker starts
+        if (
+            end - start < 2 * _FIRST_BYTES
+        ):  # a first piece, with the rest of its last line: sooner than a worker starts
             return await asyncio.to_thread(index_piece, path, start, end)
-        return await self._pool.run(index_piece, path, start, end, timeout_s=_PIECE_TIMEOUT_S)
+        return await self._pool.run(_index_aside, path, start, end, timeout_s=_PIECE_TIMEOUT_S)
+
+
+def _index_aside(path: Path, start: int, end: int) -> list[bytes]:
+    """Index a piece in a worker that leaves the processor to the server and the browser, which show its first rows."""
+    os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
+    return index_piece(path, start, end)
 
 
 def index_piece(path: Path, start: int, end: int) -> list[bytes]:
-    """Return the blocks of the bytes from `start` to `end`, which are bounds of lines. Runs in a worker."""
+    """Return the blocks of the bytes from `start` to `end`, which are bounds of lines."""
     with path.open("rb") as file:
         file.seek(start)
         return list(blocks_of(_Lines(file, end - start), start))
@@ -193,13 +220,14 @@ async def in_pieces(
 ) -> AsyncIterator[tuple[int, T]]:
     """Yield the end of each piece of whole lines with the result of `work(start, end)`, in order.
 
-    `workers` pieces are worked on while the next result is awaited.
+    The first piece is small, and done before the others begin. Then `workers` pieces are worked on while the next
+    result is awaited.
     """
     pending: deque[tuple[int, asyncio.Task[T]]] = deque()
     try:
-        for first, stop in piece_bounds(path, start, end):
+        for number, (first, stop) in enumerate(piece_bounds(path, start, end)):
             pending.append((stop, asyncio.create_task(work(first, stop))))
-            if len(pending) > workers:
+            if len(pending) > (workers if number else 0):
                 reached, task = pending.popleft()
                 yield reached, await task
         while pending:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nemo_gym.rollouts.lookback.comparison import task_title
@@ -51,7 +51,8 @@ def flags_of(report: HealthReport, places: Sequence[LinePlace]) -> list[dict[str
                 {
                     "text": finding.text,
                     "task": finding.task,
-                    "place": places[finding.line - 1]
+                    # A plain tuple: the JSON of a named one would be its text.
+                    "place": tuple(places[finding.line - 1])
                     if finding.line and finding.line <= len(places)
                     else None,
                 }
@@ -65,7 +66,7 @@ def flags_of(report: HealthReport, places: Sequence[LinePlace]) -> list[dict[str
 def _segment(segment: Segment, versions: list[Any], vocabulary: Vocabulary | None) -> dict[str, Any]:
     return {
         "ids": segment.token_ids,
-        "texts": [_text_of(token, vocabulary) for token in segment.token_ids] if vocabulary else None,
+        "texts": _texts_of(segment.token_ids, vocabulary) if vocabulary else None,
         "logprobs": [_finite(value) for value in segment.logprobs],
         "mask": segment.loss_mask,
         "grammar": segment.grammar_mask if any(segment.grammar_mask) else None,
@@ -74,11 +75,14 @@ def _segment(segment: Segment, versions: list[Any], vocabulary: Vocabulary | Non
     }
 
 
-def _text_of(token: int, vocabulary: Vocabulary) -> str | dict[str, str] | None:
-    """Return the text of an id; its bytes in base64 if they are not whole characters; None if it is unknown."""
-    content = vocabulary.bytes_of(token)
-    if content is None:
-        return None
+def _texts_of(tokens: Iterable[int], vocabulary: Vocabulary) -> dict[str, str | dict[str, str]]:
+    """Return the text of each id that occurs and is known."""
+    known = {token: vocabulary.bytes_of(token) for token in set(tokens)}
+    return {str(token): _text_of(content) for token, content in known.items() if content is not None}
+
+
+def _text_of(content: bytes) -> str | dict[str, str]:
+    """Return the text of bytes; in base64 if they are not whole characters."""
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import reward_interval
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
 from nemo_gym.rollouts.plan.compression import holds_text, journal_of
+from nemo_gym.tokens.vocabulary import Vocabulary
 
 _LOCKS = Path("/proc/locks")
 _COMPANIONS = ("_failures", "_materialized_inputs")
 _SCORED_COUNTS = ("finished_before", "completed", "truncated")
 _MOST_RUNS = 1000
+_NEEDED = {"count/scored", "mean/reward", "min/reward", "max/reward"}
+_PASS = re.compile(r"pass@(\d+)/reward")
 
 
 class RunState(StrEnum):
@@ -46,6 +52,15 @@ class Run:
         """Return the content of the manifest; None if there is none or if it is unreadable."""
         return _object_in(self.files.manifest)
 
+    def vocabulary(self) -> Vocabulary:
+        """Return the texts of the tokens that were collected with the run. They may be none."""
+        return Vocabulary.of_texts(self.files.token_texts)
+
+    def logs(self) -> Path | None:
+        """Return the folder with the logs of the servers at the last start; None if the run does not name one."""
+        named = (_last_start(self.manifest()) or {}).get("logs")
+        return self.files.folder / named if isinstance(named, str) else None
+
     def state(self) -> RunState:
         """Return the state of the run now."""
         if _is_locked(self.files.rows):
@@ -67,22 +82,41 @@ class Run:
             "title": self.title,
             "path": str(self.files.rows),
             "state": self.state(),
-            "planned": counts.get("planned"),
+            "end": start.get("end"),
+            "planned": counts.get("planned", start.get("planned")),
             "rows": sum(counts.get(key, 0) for key in _SCORED_COUNTS) if counts else None,
             "failures": counts.get("failed"),
             "started_at": start.get("started_at"),
             "updated_at": status.st_mtime if status else None,
+            **self._figures(),
         }
 
     def details(self) -> dict[str, Any]:
         """Return the summary, the files, the manifest and the metrics of the run as JSON."""
-        metrics = self.files.aggregate_metrics
         return {
             **self.summary(),
+            "stem": self.files.stem,
+            "looks_fine": self._marks(),
             "files": list(self._described_files()),
             "manifest": self.manifest(),
-            "metrics": _content_of(metrics),
+            "metrics": self._metrics(),
         }
+
+    def _figures(self) -> dict[str, Any]:
+        path = self.files.aggregate_metrics
+        status = _status_of(path)
+        return _figures_in(path, status.st_mtime_ns, status.st_size) if status else _figures_of([])
+
+    def _metrics(self) -> Any:
+        """Return the metrics without those of each task: the page has them from the rows."""
+        path = self.files.aggregate_metrics
+        status = _status_of(path)
+        return _metrics_in(path, status.st_mtime_ns, status.st_size) if status else None
+
+    def _marks(self) -> list[str]:
+        """Return the rollouts that `<stem>_looks_fine.json` marks, which the page saves."""
+        marks = _content_of(self.files.looks_fine)
+        return [str(mark) for mark in marks] if isinstance(marks, list) else []
 
     def _described_files(self) -> Iterator[dict[str, Any]]:
         files = self.files
@@ -92,6 +126,7 @@ class Run:
             ("manifest", files.manifest, True),
             ("tasks", files.materialized_inputs, False),
             ("metrics", files.aggregate_metrics, False),
+            ("texts of tokens", files.token_texts, False),
         ):
             status = _status_of(path)
             if status is not None:
@@ -168,6 +203,38 @@ def _is_locked(rows: Path) -> bool:
     except OSError:  # not Linux
         return False
     return status is not None and any(f":{status.st_ino} " in line and " FLOCK " in line for line in locks)
+
+
+@lru_cache(maxsize=16)
+def _metrics_in(path: Path, changed_ns: int, size: int) -> Any:
+    content = _content_of(path)
+    agents = content if isinstance(content, list) else []
+    for agent in (each for each in agents if isinstance(each, dict)):
+        agent.pop("group_level_metrics", None)
+    return content
+
+
+@lru_cache(maxsize=_MOST_RUNS)
+def _figures_in(path: Path, changed_ns: int, size: int) -> dict[str, Any]:
+    content = _content_of(path)
+    entries = content if isinstance(content, list) else []
+    metrics = [entry.get("agent_metrics") for entry in entries if isinstance(entry, dict)]
+    return _figures_of([agent for agent in metrics if isinstance(agent, dict) and agent.keys() >= _NEEDED])
+
+
+def _figures_of(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the mean reward of all agents; with one agent, its interval and the pass@k of the largest k too."""
+    count = sum(agent["count/scored"] for agent in agents)
+    only = agents[0] if len(agents) == 1 else {}
+    interval = reward_interval(only)
+    passed = {int(found[1]): only[name] / 100 for name in only if (found := _PASS.fullmatch(name))}
+    return {
+        "mean": sum(agent["count/scored"] * agent["mean/reward"] for agent in agents) / count
+        if count
+        else None,
+        "interval": [interval.low, interval.high] if interval else None,
+        "pass_at": max(passed.items(), default=None),
+    }
 
 
 def _last_start(manifest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

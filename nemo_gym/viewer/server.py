@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,8 +20,9 @@ from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.failure_groups import group_failures
+from nemo_gym.viewer.failure_logs import log_of
 from nemo_gym.viewer.indexing import FollowedRows
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 from nemo_gym.viewer.runs import Run, RunState
@@ -28,6 +31,8 @@ from nemo_gym.viewer.searching import search
 PAGE = Path(__file__).parent / "page"
 _ANSWER_BYTES = 8 << 20
 """Bytes of blocks in one answer."""
+_FIRST_ANSWER_BYTES = 1 << 20
+"""Bytes of blocks in the first answer, so that the page shows rows before it has all of them."""
 _MOST_CARDS = 100
 _CHECK_TIMEOUT_S = 3600.0
 _JSON = "application/json"
@@ -40,7 +45,7 @@ class Viewer:
 
     def __init__(self, runs: Sequence[Run], vocabulary: Vocabulary | None = None) -> None:
         self.runs = {run.id: run for run in runs}
-        self.vocabulary = vocabulary
+        self._vocabulary = vocabulary
         self.pool = WorkerPool()
         self._indexed: dict[tuple[str, Kind], FollowedRows] = {}
 
@@ -70,6 +75,10 @@ class Viewer:
             raise InputError(f"the file has no row at {place!r}", code="no_row", status=404)
         return row
 
+    def tokens(self, name: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the tokens of a row, with the texts of the tokenizer or else of the run; None without a record."""
+        return tokens_of(row, self._vocabulary or self.run(name).vocabulary())
+
     async def close(self) -> None:
         """Stop reading, and end the workers."""
         for rows in self._indexed.values():
@@ -90,16 +99,18 @@ def make_app(viewer: Viewer) -> FastAPI:
 def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs")
     async def runs() -> Response:
-        return _json({"runs": [run.summary() for run in viewer.runs.values()]})
+        return _json(
+            {"runs": await asyncio.to_thread(lambda: [run.summary() for run in viewer.runs.values()])}
+        )
 
     @app.get("/api/runs/{name}")
     async def details(name: str) -> Response:
-        return _json(viewer.run(name).details())
+        return _json(await asyncio.to_thread(viewer.run(name).details))
 
     @app.get("/api/runs/{name}/failures")
     async def failures(name: str) -> Response:
         path = await viewer.rows(name, "failures").plain()
-        groups = [] if path is None else await asyncio.to_thread(group_failures, path)
+        groups = [] if path is None else await asyncio.to_thread(_groups_in, path, viewer.run(name).logs())
         return _json({"groups": groups})
 
     @app.get("/api/runs/{name}/flags")
@@ -121,8 +132,8 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         name: str, kind: Kind = "rows", first: Annotated[int, Query(alias="from", ge=0)] = 0
     ) -> Response:
         rows = viewer.rows(name, kind)
-        await rows.refresh()
-        sent = _at_most(rows.blocks[first:], _ANSWER_BYTES)
+        await rows.refresh_soon()
+        sent = _at_most(rows.blocks[first:], _ANSWER_BYTES if first else _FIRST_ANSWER_BYTES)
         headers = {
             "x-blocks-sealed": str(len(rows.blocks)),
             "x-generation": str(rows.generation),
@@ -144,7 +155,7 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/runs/{name}/tokens/{place}")
     async def tokens(name: str, place: str) -> Response:
         row = _object(await viewer.row(name, "rows", place))
-        found = await asyncio.to_thread(tokens_of, row, viewer.vocabulary)
+        found = await asyncio.to_thread(viewer.tokens, name, row)
         if found is None:
             raise InputError("the row has no token record", code="no_tokens", status=404)
         return _json(found)
@@ -154,6 +165,16 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
         path = await viewer.rows(name, kind).plain()
         lines = _search_lines(path, q, viewer.pool)
         return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
+    """Return the groups of failures as JSON, each with the log lines around its first failure."""
+    with path.open("rb") as file:
+
+        def log_around(start: int, length: int) -> list[dict[str, Any]]:
+            return log_of(_object(os.pread(file.fileno(), length, start)), logs)
+
+        return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
 
 
 async def _search_lines(path: Path | None, text: str, pool: WorkerPool) -> AsyncIterator[bytes]:

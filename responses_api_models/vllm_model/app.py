@@ -18,9 +18,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import FastAPI
+from fastapi import Body, FastAPI
 
 from nemo_gym import WORKING_DIR
 from nemo_gym.engines.engine import AttributedTo, EngineAnswer, EngineRefused, UpstreamEngine
@@ -53,6 +53,7 @@ from nemo_gym.responses.dialects import REASONING_FIELDS
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport import Transport
 from nemo_gym.transport.context import current_context
+from nemo_gym.transport.control import TOKEN_TEXTS
 from responses_api_models.vllm_model.config import VLLMModelConfig
 from responses_api_models.vllm_model.endpoint_file import EndpointFile
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
@@ -69,6 +70,7 @@ from responses_api_models.vllm_model.request import (
     rejoin_continued_text,
 )
 from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
+from responses_api_models.vllm_model.token_texts import texts_of
 from responses_api_models.vllm_model.training import (
     CallRecorder,
     EngineCall,
@@ -82,6 +84,7 @@ log = logging.getLogger(__name__)
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _TEMPLATE = "chat_template_kwargs"
 _DETOKENIZE_S = 5.0
+_TEXTS_S = 20.0
 _REASONING_FIELDS: Mapping[str | None, tuple[str, ...]] = {
     None: REASONING_FIELDS,
     "both": REASONING_FIELDS,
@@ -138,6 +141,7 @@ class VLLMModel(EngineModel):
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
         app.post("/policy_version")(self.update_policy)
+        app.post(TOKEN_TEXTS)(self.token_texts)
         return app
 
     async def on_stop(self) -> None:
@@ -372,6 +376,10 @@ class VLLMModel(EngineModel):
             self.take_notes(["not_detokenized"])
             return None
         return text if isinstance(text, str) else None
+
+    async def token_texts(self, ids: Annotated[list[int], Body(embed=True)]) -> dict[int, str]:
+        """Return the texts of those ids whose texts are exact and known in time."""
+        return await texts_of(self._engine, self.config.model, ids, seconds=_TEXTS_S)
 
     async def update_policy(self, update: PolicyUpdate) -> dict[str, Any]:
         """Switch to another version of the policy. Raises `EngineError` if the weights cannot be loaded."""

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @contextmanager
-def serving(places: Sequence[Path]) -> Iterator[str]:
+def serving(places: Sequence[Path], *keys: str) -> Iterator[str]:
     """Serve the runs at `places` in a process of its own, and yield the address with its token."""
     command = [
         sys.executable,
@@ -43,6 +43,7 @@ def serving(places: Sequence[Path]) -> Iterator[str]:
         "nemo_gym.cli.view",
         f"+places=[{','.join(map(str, places))}]",
         "+json=true",
+        *keys,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PARENT_DIR) as process:
         assert process.stdout is not None

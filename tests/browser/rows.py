@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,21 @@ def sampled(text: str, prompt: list[int], ids: list[int], logprobs: list[float])
     return message(text, **dict(zip(names, (prompt, ids, logprobs), strict=True)))
 
 
+FAILED_AT = 1_777_660_200.0
+"""The time of all failures, in seconds since 1970."""
+
+
+def write_log(rows: Path, server: str, *lines: str, planned: int = 12) -> None:
+    """Write a manifest of a run that was killed, and a log with lines of the time of its failures."""
+    folder = rows.parent / "logs"
+    folder.mkdir(exist_ok=True)
+    stamp = f"{datetime.fromtimestamp(FAILED_AT - 1):%Y-%m-%d %H:%M:%S},120"
+    (folder / f"{server}.log").write_text("".join(f"{stamp} {line}\n" for line in lines), encoding="utf-8")
+    start = {"started_at": "2026-05-01T18:30:00+00:00", "planned": planned, "logs": "logs"}
+    manifest = {"schema_version": 1, "identity": {}, "starts": [start]}
+    rows.with_name(f"{rows.stem}_run.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
 def write_run(
     path: Path, rows: Iterable[Mapping[str, Any]], failures: Iterable[Mapping[str, Any]] = ()
 ) -> Path:
@@ -85,6 +101,6 @@ def write_run(
 
 
 def failure_of(task: int, attempt: int, **failure: Any) -> dict[str, Any]:
-    row = row_of(task, 0, [], _ng_failure_class="timeout", _ng_failure=failure)
+    row = row_of(task, 0, [], _ng_failure_class="timeout", _ng_failure=failure, _ng_failed_at=FAILED_AT)
     del row["reward"]
     return row | {"_ng_outcome": "failed", "_ng_attempt_index": attempt}

@@ -10,7 +10,7 @@ import pytest
 from nemo_gym import PARENT_DIR
 from nemo_gym.serving.panel import BoardField, Panel, TableField, TextField
 from tests.browser.conftest import serving
-from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_run
+from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_log, write_run
 from tests.browser.visits import Visit
 
 AXE = PARENT_DIR / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
@@ -50,6 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_run(
             folder / f"{name}.jsonl", shown, [failure_of(3, 0, message="late", remedy="Wait.", peer="policy")]
         )
+        write_log(folder / f"{name}.jsonl", "policy", "ERROR late")
     return folder
 
 

@@ -6,23 +6,54 @@ import json
 from pathlib import Path
 
 from tests.browser.conftest import serving
-from tests.browser.rows import message, row_of, write_run
+from tests.browser.rows import failure_of, message, row_of, write_log, write_run
 from tests.browser.visits import Visit
 
 
 def test_new_rows_appear_and_the_view_stays(tmp_path: Path, visit: Visit) -> None:
-    rows = [row_of(task, 0, [message("x")], task % 2) for task in range(50)]
+    rows = [row_of(task, 0, [message("x")], task % 2) for task in range(500)]
     run = write_run(tmp_path / "out.jsonl", rows)
     with serving([run]) as address:
         visit.open(address, "#/r0/rollouts?q=reward=1")
-        visit.wait_for("25 of 50")
+        visit.wait_for("250 of 500")
         visit.press("j", "j", "j")
+        area = visit.page.locator(".grid-rows")
+        area.evaluate("(area) => area.scrollTo(0, 40)")
         with run.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row_of(50, 0, [message("x")], 1.0)) + "\n" + '{"torn')
+            file.write(json.dumps(row_of(500, 0, [message("x")], 1.0)) + "\n" + '{"torn')
             file.flush()
-            visit.wait_for("26 of 51")
+            visit.wait_for("251 of 501")
+        assert area.evaluate("(area) => area.scrollTop") == 40
         assert visit.page.locator("#filter").input_value() == "reward=1"
         assert visit.page.locator(".grid-row.active").get_attribute("aria-rowindex") == "5"
+
+
+def test_a_killed_run_can_be_resumed(tmp_path: Path, visit: Visit) -> None:
+    run = write_run(
+        tmp_path / "out.jsonl", [row_of(0, 0, [message("x")])], [failure_of(1, 0, message="late")]
+    )
+    write_log(run, "policy")
+    with run.open("a", encoding="utf-8") as file:
+        file.write('{"_ng_task_index": 7, "reward"')
+    with serving([run]) as address:
+        visit.open(address)
+        visit.wait_for("stopped, resumable", "tbody tr")
+        visit.go("#/r0")
+        visit.wait_for("The run ended without a closing", ".notice")
+        visit.wait_for("2 of 12", ".figures")
+        figures = visit.text(".figures").split("\n")
+        assert {
+            name: figures[figures.index(name) + 1].split()[0] for name in ("Scored", "Failed", "Missing")
+        } == {
+            "Scored": "1",
+            "Failed": "1",
+            "Missing": "10",
+        }
+        notice = visit.text(".notice")
+        assert "1 scored rollout of 12 planned, and 1 failed attempt" in notice
+        assert "+resume_from_cache=true" in notice
+        visit.go("#/r0/rollouts")
+        visit.wait_for("1 of 1")
 
 
 def test_the_table_has_at_most_a_hundred_rows(tmp_path: Path, visit: Visit) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
+from nemo_gym.metrics import mean, reward_interval
+from nemo_gym.rollouts.lookback.reward_profile import profile_tasks
+from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.serving.panel import BoardField, ImageField, Panel, TableField, TextField
 from tests.browser.conftest import serving
-from tests.browser.rows import ITEMS, PIXEL, failure_of, message, row_of, sampled, write_run
+from tests.browser.rows import ITEMS, PIXEL, failure_of, message, row_of, sampled, write_log, write_run
 from tests.browser.visits import Visit
 
 
@@ -27,7 +31,9 @@ def test_runs_and_overview(demo: str, demo_run: Path, visit: Visit) -> None:
         own = agent["agent_metrics"]
         line = visit.page.locator("tr").filter(has_text=agent["agent_ref"]["name"]).inner_text()
         assert f"{own['mean/reward']:.3f}" in line
-        assert f"{own['ci95_low/reward']:.3f} to {own['ci95_high/reward']:.3f}" in line
+        interval = reward_interval(own)
+        assert interval is not None
+        assert f"{interval.low:.3f} to {interval.high:.3f}" in line
         assert f"{own['pass@2/reward']:.1f} %" in line
 
 
@@ -64,9 +70,16 @@ def test_texts_are_searched_in_the_rows(demo: str, demo_run: Path, visit: Visit)
     assert "umbrella" in visit.text(".excerpt")
 
 
-def test_tasks(demo: str, visit: Visit) -> None:
-    visit.open(demo, "#/r0/rollouts?group=task")
+def test_tasks_have_the_figures_of_the_reward_profile(demo: str, demo_run: Path, visit: Visit) -> None:
+    with closing(StoredRun(demo_run)) as run:
+        profiles = profile_tasks(run)
+    visit.open(demo, "#/r0/rollouts?group=task&sort=task")
     visit.wait_for("30 of 30 in 15 tasks")
+    lines = [line.split("\n") for line in visit.page.locator(".grid-rows [role=row]").all_inner_texts()]
+    assert lines == [
+        [str(task), "2", "2", f"{mean(profile.rewards):.3f}", f"{100 * max(profile.rewards):.1f} %"]
+        for task, profile in sorted(profiles.items())
+    ]
     visit.page.locator(".grid-rows a").first.click()
     visit.wait_for("2 attempts, 2 scored")
 
@@ -167,11 +180,14 @@ def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
         for task in (1, 2)
     ]
     run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [message("x")])], failures)
+    write_log(run, "policy", *[f"INFO line {number}" for number in range(50)], "ERROR <b>refused</b>")
     with serving([run]) as address:
         visit.open(address, "#/r0/failures")
         visit.wait_for("2 failed attempts, by cause")
         for expected in ("timeout", "no answer in 30 s", "Raise the limit.", "policy", "1/0", "2/0"):
             assert expected in visit.text()
+        assert visit.page.locator(".log .text").inner_text().splitlines()[-1].endswith("ERROR <b>refused</b>")
+        assert visit.text(".log summary") == "policy.log, before the first of them"
         visit.page.get_by_role("link", name="2/0").click()
         visit.wait_for("Task 2, rollout 0, attempt 0")
         visit.go("#/r0/flags")
@@ -179,13 +195,64 @@ def test_failures_and_flags(tmp_path: Path, visit: Visit) -> None:
         assert visit.page.locator(".card").count() >= 9
 
 
+def test_a_flag_leads_to_its_rollout(tmp_path: Path, visit: Visit) -> None:
+    rows = [row_of(0, 0, [message("x")]), row_of(1, 0, [])]
+    with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
+        visit.open(address, "#/r0/flags")
+        visit.wait_for("the response has no output", ".findings")
+        visit.page.locator(".findings").get_by_role("link", name="1/0").first.click()
+        visit.wait_for("Task 1, rollout 0", "h1")
+
+
+def test_a_rule_can_be_switched_off(tmp_path: Path, visit: Visit) -> None:
+    with serving([write_run(tmp_path / "out.jsonl", [row_of(0, 0, [])])]) as address:
+        visit.open(address, "#/r0/flags")
+        visit.wait_for("the response has no output", ".findings")
+        switch = visit.page.get_by_role("checkbox", name="empty turn")
+        switch.uncheck()
+        visit.page.locator(".findings").filter(has_text="no output").wait_for(state="detached")
+        visit.page.reload()
+        visit.wait_for("It is not a verdict")
+        visit.page.get_by_role("checkbox", name="empty turn", checked=False).check()
+        visit.wait_for("the response has no output", ".findings")
+
+
+def test_marks_are_saved_as_a_file_that_the_viewer_reads(tmp_path: Path, visit: Visit) -> None:
+    run = write_run(tmp_path / "out.jsonl", [row_of(0, 0, [])])
+    with serving([run]) as address:
+        visit.open(address, "#/r0/rollout/0/0")
+        visit.page.get_by_role("button", name="looks fine").click()
+        visit.go("#/r0/flags")
+        visit.wait_for("looks fine", ".findings")
+        with visit.page.expect_download() as saved:
+            visit.page.get_by_role("button", name="Save 1 marks as a file").click()
+        saved.value.save_as(tmp_path / saved.value.suggested_filename)
+        assert saved.value.suggested_filename == "out_looks_fine.json"
+        visit.page.evaluate("localStorage.clear()")
+        visit.page.reload()
+        visit.wait_for("looks fine", ".findings")
+
+
+def test_attempts_differ_first_at_a_token(tmp_path: Path, visit: Visit) -> None:
+    rows = [
+        row_of(0, number, [sampled(f"I say {token}", [1, 2], [3, token], [-0.1, -0.2])])
+        for number, token in enumerate((7, 8))
+    ]
+    with serving([write_run(tmp_path / "out.jsonl", rows)]) as address:
+        visit.open(address, "#/r0/rollout/0/0?tab=tokens")
+        visit.page.locator('.token[data-at="3"]').wait_for()
+        visit.press("c")
+        visit.wait_for(
+            "By token, the attempts differ first at position 3: rollout 0 [7] rollout 1 [8]", ".notice"
+        )
+
+
 def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) -> None:
     rewards: dict[str, list[float]] = {"before": [1, 0.5, 0, 1], "after": [1, 1, 1, 1]}
     for name, values in rewards.items():
-        write_run(
-            tmp_path / f"{name}.jsonl",
-            [row_of(task, 0, [message("x")], value) for task, value in enumerate(values)],
-        )
+        own = row_of(10 + len(name), 0, [message("x")])
+        rows = [row_of(task, 0, [message("x")], value) for task, value in enumerate(values)]
+        write_run(tmp_path / f"{name}.jsonl", [*rows, own])
     with serving([tmp_path]) as address:
         visit.open(address)
         visit.wait_for("2 runs")
@@ -198,6 +265,8 @@ def test_comparison_puts_the_largest_change_first(tmp_path: Path, visit: Visit) 
             ["2", "0.000", "1.000", "+1.000"],
             ["1", "0.500", "1.000", "+0.500"],
         ]
+        for name in rewards:
+            visit.wait_for(f"Only in {name}: 1 task", "details")
 
 
 def test_attempts_differ_first_where_they_differ(tmp_path: Path, visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from nemo_gym.viewer.exporting import export_page
@@ -42,6 +43,15 @@ def test_a_file_shows_the_same_pages(tmp_path: Path, visit: Visit) -> None:
     visit.wait_for("2 attempts, 2 scored")
     visit.go("#/r0/rollout/1/0?tab=tokens")
     visit.wait_for("segment 1 of 1 · 4 ids · 2 trained")
+    visit.page.reload()
+    visit.page.locator('.token[data-at="3"]').wait_for()
+    assert visit.page.locator(".token[data-at]").all_inner_texts() == ["[1]", "[2]", "[3]", "[4]"]
+    visit.press("2")
+    visit.page.locator("#raw-row").wait_for()
+    line = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[2]
+    assert json.loads(visit.page.locator("#raw-row").text_content() or "") == json.loads(line)
+    visit.page.go_back()
+    visit.wait_for("2 attempts, 2 scored")
     visit.go("#/r0/rollout/0/0?tab=tokens")
     visit.wait_for("no record of its tokens")
     for number in range(len(PAYLOADS)):

@@ -16,6 +16,10 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """A script that runs before those of the page. Payloads call `alert`, or set `window.ran`."""
 
 
+PATIENCE_MS = 120_000
+"""For an answer on a busy machine. No test depends on how soon it comes."""
+
+
 class Visit:
     """One page in a context of its own."""
 
@@ -24,6 +28,7 @@ class Visit:
         self.requests: list[str] = []
         self._errors: list[str] = []
         self._origin = ""
+        self.page.set_default_timeout(PATIENCE_MS)
         self.page.add_init_script(_WATCH)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self._errors.append(str(error)))
@@ -35,9 +40,13 @@ class Visit:
 
     def open(self, address: str, link: str = "#/") -> None:
         """Open the viewer at `address` (with its token, or of a file), and go to a link of it."""
-        self._origin = address.split("?")[0].rstrip("/")
+        self.note_origin(address)
         self.page.goto(address)
         self.go(link)
+
+    def note_origin(self, address: str) -> None:
+        """Take `address` for that of the viewer."""
+        self._origin = address.split("?")[0].rstrip("/")
 
     def go(self, link: str) -> None:
         self.page.goto(self._origin + ("" if self._origin.endswith(".html") else "/") + link)

@@ -12,8 +12,24 @@ from nemo_gym.rollouts.output.row_index import entry_of
 from nemo_gym.viewer.filtering import RowFilter
 
 ROWS: list[dict[str, Any]] = [
-    {"_ng_task_index": 0, "reward": 0.0, "agent_ref": {"name": "swe_one"}, "answer": "Permission denied"},
-    {"_ng_task_index": 1, "reward": 0.5, "agent_ref": {"name": "math"}, "steps": 4000, "answer": 'say "hi"'},
+    {
+        "_ng_task_index": 0,
+        "reward": 0.0,
+        "agent_ref": {"name": "swe_one"},
+        "answer": "Permission denied",
+        "response": {"created_at": 1777660199},
+    },
+    {
+        "_ng_task_index": 1,
+        "reward": 0.5,
+        "agent_ref": {"name": "math"},
+        "steps": 4000,
+        "answer": 'say "hi"',
+        "response": {
+            "created_at": 1777660200,
+            "output": [{"_ng_tokens": {"policy_version": 11}}, {"_ng_tokens": {"policy_version": 12}}, {}],
+        },
+    },
     {"_ng_task_index": 2, "reward": 1.0, "agent_ref": {"name": "SWE two"}, "steps": 10, "answer": "größer"},
     {"_ng_task_index": 3, "_ng_outcome": "failed", "_ng_failure_class": "timeout"},
 ]
@@ -50,6 +66,10 @@ def selected(text: str) -> list[int]:
         ("größer", [2]),
         ('"say \\"hi\\""', [1]),
         ("length>1", [0, 1, 2, 3]),
+        ("at>=2026-05-01T18:30", [1]),
+        ("at<2026-05-01T18:30:00", [0]),
+        ("at>2026-05-01", [0, 1]),
+        ("policy:12", [1]),
     ],
 )
 def test_terms(text: str, rows: list[int]) -> None:
@@ -66,6 +86,7 @@ def test_escaped_texts_are_found_too() -> None:
     [
         ("reward<much", '"much" is not a number'),
         ("reward<none", '"none" is not a number'),
+        ("at>2026-02-30", '"2026-02-30" is not a number'),
         ("agent<3", "holds labels"),
         ("agent:", "a value is missing"),
         ("agent:a,,b", "a value is missing"),
@@ -80,5 +101,5 @@ def test_a_text_that_is_no_filter_is_an_error(text: str, problem: str) -> None:
 def test_a_column_that_no_row_has_is_an_error() -> None:
     with pytest.raises(ConfigError, match='no column "rewrad"') as raised:
         RowFilter("agent:x rewrad<1").check_columns({"reward"})
-    assert "agent, end_reason, failure, outcome, reward" in str(raised.value.failure.remedy)
+    assert "agent, end_reason, failure, outcome, policy_version, reward" in str(raised.value.failure.remedy)
     RowFilter("agent:x length>3 reward<1").check_columns({"reward"})

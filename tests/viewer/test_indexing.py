@@ -71,6 +71,21 @@ async def test_large_files_are_read_in_pieces_by_workers(
     await rows.close()
 
 
+async def test_the_first_rows_of_a_file_do_not_wait_for_the_others(
+    tmp_path: Path, pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_FIRST_BYTES", 1000)
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(lines(0, 100, padding=40))
+    rows = FollowedRows(path, tmp_path / "out_index", pool)
+    await rows.refresh_soon(patience_s=60)
+    assert 0 < len(tasks_of(rows)) < 100
+    assert await read_whole(rows) == list(range(100))
+    await rows.refresh_soon(patience_s=60)
+    assert tasks_of(rows) == list(range(100))
+    await rows.close()
+
+
 async def test_a_replaced_file_is_read_again(tmp_path: Path, pool: WorkerPool) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(lines(0, 3))

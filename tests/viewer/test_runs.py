@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.metrics import aggregate
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.viewer.runs import RunState, find_runs
 
@@ -80,3 +81,31 @@ def test_an_unreadable_manifest_is_no_manifest(tmp_path: Path) -> None:
     (run,) = find_runs([rows])
     assert run.details()["manifest"] is None
     assert run.state() is RunState.UNKNOWN
+
+
+def test_details_have_the_metrics_of_agents_and_the_marks(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, None)
+    metrics = [{"agent_metrics": {"mean/reward": 1.0}, "group_level_metrics": [{"task": 0}]}]
+    rows.with_name("out_aggregate_metrics.json").write_bytes(orjson.dumps(metrics))
+    rows.with_name("out_looks_fine.json").write_bytes(b'["0/0"]')
+    (run,) = find_runs([rows])
+    details = run.details()
+    assert details["metrics"] == [{"agent_metrics": {"mean/reward": 1.0}}]
+    assert (details["stem"], details["looks_fine"]) == ("out", ["0/0"])
+
+
+def test_the_figures_of_a_run_are_those_of_its_metrics(tmp_path: Path) -> None:
+    rows = tmp_path / "out.jsonl"
+    make_run(rows, None)
+    path = rows.with_name("out_aggregate_metrics.json")
+    (run,) = find_runs([rows])
+    assert (run.summary()["mean"], run.summary()["pass_at"]) == (None, None)
+    one = aggregate([{**orjson.loads(ROW), "_ng_task_index": task, "reward": task / 4} for task in range(4)])
+    other = {**one["agent_metrics"], "count/scored": 12, "mean/reward": 1.0}
+    path.write_bytes(orjson.dumps([{"agent_metrics": one["agent_metrics"]}]))
+    found = run.summary()
+    assert (found["mean"], found["pass_at"]) == (0.375, (1, 0.375))
+    assert 0.0 <= found["interval"][0] < 0.375 < found["interval"][1] <= 1.0
+    path.write_bytes(orjson.dumps([{"agent_metrics": one["agent_metrics"]}, {"agent_metrics": other}]))
+    assert (run.summary()["mean"], run.summary()["interval"]) == ((4 * 0.375 + 12) / 16, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import gzip
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import zstandard
 
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.runs import find_runs
@@ -129,7 +131,7 @@ async def test_search_finds_rows_by_their_text(client: Browser, text: str, hits:
 async def test_failures_are_grouped_by_cause_and_peer(client: Browser) -> None:
     run = (await ids(client))["after"]
     groups = (await got(client, f"/api/runs/{run}/failures"))["groups"]
-    assert [(group["peer"], group["count"], group["remedy"]) for group in groups] == [
+    assert [(group["server"], group["count"], group["remedy"]) for group in groups] == [
         ("engine", 2, "Wait."),
         ("judge", 1, "Wait."),
     ]
@@ -162,3 +164,25 @@ async def test_rows_without_tokens_say_so(client: Browser) -> None:
     assert answer.status == 404
     assert answer.json()["error"]["code"] == "no_tokens"
     assert (await client.get("/api/runs/r9/blocks")).status == 404
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstandard.compress)])
+async def test_a_compressed_file_is_searched_like_a_plain_one(
+    tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    plain = tmp_path / "plain" / "out.jsonl"
+    write(plain, [row(task, 0, 1.0, f"answer {task % 3}") for task in range(50)])
+    packed = tmp_path / f"packed.jsonl{ending}"
+    packed.write_bytes(pack(plain.read_bytes()))
+    viewer = Viewer(find_runs([plain, packed]))
+    async with browsing(make_app(viewer)) as client:
+        answers = [
+            await client.get(f"/api/runs/{run}/search", params={"q": "ANSWER 1"}) for run in viewer.runs
+        ]
+    await viewer.close()
+    found = [
+        [line for line in map(orjson.loads, answer.body.splitlines()) if "start" in line]
+        for answer in answers
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 17

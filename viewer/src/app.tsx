@@ -15,6 +15,7 @@ import { RolloutsPage } from "./pages/rollouts.tsx";
 import { RunsPage } from "./pages/runs.tsx";
 import { TaskPage } from "./pages/task.tsx";
 import { Badge, Empty } from "./parts/notices.tsx";
+import { Stopped } from "./parts/stopped.tsx";
 import { keys, useKeys } from "./state/keys.ts";
 import { go, linkTo, route } from "./state/route.ts";
 import { embedded, runOf, type Run } from "./state/run.ts";
@@ -57,6 +58,7 @@ export function App(): VNode {
       {embedded && <p class="embedded-note">{embedded.note}</p>}
       {run?.problem.value && <p class="notice error" role="alert">{run.problem.value}</p>}
       <main id="main" tabIndex={-1}>
+        {run && path.length === 1 && <Stopped run={run} />}
         <Page run={run} />
       </main>
       {help && <Help onClose={() => setHelp(false)} />}

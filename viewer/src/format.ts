@@ -44,6 +44,12 @@ export function ago(moment: number): string {
   return `${whole} ${unit}${whole === 1 ? "" : "s"} ago`;
 }
 
+/** A moment in UTC, given in seconds since 1970, as filters have it. */
+export function moment(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? number(seconds) : date.toISOString().slice(0, 19);
+}
+
 export function plural(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

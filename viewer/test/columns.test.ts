@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 
 import type { Value } from "../src/columns/block.ts";
 import { Engine } from "../src/columns/engine.ts";
-import { expectedMaxCurve } from "../src/columns/estimators.ts";
+import { boundedInterval, expectedMax } from "../src/columns/estimators.ts";
+import { orderByNumber } from "../src/columns/order.ts";
 import { encodeBlock, joined, Random, randomEngine, randomRows, type Row } from "./fixtures.ts";
 
 const SEEDS = Array.from({ length: 30 }, (_, seed) => seed + 1);
@@ -92,6 +93,15 @@ test.each(SEEDS)("orders are stable, with missing values last (seed %i)", (seed)
   }
 });
 
+test.each([3, 1000])("numbers that differ only in their last bits are in order (%i of them)", (count) => {
+  const random = new Random(count);
+  const data = Float64Array.from({ length: count }, () => random.pick([1, -1]) * (1 + random.below(50) * Number.EPSILON));
+  for (const descending of [false, true]) {
+    const expected = [...data.keys()].sort((one, other) => (data[one] - data[other]) * (descending ? -1 : 1) || one - other);
+    expect([...orderByNumber(data, count, descending)]).toEqual(expected);
+  }
+});
+
 /** pass@k by drawing every set of k scores. */
 function drawn(scores: number[], k: number): number {
   const best: number[] = [];
@@ -170,16 +180,32 @@ test("the summary counts failed rollouts, and averages only scores", () => {
     { ...base, task: 1, rollout: 1, attempt: 1, outcome: "failed" },
     { ...base, task: 0, rollout: 0, outcome: "failed" },
   ], 0));
-  const [summary] = engine.summary();
+  const [summary] = engine.summary("agent");
   expect(summary).toMatchObject({
-    agent: "a", tasks: 2, rollouts: 4, scored: 3, outcomes: { completed: 2, truncated: 1, failed: 1 },
+    label: "a", tasks: 2, rollouts: 4, scored: 3, outcomes: { completed: 2, truncated: 1, failed: 1 },
     passAtK: [{ k: 1, value: 0.75, short: 0 }, { k: 2, value: 1, short: 1 }],
   });
   expect(summary.mean).toBeCloseTo(2 / 3, 12);
 });
 
+test("figures by policy version end where rewards do, and version 10 comes after version 9", () => {
+  const engine = new Engine();
+  const rewards = [0, 0, 1, 1, 1, 1, 1, 0.5];
+  const rows = rewards.map((reward, at) => ({ length: 1, task: at >> 1, rollout: at & 1, attempt: 0, reward, policy_version: at < 4 ? "9" : "10" }));
+  engine.append("rows", 0, encodeBlock(rows, 0));
+  const found = engine.summary("policy_version");
+  expect(found.map(({ label, mean: average }) => [label, average])).toEqual([["9", 0.5], ["10", 0.875]]);
+  expect(found.map(({ interval }) => interval)).toEqual([{ low: 0, high: 1 }, { low: 0, high: 1 }]);
+});
+
+test("an interval reaches to the largest reward", () => {
+  expect(boundedInterval({ low: -9, high: 9 }, Float64Array.of(-1, 3))).toEqual({ low: -1, high: 3 });
+  expect(boundedInterval({ low: 0.2, high: 0.4 }, Float64Array.of(0, 1))).toEqual({ low: 0.2, high: 0.4 });
+});
+
 test("the curve of scores equals every draw", () => {
   for (const scores of [[0, 1, 1, 0], [0.5, 0.25, 1, 1, -2], [3]]) {
-    expectedMaxCurve(scores, 9).forEach((value, at) => expect(value).toBeCloseTo(drawn(scores, at + 1), 12));
+    const sorted = Float64Array.from(scores).sort();
+    for (let k = 1; k <= scores.length; k++) expect(expectedMax(sorted, 0, sorted.length, k)).toBeCloseTo(drawn(scores, k), 12);
   }
 });

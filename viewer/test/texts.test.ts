@@ -57,6 +57,13 @@ test("numbers have suffixes", () => {
   for (const text of ["", "k", "1.2.3", "4kk", "0x10", "NaN"]) expect(parseNumber(text)).toBeUndefined();
 });
 
+test("times in UTC are seconds", () => {
+  expect(parseNumber("2026-05-01")).toBe(Date.UTC(2026, 4, 1) / 1000);
+  expect(parseNumber("2026-05-01T18:30")).toBe(Date.UTC(2026, 4, 1, 18, 30) / 1000);
+  expect(parseNumber("2026-05-01T18:30:07")).toBe(Date.UTC(2026, 4, 1, 18, 30, 7) / 1000);
+  for (const text of ["2026-02-30", "2026-13-01", "2026-05-01T25:00", "2026-5-1"]) expect(parseNumber(text)).toBeUndefined();
+});
+
 test("a quoted value is read as it was", () => {
   for (const value of ["plain", "two words", 'with "quotes"', "a,b", "back\\slash", "none", ""]) {
     const { terms } = parseQuery(`agent:${quoted(value)}`);

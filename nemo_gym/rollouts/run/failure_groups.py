@@ -1,4 +1,4 @@
-"""The failures of a run, grouped by class and place in the code, each with an example."""
+"""The failures of a run, grouped by class and place in the code, each with examples."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import orjson
 
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.names import FAILURE_CLASS_KEY
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
 
 _MOST_GROUPS = 100
 """Further groups are counted in the last one of their class, so that memory is bounded."""
+RowPlace: TypeAlias = tuple[int, int]
+"""The start of a row in its decompressed file, and its bytes with the line break."""
 _DIFFERENCES = re.compile(r"0x[0-9a-f]+|\d+")
 _SHOWN = 5
+_EXAMPLES = 20
 _MESSAGE_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Failures of one class with one cause."""
+    """Failures of one class with one cause and one server."""
 
     failure_class: str
     count: int
@@ -38,6 +43,8 @@ class FailureGroup:
     remedy: str | None = None
     may_pass: bool = False
     """True if another attempt may succeed without a change."""
+    rows: tuple[RowPlace, ...] = ()
+    """The first rows in the file of failures, if the failures were read from it."""
 
     def lines(self, logs: Path | None = None) -> Iterator[str]:
         """Yield the text for a person. `logs` is the folder with a log for each server."""
@@ -54,46 +61,77 @@ class FailureGroup:
             yield f"    -> {self.remedy}"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "rows"}
 
 
 class FailureGroups:
     """Groups failures as they come."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], FailureGroup] = {}
+        self._groups: dict[tuple[str, str, str], FailureGroup] = {}
 
-    def note(self, identity: RolloutId, failure_class: str, failure: Failure) -> None:
-        """Add the final failure of a rollout."""
+    def note(
+        self, identity: RolloutId, failure_class: str, failure: Failure, place: RowPlace | None = None
+    ) -> None:
+        """Add the final failure of a rollout. `place` is that of its row."""
         cause = failure.place or _DIFFERENCES.sub("#", failure.message)
-        key = (failure_class, cause)
+        key = (failure_class, cause, str(failure.peer))
         if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
-            key = (failure_class, "")
-        group = self._groups.get(key)
-        self._groups[key] = (
-            replace(group, count=group.count + 1)
-            if group is not None
-            else FailureGroup(
-                failure_class,
-                1,
-                failure.message,
-                *identity,
-                place=failure.place,
-                server=failure.peer,
-                remedy=failure.remedy,
-                may_pass=failure.retryable or failure.boundary is Boundary.CANCELLED,
-            )
-        )
+            key = (failure_class, "", "")
+        group = self._groups.get(key) or _new_group(identity, failure_class, failure)
+        rows = (*group.rows, place) if place is not None and len(group.rows) < _EXAMPLES else group.rows
+        self._groups[key] = replace(group, count=group.count + 1, rows=rows)
 
-    def note_row(self, identity: RolloutId, row: Mapping[str, Any]) -> None:
+    def note_row(self, identity: RolloutId, row: Mapping[str, Any], place: RowPlace | None = None) -> None:
         """Add a stored failure row."""
         failure_class = str(row.get(FAILURE_CLASS_KEY))
-        stored = Failure.from_wire({"error": row.get(FAILURE_KEY)})
-        self.note(identity, failure_class, stored or Failure(Boundary.AGENT, failure_class, failure_class))
+        self.note(identity, failure_class, _stored_failure(row, failure_class), place)
 
     def ranked(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
         return sorted(self._groups.values(), key=lambda group: (-group.count, group.task, group.rollout))
+
+
+def group_file(path: Path) -> list[FailureGroup]:
+    """Return the groups of all failed attempts in a plain file, the largest first, with the places of their rows."""
+    groups, start = FailureGroups(), 0
+    with path.open("rb") as file:
+        for line in file:
+            row = _parsed(line)
+            groups.note_row(identity_in(row) or RolloutId(-1, 0), row, (start, len(line)))
+            start += len(line)
+    return groups.ranked()
+
+
+def _new_group(identity: RolloutId, failure_class: str, failure: Failure) -> FailureGroup:
+    return FailureGroup(
+        failure_class,
+        0,
+        failure.message,
+        *identity,
+        place=failure.place,
+        server=failure.peer,
+        remedy=failure.remedy,
+        may_pass=failure.retryable or failure.boundary is Boundary.CANCELLED,
+    )
+
+
+def _stored_failure(row: Mapping[str, Any], failure_class: str) -> Failure:
+    """Return the failure of a row; one made of its fields if another program wrote it."""
+    fields = row.get(FAILURE_KEY)
+    if (stored := Failure.from_wire({"error": fields})) is not None:
+        return stored
+    given = fields if isinstance(fields, Mapping) else {}
+    message = str(given.get("message") or failure_class)
+    return Failure(Boundary.AGENT, failure_class, message, remedy=given.get("remedy"), peer=given.get("peer"))
+
+
+def _parsed(line: bytes) -> Mapping[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return row if isinstance(row, Mapping) else {}
 
 
 def failure_lines(

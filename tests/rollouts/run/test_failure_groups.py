@@ -10,7 +10,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import Failed
-from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
+from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines, group_file
 from tests.rollouts.doubles import failure, planned
 
 BUG = Failure(
@@ -79,3 +79,20 @@ def test_a_row_of_another_program_is_grouped_by_its_class() -> None:
     groups = FailureGroups()
     groups.note_row(RolloutId(0, 0), {"_ng_failure_class": "crashed"})
     assert groups.ranked()[0].message == "crashed"
+
+
+def test_a_file_gives_the_places_of_the_first_rows(tmp_path: Path) -> None:
+    path = tmp_path / "out_failures.jsonl"
+    rows = [
+        {"_ng_failure_class": name, "_ng_failure": {"peer": name, "message": f"{name} failed"}}
+        for name in ["a", "b", "a"] + ["c"] * 30
+    ]
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows) + b"torn")
+    groups = group_file(path)
+    found = [(group.failure_class, group.server, group.count) for group in groups[:2]]
+    assert found == [("c", "c", 30), ("a", "a", 2)]
+    assert sum(group.count for group in groups) == len(rows) + 1
+    assert len(groups[0].rows) == 20
+    content = path.read_bytes()
+    for start, length in groups[1].rows:
+        assert orjson.loads(content[start : start + length])["_ng_failure_class"] == "a"

@@ -6,8 +6,9 @@ import { groupByTask, orderGroups, type Group, type GroupOrder } from "./groups.
 import { orderRows } from "./order.ts";
 import { parseQuery, type Problem } from "./query.ts";
 import { selectRows } from "./select.ts";
-import { summarize, type AgentSummary } from "./summary.ts";
+import { summarize, type Summary } from "./summary.ts";
 import { Table } from "./table.ts";
+import { mostRows } from "./task_scores.ts";
 
 export type FileKind = "rows" | "failures";
 
@@ -108,7 +109,7 @@ export class Engine {
   group(k: number, by: GroupOrder | null, descending: boolean): number {
     const { kind, rows } = this.selected;
     this.groups = groupByTask(this.tables[kind], rows, k);
-    if (by) orderGroups(this.groups, by, descending);
+    if (by) this.groups = orderGroups(this.groups, by, descending);
     return this.groups.length;
   }
 
@@ -116,19 +117,14 @@ export class Engine {
     return this.groups.slice(from, from + count);
   }
 
-  summary(): AgentSummary[] {
-    return summarize(this.tables.rows, this.tables.failures);
+  /** The figures by a column of labels. */
+  summary(by: string): Summary[] {
+    return summarize(this.tables.rows, this.tables.failures, by);
   }
 
   /** The largest number of rows of a task. */
   mostAttempts(): number {
-    const table = this.tables.rows;
-    const counts = new Map<number, number>();
-    const taskAt = table.reader("task");
-    for (let row = 0; row < table.rows; row++) counts.set(taskAt(row), (counts.get(taskAt(row)) ?? 0) + 1);
-    let most = 0;
-    for (const count of counts.values()) most = Math.max(most, count);
-    return most;
+    return mostRows(this.tables.rows.numbers("task"));
   }
 
   /** All attempts at a task, rows before failures, in order of rollout and attempt. */
@@ -173,11 +169,14 @@ export class Engine {
     const { order } = cached!;
     if (rows.length === table.rows) return order;
     const chosen = new Uint8Array(table.rows);
-    for (const row of rows) chosen[row] = 1;
-    const sorted = new Uint32Array(rows.length);
+    for (let at = 0; at < rows.length; at++) chosen[rows[at]] = 1;
+    const sorted = new Uint32Array(rows.length + 1);
     let next = 0;
-    for (const row of order) if (chosen[row]) sorted[next++] = row;
-    return sorted;
+    for (let at = 0; at < order.length; at++) {
+      sorted[next] = order[at]; // kept only if `next` moves on: faster than a branch
+      next += chosen[order[at]];
+    }
+    return sorted.subarray(0, rows.length);
   }
 
   private cellsOf(kind: FileKind, row: number, columns: string[]): RowCells {

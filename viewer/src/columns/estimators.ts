@@ -1,48 +1,74 @@
 /** Estimators, the same as in `nemo_gym/metrics/estimators.py`. */
 
+import type { TaskScores } from "./task_scores.ts";
+
 export interface Interval {
   low: number;
   high: number;
 }
 
-export function mean(values: ArrayLike<number>): number {
+/** The mean of the values from `start` to before `end`. */
+export function meanOf(values: ArrayLike<number>, start = 0, end = values.length): number {
   let sum = 0;
-  for (let at = 0; at < values.length; at++) sum += values[at];
-  return sum / values.length;
+  for (let at = start; at < end; at++) sum += values[at];
+  return sum / (end - start);
 }
 
 /**
- * The expected best score of k = 1 .. `maxK` of a task's samples, drawn without replacement. For scores 0 and 1 it is
- * 1 - C(n - c, k) / C(n, k), the unbiased estimator of pass@k of Chen et al. 2021.
+ * The expected best of `k` of a task's scores, drawn without replacement. The scores lie from `start` to before `end`, in
+ * ascending order. For scores 0 and 1 it is 1 - C(n - c, k) / C(n, k), the unbiased estimator of pass@k of Chen et al.
+ * 2021.
  */
-export function expectedMaxCurve(scores: number[], maxK: number): number[] {
-  const sorted = [...scores].sort((one, other) => one - other);
-  const distinct: number[] = [];
-  const atOrBelow: number[] = [];
-  sorted.forEach((score, at) => {
-    if (at && score === sorted[at - 1]) atOrBelow[atOrBelow.length - 1] = at + 1;
-    else distinct.push(score), atOrBelow.push(at + 1);
-  });
-  let probabilities = distinct.map(() => 1);
-  const curve: number[] = [];
-  for (let k = 1; k <= Math.min(maxK, scores.length); k++) {
-    const left = scores.length - k + 1;
-    probabilities = probabilities.map((probability, at) => (probability * (atOrBelow[at] - k + 1)) / left);
-    curve.push(distinct.reduce((sum, score, at) => sum + score * (probabilities[at] - (probabilities[at - 1] ?? 0)), 0));
-  }
-  return curve;
+export function expectedMax(scores: Float64Array, start: number, end: number, k: number): number {
+  const weights = weightsOf(end - start, k);
+  let sum = 0;
+  for (let at = start; at < end; at++) sum += scores[at] * weights[at - start];
+  return sum;
 }
 
-/** The 95 % interval of the mean of all samples, clustered by task (Miller 2024); null below two tasks. */
-export function clusteredInterval(clusters: Float64Array[]): Interval | null {
-  const filled = clusters.filter((cluster) => cluster.length > 0);
-  if (filled.length < 2) return null;
-  const samples = filled.reduce((count, cluster) => count + cluster.length, 0);
-  const center = filled.reduce((sum, cluster) => sum + mean(cluster) * cluster.length, 0) / samples;
-  const squares = filled.reduce((sum, cluster) => sum + cluster.reduce((part, value) => part + value - center, 0) ** 2, 0);
-  const error = Math.sqrt((filled.length / (filled.length - 1)) * squares) / samples;
-  const half = studentT975(filled.length - 1) * error;
+const known = new Map<number, Float64Array>();
+const MOST_K = 2 ** 20;
+
+/** The probability that each of n ascending scores is the best of k: C(at, k - 1) / C(n, k) for the one at `at`. */
+function weightsOf(n: number, k: number): Float64Array {
+  const key = n * MOST_K + k;
+  let weights = known.get(key);
+  if (!weights) {
+    weights = new Float64Array(n);
+    weights[n - 1] = k / n;
+    for (let at = n - 1; at >= k; at--) weights[at - 1] = (weights[at] * (at - k + 1)) / at;
+    known.set(key, weights);
+  }
+  return weights;
+}
+
+/** The 95 % interval of the mean of all scores, clustered by task (Miller 2024); null below two tasks with a score. */
+export function clusteredInterval({ scores, starts }: TaskScores): Interval | null {
+  const center = meanOf(scores);
+  let tasks = 0;
+  let squares = 0;
+  for (let task = 0; task + 1 < starts.length; task++) {
+    if (starts[task] === starts[task + 1]) continue;
+    let deviation = 0;
+    for (let at = starts[task]; at < starts[task + 1]; at++) deviation += scores[at] - center;
+    tasks += 1;
+    squares += deviation ** 2;
+  }
+  if (tasks < 2) return null;
+  const error = Math.sqrt((tasks / (tasks - 1)) * squares) / scores.length;
+  const half = studentT975(tasks - 1) * error;
   return { low: center - half, high: center + half };
+}
+
+/** The part of an interval where means of rewards can be: between the samples, or 0 and 1 if these are farther apart. */
+export function boundedInterval(interval: Interval | null, samples: Float64Array): Interval | null {
+  if (!interval) return null;
+  let [least, most] = [0, 1];
+  for (const sample of samples) {
+    least = Math.min(least, sample);
+    most = Math.max(most, sample);
+  }
+  return { low: Math.max(interval.low, least), high: Math.min(interval.high, most) };
 }
 
 /** The 97.5 % quantile of Student's t distribution, accurate to 0.2 % (Abramowitz and Stegun 1964, 26.7.5). */

@@ -39,12 +39,12 @@ export interface Histogram {
 }
 
 export function histogramOf(table: Table, rows: Uint32Array, name: string, bins = 24): Histogram | null {
-  const valueAt = table.reader(name);
+  const values = table.numbers(name, rows);
   let low = Infinity;
   let high = -Infinity;
   let missing = 0;
-  for (const row of rows) {
-    const value = valueAt(row);
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
     if (value !== value) missing += 1;
     else {
       if (value < low) low = value;
@@ -55,8 +55,8 @@ export function histogramOf(table: Table, rows: Uint32Array, name: string, bins 
   if (low === high) return { name, bounds: [low, high], counts: [rows.length - missing], missing };
   const counts = new Array<number>(bins).fill(0);
   const width = high / bins - low / bins; // the difference alone may be beyond the range of floats
-  for (const row of rows) {
-    const value = valueAt(row);
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
     if (value === value) counts[Math.min(bins - 1, Math.max(0, Math.floor(value / width - low / width)))] += 1;
   }
   const bounds = Array.from({ length: bins + 1 }, (_, at) => (at === bins ? high : low + at * width));

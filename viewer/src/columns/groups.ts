@@ -1,7 +1,9 @@
 /** Rows gathered by task. */
 
-import { expectedMaxCurve, mean } from "./estimators.ts";
+import { expectedMax, meanOf } from "./estimators.ts";
+import { orderByNumber } from "./order.ts";
 import type { Table } from "./table.ts";
+import { gatherScores } from "./task_scores.ts";
 
 export interface Group {
   task: number;
@@ -19,78 +21,22 @@ export type GroupOrder = keyof Group;
 
 /** Gather `rows` by task. The groups keep the order of their first rows. */
 export function groupByTask(table: Table, rows: Uint32Array, k: number): Group[] {
-  const tasks = Float64Array.from(rows, table.reader("task"));
-  const rewards = Float64Array.from(rows, table.reader("reward"));
-  const curveOf = rememberedCurves(k);
-  return gather(tasks, rewards).map(({ task, values }) => {
-    const scores = values.filter((reward) => reward === reward);
+  const found = gatherScores(table.numbers("task", rows), table.numbers("reward", rows));
+  const { scores, starts } = found;
+  return found.tasks.map((task, at) => {
+    const [start, end] = [starts[at], starts[at + 1]];
     return {
       task,
-      rows: values.length,
-      scored: scores.length,
-      mean: scores.length ? mean(scores) : null,
-      passAtK: scores.length >= k ? curveOf(scores)[k - 1] : null,
+      rows: found.rows[at],
+      scored: end - start,
+      mean: end > start ? meanOf(scores, start, end) : null,
+      passAtK: end - start >= k ? expectedMax(scores, start, end, k) : null,
     };
   });
 }
 
-export interface Gathered {
-  task: number;
-  values: Float64Array;
-}
-
-/** The values of each task, in their order. */
-export function gather(tasks: Float64Array, values: Float64Array): Gathered[] {
-  const [places, found] = placesOf(tasks);
-  const ends = new Uint32Array(found.length + 1);
-  for (let at = 0; at < places.length; at++) ends[places[at] + 1] += 1;
-  for (let at = 1; at < ends.length; at++) ends[at] += ends[at - 1];
-  const starts = ends.slice();
-  const sorted = new Float64Array(values.length);
-  for (let at = 0; at < values.length; at++) sorted[ends[places[at]]++] = values[at];
-  return found.map((task, at) => ({ task, values: sorted.subarray(starts[at], starts[at + 1]) }));
-}
-
-/** For each row the position of its task, and the tasks. Tasks are usually numbered from 0 on. */
-function placesOf(tasks: Float64Array): [Uint32Array, number[]] {
-  const found: number[] = [];
-  const places = new Uint32Array(tasks.length);
-  const small = new Int32Array(tasks.length + 1).fill(-1);
-  const large = new Map<number, number>();
-  for (let at = 0; at < tasks.length; at++) {
-    const task = tasks[at];
-    const isSmall = task >= 0 && task < small.length && Number.isInteger(task);
-    let place = isSmall ? small[task] : (large.get(task) ?? -1);
-    if (place < 0) {
-      place = found.length;
-      if (isSmall) small[task] = place;
-      else large.set(task, place);
-      found.push(task);
-    }
-    places[at] = place;
-  }
-  return [places, found];
-}
-
-const REMEMBERED = 10_000;
-
-/** pass@k for k = 1 .. `maxK`. Many tasks have the same scores, so that curves are remembered. */
-export function rememberedCurves(maxK: number): (scores: Float64Array) => number[] {
-  const known = new Map<string, number[]>();
-  return (scores) => {
-    const sorted = scores.slice().sort();
-    const key = sorted.join();
-    const curve = known.get(key) ?? expectedMaxCurve([...sorted], maxK);
-    if (known.size < REMEMBERED) known.set(key, curve);
-    return curve;
-  };
-}
-
-/** Order groups in place, stably; groups without the value come last. */
+/** Return the groups in order, stably; those without the value come last. */
 export function orderGroups(groups: Group[], by: GroupOrder, descending: boolean): Group[] {
-  return groups.sort((one, other) => {
-    const [left, right] = [one[by], other[by]];
-    if (left === null || right === null) return Number(left === null) - Number(right === null);
-    return (left - right) * (descending ? -1 : 1);
-  });
+  const keys = Float64Array.from(groups, (group) => group[by] ?? NaN);
+  return Array.from(orderByNumber(keys, keys.length, descending), (at) => groups[at]);
 }

@@ -3,7 +3,8 @@
  *
  *     reward<1 agent:swe* tokens>=4k -outcome:failed,truncated "permission denied"
  *
- * Every term has to hold. `name<number` compares (`<` `<=` `>` `>=` `=` `!=`; 4k is 4,000 and 2M is 2,000,000).
+ * Every term has to hold. `name<number` compares (`<` `<=` `>` `>=` `=` `!=`; 4k is 4,000 and 2M is 2,000,000; a time
+ * in UTC such as 2026-05-01 or 2026-05-01T18:30 is its seconds since 1970).
  * `name:label` compares labels, where `*` stands for any text and a comma separates alternatives; with a column of
  * numbers it compares numbers. `none` is the absence of a value. `-` before a term negates it. Other words, and texts
  * in quotes, are looked for in the rows themselves.
@@ -44,6 +45,8 @@ export const ALIASES: Record<string, string> = {
   env: "agent",
   end: "end_reason",
   time: "seconds",
+  at: "created_at",
+  policy: "policy_version",
   s: "seconds",
   tokens: "total_tokens",
   calls: "tool_calls",
@@ -51,14 +54,22 @@ export const ALIASES: Record<string, string> = {
 };
 
 const TERM = /^(-?)([\p{L}_][\p{L}\p{N}_./@-]*)(<=|>=|!=|<|>|=|:)/u;
+const TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?$/;
 const SCALES: Record<string, number> = { k: 1e3, K: 1e3, m: 1e6, M: 1e6, g: 1e9, G: 1e9 };
 
-/** Parse a number such as 12, -0.5, 1e-3, 4k or 2M; undefined for other texts. */
+/** Parse a number such as 12, -0.5, 1e-3, 4k or 2M, or a time in UTC as seconds; undefined for other texts. */
 export function parseNumber(text: string): number | undefined {
   if (text === "true" || text === "false") return Number(text === "true");
+  if (TIME.test(text)) return secondsAt(text);
   const match = /^([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([kKmMgG]?)$/.exec(text);
   if (!match) return undefined;
   return Number(match[1].replaceAll("_", "")) * (SCALES[match[2]] ?? 1);
+}
+
+function secondsAt(text: string): number | undefined {
+  const date = new Date(text.length === 10 ? `${text}T00:00Z` : `${text}Z`);
+  // A browser takes the 30th of February for a day in March.
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text) ? date.getTime() / 1000 : undefined;
 }
 
 /** Split a filter into its terms. Problems say where they lie; the other terms are still given. */

@@ -1,10 +1,11 @@
-/** The figures of a run by agent, as `ng_aggregate_rollouts` computes them. */
+/** The figures of a run by agent or by another label, as `ng_aggregate_rollouts` computes them. */
 
 import { Codes } from "./column.ts";
-import { clusteredInterval, mean, type Interval } from "./estimators.ts";
+import { boundedInterval, clusteredInterval, expectedMax, meanOf, type Interval } from "./estimators.ts";
 import { countLabels } from "./facets.ts";
-import { gather, rememberedCurves } from "./groups.ts";
+import { everyRow } from "./select.ts";
 import type { Table } from "./table.ts";
+import { gatherScores, type TaskScores } from "./task_scores.ts";
 
 export interface PassAtK {
   k: number;
@@ -13,8 +14,8 @@ export interface PassAtK {
   short: number;
 }
 
-export interface AgentSummary {
-  agent: string | null;
+export interface Summary {
+  label: string | null;
   tasks: number;
   rollouts: number;
   /** The rollouts with a reward. The other ones are counted, and never averaged. */
@@ -33,15 +34,20 @@ interface Rollouts {
 }
 
 const MOST_K = 1024;
+/** Version 10 comes after version 9. */
+const ORDER = new Intl.Collator("en", { numeric: true });
 
-/** Summarize the rollouts of the tables of rows and failures. Of several attempts at one, the scored or last counts. */
-export function summarize(rows: Table, failures: Table): AgentSummary[] {
-  const all = Uint32Array.from({ length: rows.rows }, (_, row) => row);
+/**
+ * Summarize the rollouts of the tables of rows and failures by the column `by`. Of several attempts at a rollout, the
+ * scored one or else the last one counts.
+ */
+export function summarize(rows: Table, failures: Table, by: string): Summary[] {
+  const all = everyRow(rows.rows);
   const counted = [{ table: rows, rows: all }, { table: failures, rows: lastFailures(rows, failures) }];
-  const agents = new Set(counted.flatMap(({ table, rows: own }) => (own.length ? agentsOf(table) : [])));
-  const summaries = [...agents].map((agent) => summaryOf(agent, counted.map((rollouts) => ofAgent(rollouts, agent))));
+  const labels = new Set(counted.flatMap(({ table, rows: own }) => (own.length ? valuesOf(table, by) : [])));
+  const summaries = [...labels].map((label) => summaryOf(label, counted.map((rollouts) => withLabel(rollouts, by, label))));
   const filled = summaries.filter(({ rollouts }) => rollouts > 0);
-  return filled.sort((one, other) => ((one.agent ?? "") < (other.agent ?? "") ? -1 : 1));
+  return filled.sort((one, other) => ORDER.compare(one.label ?? "", other.label ?? ""));
 }
 
 /** The last failure of each rollout that has no row. */
@@ -69,32 +75,31 @@ function labelsOf(table: Table, name: string): Codes | null {
   return store instanceof Codes ? store : null;
 }
 
-function agentsOf(table: Table): (string | null)[] {
-  return (labelsOf(table, "agent")?.values ?? [null]) as (string | null)[];
+function valuesOf(table: Table, by: string): (string | null)[] {
+  return (labelsOf(table, by)?.values ?? [null]) as (string | null)[];
 }
 
-function ofAgent({ table, rows }: Rollouts, agent: string | null): Rollouts {
-  const labels = labelsOf(table, "agent");
-  if (!labels) return { table, rows: agent === null ? rows : new Uint32Array(0) };
-  const code = labels.find(agent);
+function withLabel({ table, rows }: Rollouts, by: string, label: string | null): Rollouts {
+  const labels = labelsOf(table, by);
+  if (!labels) return { table, rows: label === null ? rows : new Uint32Array(0) };
+  const code = labels.find(label);
   return { table, rows: rows.filter((row) => labels.data[row] === code) };
 }
 
-function summaryOf(agent: string | null, parts: Rollouts[]): AgentSummary {
-  const numbers = (name: string) => joined(parts.map(({ table, rows }) => Float64Array.from(rows, table.reader(name))));
-  const tasks = gather(numbers("task"), numbers("reward"));
-  const clusters = tasks.map(({ values }) => values.filter((reward) => reward === reward));
-  const samples = joined(clusters);
+function summaryOf(label: string | null, parts: Rollouts[]): Summary {
+  const numbers = (name: string) => joined(parts.map(({ table, rows }) => table.numbers(name, rows)));
+  const found = gatherScores(numbers("task"), numbers("reward"));
+  const { scores } = found;
   return {
-    agent,
-    tasks: tasks.length,
+    label,
+    tasks: found.tasks.length,
     rollouts: parts.reduce((count, { rows }) => count + rows.length, 0),
-    scored: samples.length,
+    scored: scores.length,
     masked: numbers("masked").reduce((count, masked) => count + Number(masked > 0), 0),
     outcomes: countOutcomes(parts),
-    mean: samples.length ? mean(samples) : null,
-    interval: clusteredInterval(clusters),
-    passAtK: passCurve(clusters),
+    mean: scores.length ? meanOf(scores) : null,
+    interval: boundedInterval(clusteredInterval(found), scores),
+    passAtK: passCurve(found),
   };
 }
 
@@ -120,14 +125,21 @@ function countOutcomes(parts: Rollouts[]): Record<string, number> {
 }
 
 /** pass@k for k = 1, 2, 4, … and the largest number of scores of a task. */
-function passCurve(clusters: Float64Array[]): PassAtK[] {
-  const largest = Math.min(MOST_K, clusters.reduce((most, scores) => Math.max(most, scores.length), 0));
+function passCurve({ tasks, scores, starts }: TaskScores): PassAtK[] {
+  let largest = 0;
+  for (let task = 0; task < tasks.length; task++) largest = Math.max(largest, starts[task + 1] - starts[task]);
+  largest = Math.min(MOST_K, largest);
   const ks: number[] = [];
   for (let k = 1; k < largest; k *= 2) ks.push(k);
   if (largest) ks.push(largest);
-  const curves = clusters.map(rememberedCurves(largest));
   return ks.map((k) => {
-    const values = curves.filter((curve) => curve.length >= k).map((curve) => curve[k - 1]);
-    return { k, value: mean(values), short: clusters.length - values.length };
+    let sum = 0;
+    let short = 0;
+    for (let task = 0; task < tasks.length; task++) {
+      const [start, end] = [starts[task], starts[task + 1]];
+      if (end - start < k) short += 1;
+      else sum += expectedMax(scores, start, end, k);
+    }
+    return { k, value: sum / (tasks.length - short), short };
   });
 }

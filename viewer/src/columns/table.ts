@@ -3,7 +3,7 @@
 import type { Block, BlockColumn } from "./block.ts";
 import { Column } from "./column.ts";
 
-const LABELS = new Set(["outcome", "agent", "end_reason", "failure"]);
+const LABELS = new Set(["outcome", "agent", "end_reason", "failure", "policy_version"]);
 
 interface Extent {
   /** The first row of the block. */
@@ -50,6 +50,14 @@ export class Table {
     const byCode = column.numbersByCode();
     const { data } = column.store;
     return byCode ? (row) => byCode[data[row]] : (row) => data[row];
+  }
+
+  /** The numbers of a column in the given rows, or in all; NaN for rows without one. */
+  numbers(name: string, rows?: Uint32Array): Float64Array {
+    const valueAt = this.reader(name);
+    const numbers = new Float64Array(rows ? rows.length : this.rows);
+    for (let at = 0; at < numbers.length; at++) numbers[at] = valueAt(rows ? rows[at] : at);
+    return numbers;
   }
 
   numberAt(name: string, row: number): number {

@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 
-import { mean } from "../columns/estimators.ts";
+import { meanOf } from "../columns/estimators.ts";
 import { plural, score, whole } from "../format.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import type { ChangedTask, Comparison } from "../source/answers.ts";
@@ -83,8 +83,8 @@ function Changed({ before, after, changed }: { before: string; after: string; ch
             {sorted.slice(0, SHOWN).map((task) => (
               <tr key={task.task_before}>
                 <td class="right">{task.task_before}</td>
-                <td class="right"><a href={linkTo([before, "task", task.task_before])}>{score(mean(task.before))}</a></td>
-                <td class="right"><a href={linkTo([after, "task", task.task_after])}>{score(mean(task.after))}</a></td>
+                <td class="right"><a href={linkTo([before, "task", task.task_before])}>{score(meanOf(task.before))}</a></td>
+                <td class="right"><a href={linkTo([after, "task", task.task_after])}>{score(meanOf(task.after))}</a></td>
                 <td class={`right strong ${task.difference < 0 ? "bad" : "good"}`}>{signed(task.difference)}</td>
                 <td class="title-cell">{task.question}</td>
               </tr>

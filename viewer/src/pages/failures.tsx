@@ -28,17 +28,24 @@ export function FailuresPage({ run }: { run: Run }): VNode {
 }
 
 function Group({ run, group, version }: { run: Run; group: FailureGroup; version: number }): VNode {
-  const { failure, count, message, remedy, peer, rows } = group;
+  const { failure_class: failure, count, message, remedy, server, place, rows, log } = group;
   return (
     <section class="card">
       <h2>
         <a href={linkTo([run.id, "rollouts"], { kind: "failures", q: `failure:${quoted(failure)}` })}>{failure}</a>
         <span class="muted"> {whole(count)}</span>
-        {peer && <span class="muted"> · {peer}</span>}
+        {server && <span class="muted"> · {server}</span>}
       </h2>
-      {message && <LongText text={message} />}
+      <LongText text={message} />
+      {place && <p class="muted">raised at {place}</p>}
       {remedy && <p class="remedy">{remedy}</p>}
       <RowLinks run={run} spans={rows} version={version} />
+      {log.map(({ file, lines }) => (
+        <details key={file} class="log" open>
+          <summary>{file}, before the first of them</summary>
+          <LongText text={lines.join("\n")} />
+        </details>
+      ))}
     </section>
   );
 }

@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import { whole } from "../format.ts";
-import { looksFine } from "../parts/looks_fine.tsx";
+import { looksFine, SaveMarks } from "../parts/looks_fine.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { kept } from "../state/kept.ts";
 import { useLoaded } from "../state/load.ts";
@@ -30,7 +30,11 @@ export function FlagsPage({ run }: { run: Run }): VNode {
   };
   return (
     <>
-      <h1>Flags</h1>
+      <div class="bar">
+        <h1>Flags</h1>
+        <span class="gap" />
+        <SaveMarks run={run} />
+      </div>
       <p class="muted">A flag is a reason to look at a rollout. It is not a verdict, and no reward depends on it.</p>
       {!found.length && <Empty>None of the {flags.length} rules applies to a rollout of this run.</Empty>}
       {[...found, ...flags.filter(({ count }) => !count)].map((flag) => (
@@ -87,13 +91,12 @@ function FindingLink({ run, finding, row }: { run: Run; finding: Finding; row: R
     return finding.task === null ? <></> : <a href={linkTo([run.id, "task", finding.task])}>task {finding.task}</a>;
   }
   const { task, rollout } = row.cells;
-  const isFine = looksFine(`${run.detail.value?.path} ${task}/${rollout}`);
   return (
     <>
       <a href={attemptLink(run, row)}>
         {task}/{rollout}
       </a>
-      {isFine && <span class="good"> looks fine</span>}
+      {looksFine(run, row) && <span class="good"> looks fine</span>}
     </>
   );
 }

@@ -4,14 +4,14 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 
 import type { Histogram } from "../columns/facets.ts";
-import type { AgentSummary, PassAtK } from "../columns/summary.ts";
-import { quoted } from "../columns/query.ts";
-import { percent, plural, score, whole } from "../format.ts";
+import type { Summary } from "../columns/summary.ts";
+import { percent, plural, whole } from "../format.ts";
 import { HistogramBars } from "../parts/histogram.tsx";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { useLoaded } from "../state/load.ts";
 import { linkTo } from "../state/route.ts";
 import type { Run } from "../state/run.ts";
+import { SummaryTable } from "./summary_table.tsx";
 
 const DISTRIBUTIONS: [name: string, title: string][] = [
   ["reward", "Reward"],
@@ -23,7 +23,9 @@ const DISTRIBUTIONS: [name: string, title: string][] = [
 const NOT_SHOWN = new Set(["task", "rollout", "attempt", "masked", "mask_sample", ...DISTRIBUTIONS.map(([name]) => name)]);
 
 interface Overview {
-  agents: AgentSummary[];
+  agents: Summary[];
+  /** By policy version; empty if no row has one. */
+  versions: Summary[];
   histograms: Histogram[];
 }
 
@@ -31,8 +33,10 @@ async function read({ columns }: Run): Promise<Overview> {
   const known = (await columns.columns("rows")).filter(({ isLabel, name }) => !isLabel && !NOT_SHOWN.has(name));
   void columns.select({ kind: "rows", query: "", sort: null, hits: null });
   const names = [...DISTRIBUTIONS.map(([name]) => name), ...known.map(({ name }) => name).sort()];
-  const [agents, histograms] = await Promise.all([columns.summary(), columns.histograms(names)]);
-  return { agents, histograms };
+  const [agents, histograms] = await Promise.all([columns.summary("agent"), columns.histograms(names)]);
+  const [policies] = await columns.facets(["policy_version"]);
+  const versions = policies?.counts.some(({ value }) => value !== null) ? await columns.summary("policy_version") : [];
+  return { agents, versions, histograms };
 }
 
 export function OverviewPage({ run }: { run: Run }): VNode {
@@ -53,7 +57,10 @@ export function OverviewPage({ run }: { run: Run }): VNode {
     <>
       <h1 class="visually-hidden">Overview</h1>
       <Figures run={run} agents={value.agents} />
-      <Agents run={run} agents={value.agents} />
+      <SummaryTable run={run} title="agent" column="agent" summaries={value.agents} />
+      {value.versions.length > 0 && (
+        <SummaryTable run={run} title="policy version" column="policy_version" summaries={value.versions} />
+      )}
       <section>
         <h2>Distributions</h2>
         <div class="histograms">
@@ -71,7 +78,7 @@ export function OverviewPage({ run }: { run: Run }): VNode {
   );
 }
 
-function Figures({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
+function Figures({ run, agents }: { run: Run; agents: Summary[] }): VNode {
   const sum = (key: "tasks" | "rollouts" | "scored" | "masked") => agents.reduce((total, agent) => total + agent[key], 0);
   const planned = run.detail.value?.planned ?? null;
   const failed = agents.reduce((total, agent) => total + agent.rollouts - agent.scored, 0);
@@ -97,59 +104,7 @@ function Figures({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
   );
 }
 
-function Agents({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
-  const ks = [...new Set(agents.flatMap(({ passAtK }) => passAtK.map(({ k }) => k)))].sort((one, other) => one - other);
-  return (
-    <section>
-      <h2>Reward by agent</h2>
-      <div class="scroll" tabIndex={0} role="group" aria-label="Reward by agent">
-        <table class="list">
-          <thead>
-            <tr>
-              <th>Agent</th>
-              <th class="right">Tasks</th>
-              <th class="right">Scored</th>
-              <th class="right">Not scored</th>
-              <th class="right">Mean</th>
-              <th>95 % interval</th>
-              {ks.map((k) => <th key={k} class="right">pass@{k}</th>)}
-            </tr>
-          </thead>
-          <tbody>
-            {agents.map((agent) => (
-              <tr key={agent.agent}>
-                <td><a href={linkTo([run.id, "rollouts"], { q: `agent:${agent.agent ? quoted(agent.agent) : "none"}` })}>{agent.agent ?? "none"}</a></td>
-                <td class="right">{whole(agent.tasks)}</td>
-                <td class="right">{whole(agent.scored)}</td>
-                <td class="right">{whole(agent.rollouts - agent.scored)}</td>
-                <td class="right strong">{score(agent.mean)}</td>
-                <td>{agent.interval ? `${score(agent.interval.low)} to ${score(agent.interval.high)}` : "–"}</td>
-                {ks.map((k) => <PassCell key={k} entry={agent.passAtK.find((entry) => entry.k === k)} />)}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <p class="muted">
-        Intervals are clustered by task. pass@k is the expected best reward of k rollouts of a task; tasks with fewer
-        scores are left out of it. Rollouts without a reward are counted, and never averaged.
-      </p>
-    </section>
-  );
-}
-
-function PassCell({ entry }: { entry: PassAtK | undefined }): VNode {
-  if (!entry) return <td class="right">–</td>;
-  const left = entry.short ? `${plural(entry.short, "task")} with fewer scores left out` : undefined;
-  return (
-    <td class="right" title={left}>
-      {percent(entry.value)}
-      {left && <sup aria-label={left}>*</sup>}
-    </td>
-  );
-}
-
-function Looks({ run, agents }: { run: Run; agents: AgentSummary[] }): VNode {
+function Looks({ run, agents }: { run: Run; agents: Summary[] }): VNode {
   const count = (outcome: string) => agents.reduce((sum, { outcomes }) => sum + (Object.hasOwn(outcomes, outcome) ? outcomes[outcome] : 0), 0);
   const [truncated, failed] = [count("truncated"), count("failed")];
   const filtered = (q: string, sort: string | null = null) => linkTo([run.id, "rollouts"], { q, sort });

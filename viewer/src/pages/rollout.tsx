@@ -46,8 +46,9 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   const { value: attempts, error } = useLoaded(() => run.columns.attempts(task, COLUMNS), [run, task, version]);
   const row = attempts && chosenAttempt(attempts, rollout, kind as FileKind | null, attempt);
   const place = row ? `${row.kind} ${row.start} ${row.length}` : "";
-  const { value: opened, error: unread } = useLoaded(async () => (row ? openRow(run, row) : null), [place]);
   const tab = (parameters.get("tab") ?? "chat") as Tab;
+  const isTokens = tab === "tokens"; // they are read without the row, which may be as long
+  const { value: opened, error: unread } = useLoaded(async () => (row && !isTokens ? openRow(run, row) : null), [place, isTokens]);
   const neighbours = neighbourLinks(run, attempts ?? [], row);
   useKeys(
     [
@@ -76,7 +77,7 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
         ))}
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {opened ? <TabContent run={run} tab={tab} opened={opened} /> : <Loading />}
+        {isTokens ? <TokensTab key={place} run={run} row={row} /> : opened ? <TabContent tab={tab} opened={opened} /> : <Loading />}
       </div>
     </>
   );
@@ -139,17 +140,16 @@ function Summary({ run, row, neighbours }: { run: Run; row: RowCells; neighbours
         {` · ${bytes(row.length)}`}
       </span>
       <span class="gap" />
-      <LooksFine name={`${run.detail.value?.path} ${cells.task}/${cells.rollout}`} />
+      <LooksFine run={run} row={row} />
       <a class="button" aria-disabled={!neighbours.previous} href={neighbours.previous ?? undefined} title="Previous attempt ([)">←<span class="visually-hidden"> Previous attempt</span></a>
       <a class="button" aria-disabled={!neighbours.next} href={neighbours.next ?? undefined} title="Next attempt (])">→<span class="visually-hidden"> Next attempt</span></a>
     </div>
   );
 }
 
-function TabContent({ run, tab, opened }: { run: Run; tab: Tab; opened: Opened }): VNode {
+function TabContent({ tab, opened }: { tab: Tab; opened: Opened }): VNode {
   const { row, text, json } = opened;
   if (tab === "raw" || !json) return <Raw text={text} isBroken={!json} />;
-  if (tab === "tokens") return <TokensTab key={row.start} run={run} row={row} />;
   if (tab === "timing") return <TimingTab row={json} />;
   if (tab === "json") return <JsonTree value={json} open={2} />;
   return (

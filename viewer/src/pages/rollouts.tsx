@@ -19,8 +19,8 @@ import { useSearch, type Found } from "../state/search.ts";
 import { GroupTable } from "./group_table.tsx";
 import { RowTable } from "./row_table.tsx";
 
-const FACETS = ["outcome", "agent", "end_reason", "failure"];
-const TITLES: Record<string, string> = { end_reason: "end reason" };
+const FACETS = ["outcome", "agent", "end_reason", "failure", "policy_version"];
+const TITLES: Record<string, string> = { end_reason: "end reason", policy_version: "policy version" };
 
 export interface View {
   selection: Selection;
@@ -91,7 +91,8 @@ async function readView(
   const k = isGrouped ? Math.max(1, await columns.mostAttempts()) : 1;
   const groups = isGrouped ? await columns.group(k, (sort?.column ?? null) as GroupOrder | null, sort?.descending ?? false) : 0;
   const names = (await known).map(({ name }) => name);
-  return { selection: await selected, facets: await facets, groups, k, columns: names, stamp: {} };
+  const named = (await facets).filter(({ counts }) => counts.some(({ value }) => value !== null));
+  return { selection: await selected, facets: named, groups, k, columns: names, stamp: {} };
 }
 
 function Count({ view: { selection, groups }, isGrouped }: { view: View; isGrouped: boolean }): VNode {

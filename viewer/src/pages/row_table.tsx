@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { FileKind, RowCells, Sort } from "../columns/engine.ts";
 import { parseQuery } from "../columns/query.ts";
-import { number } from "../format.ts";
+import { moment, number } from "../format.ts";
 import { Grid, type GridColumn } from "../parts/grid.tsx";
 import { Badge } from "../parts/notices.tsx";
 import type { Card } from "../source/answers.ts";
@@ -38,6 +38,11 @@ const SHOWN: Record<string, Omit<Column, "name" | "cell">> = {
   seconds: { title: "s", width: "70px", isRight: true },
   total_tokens: { title: "tokens", width: "76px", isRight: true },
   tool_calls: { title: "calls", width: "58px", isRight: true },
+};
+/** Columns that are shown if the filter or the order names them, with another title or width than the usual one. */
+const NAMED: typeof SHOWN = {
+  created_at: { title: "at (UTC)", width: "168px" },
+  policy_version: { title: "policy", width: "90px" },
 };
 const ONLY_FAILURES = new Set(["failure"]);
 /** Columns that leave room for the others in a narrow window. */
@@ -101,11 +106,13 @@ function shownNames(view: View, kind: FileKind, sort: Sort | null): string[] {
 }
 
 function columnOf(run: Run, name: string): Column {
-  const known = Object.hasOwn(SHOWN, name) ? SHOWN[name] : { title: name, width: "110px", isRight: true };
+  const titles = { ...SHOWN, ...NAMED };
+  const known = Object.hasOwn(titles, name) ? titles[name] : { title: name, width: "110px", isRight: true };
   const cell = (row: RowCells) => {
     const value = row.cells[name];
     if (name === "task") return <a href={attemptLink(run, row)} tabIndex={-1}>{value}</a>;
     if (name === "outcome") return <Badge>{String(value ?? "none")}</Badge>;
+    if (name === "created_at" && typeof value === "number") return moment(value);
     return typeof value === "number" ? number(value) : (value ?? "–");
   };
   return { name, ...known, cell };

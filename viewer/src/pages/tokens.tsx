@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { RowCells } from "../columns/engine.ts";
 import { number, plural, whole } from "../format.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
-import { leastLikely, linesOf, shadeOf, shownText, spanAt, versionsOf, type Shade } from "../parts/token_lines.ts";
+import { leastLikely, linesOf, shadeOf, shownText, spanAt, textAt, versionsOf, type Shade } from "../parts/token_lines.ts";
 import { px, useWindow } from "../parts/window.ts";
 import type { TokenSegment, Tokens } from "../source/answers.ts";
 import { SourceError } from "../source/source.ts";
@@ -118,7 +118,7 @@ function TokenText({ segment, shade, versions, active, onActive }: TextProps): V
               const tone = shadeOf(segment, position, spanAt(segment.spans, position), shade, versions);
               return (
                 <span key={position} data-at={position} class={`token ${tone} ${position === active ? "active" : ""}`}>
-                  {shownText(segment.texts?.[position] ?? null, segment.ids[position])}
+                  {shownText(textAt(segment, position), segment.ids[position])}
                 </span>
               );
             })}
@@ -132,7 +132,7 @@ function TokenText({ segment, shade, versions, active, onActive }: TextProps): V
 function Facts({ segment, at }: { segment: TokenSegment; at: number }): VNode {
   const span = spanAt(segment.spans, at);
   const logprob = segment.logprobs[at] ?? null;
-  const text = segment.texts?.[at] ?? null;
+  const text = textAt(segment, at);
   const facts: [string, string][] = [
     ["position", whole(at)],
     ["id", String(segment.ids[at])],
@@ -172,7 +172,7 @@ function Unlikely({ segment, positions, active, onActive }: UnlikelyProps): VNod
         {positions.map((at) => (
           <li key={at}>
             <button type="button" aria-pressed={at === active} onClick={() => onActive(at)}>
-              <code>{shownText(segment.texts?.[at] ?? null, segment.ids[at])}</code>
+              <code>{shownText(textAt(segment, at), segment.ids[at])}</code>
               <span class="muted">{number(segment.logprobs[at])}</span>
             </button>
           </li>

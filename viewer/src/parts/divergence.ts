@@ -2,6 +2,7 @@
 
 import type { Json, TokenText, Tokens } from "../source/answers.ts";
 import { isObject, type Item } from "./items.ts";
+import { textAt } from "./token_lines.ts";
 
 /** Fields that differ although the items are the same. */
 const IDENTITIES = new Set(["id", "call_id", "status"]);
@@ -39,7 +40,7 @@ export function tokenDivergence(records: (Tokens | null)[]): TokenDivergence | n
   const position = commonLength(ids);
   if (ids.every((list) => list.length === position)) return null;
   const tokens = segments.map((segment) =>
-    segment && position < segment.ids.length ? { id: segment.ids[position], text: segment.texts?.[position] ?? null } : null,
+    segment && position < segment.ids.length ? { id: segment.ids[position], text: textAt(segment, position) } : null,
   );
   return { position, tokens };
 }

@@ -14,24 +14,34 @@ export interface TokenLine {
 }
 
 /** Break a segment into lines: after line breaks, before each span, and where a line is full. */
-export function linesOf({ ids, texts, spans }: TokenSegment): TokenLine[] {
+export function linesOf(segment: TokenSegment): TokenLine[] {
+  const { ids, spans } = segment;
+  const known = new Map<number, string>();
+  const shownAt = (at: number) => {
+    let shown = known.get(ids[at]);
+    if (shown === undefined) known.set(ids[at], (shown = shownText(textAt(segment, at), ids[at])));
+    return shown;
+  };
   const beginning = new Map(spans.map((span) => [span.start, span]));
   const lines: TokenLine[] = [];
   let start = 0;
   let chars = 0;
   for (let at = 0; at < ids.length; at++) {
-    const shown = shownText(texts?.[at] ?? null, ids[at]);
+    const shown = shownAt(at);
     const isFull = chars + shown.length > MOST_CHARS || at - start >= MOST_TOKENS;
     if (at > start && (isFull || beginning.has(at))) {
       lines.push({ start, end: at, span: beginning.get(start) ?? null });
       start = at;
       chars = 0;
     }
-    chars += shown.length;
-    if (shown.includes("↵")) chars = MOST_CHARS;
+    chars = shown.includes("↵") ? MOST_CHARS : chars + shown.length;
   }
   if (ids.length) lines.push({ start, end: ids.length, span: beginning.get(start) ?? null });
   return lines;
+}
+
+export function textAt({ ids, texts }: TokenSegment, at: number): TokenText {
+  return texts?.[ids[at]] ?? null;
 }
 
 /** The text that is shown for a token. Line breaks, tabs and bytes that are no text are made visible. */
@@ -72,7 +82,14 @@ export function spanAt(spans: TokenSpan[], at: number): TokenSpan | undefined {
 
 /** The positions of the least likely sampled tokens, the least likely first. */
 export function leastLikely({ logprobs, mask }: TokenSegment, most: number): number[] {
-  const sampled: number[] = [];
-  logprobs.forEach((logprob, at) => logprob !== null && mask[at] && sampled.push(at));
-  return sampled.sort((one, other) => logprobs[one]! - logprobs[other]!).slice(0, most);
+  const found: number[] = [];
+  for (let at = 0; at < logprobs.length; at++) {
+    const logprob = logprobs[at];
+    if (logprob === null || !mask[at] || (found.length === most && logprob >= logprobs[found[most - 1]]!)) continue;
+    let place = found.length;
+    while (place > 0 && logprobs[found[place - 1]]! > logprob) place -= 1;
+    found.splice(place, 0, at);
+    found.length = Math.min(found.length, most);
+  }
+  return found;
 }

@@ -14,6 +14,12 @@ export interface RunEntry {
   rows: number | null;
   failures: number | null;
   planned: number | null;
+  /** How the run ended, in one word; null if it runs, was killed, or has no manifest. */
+  end: string | null;
+  /** The figures of the run's metrics; the latter two only for a run with one agent. */
+  mean: number | null;
+  interval: [low: number, high: number] | null;
+  pass_at: [k: number, share: number] | null;
   started_at: string | null;
   /** Seconds since 1970. */
   updated_at: number | null;
@@ -27,6 +33,10 @@ export interface RunFile {
 }
 
 export interface RunDetail extends RunEntry {
+  /** The beginning of the names of the run's files. */
+  stem: string;
+  /** The rollouts that `<stem>_looks_fine.json` marks, such as "3/0". */
+  looks_fine: string[];
   files: RunFile[];
   manifest: JsonObject | null;
   metrics: Json;
@@ -47,6 +57,7 @@ export interface Card {
   answer: string;
 }
 
+/** A token's text, its bytes if they are no text, or null if it is not known. */
 export type TokenText = string | { b64: string } | null;
 
 export interface TokenSpan {
@@ -59,8 +70,8 @@ export interface TokenSpan {
 
 export interface TokenSegment {
   ids: number[];
-  /** The text of each token; absent if no text is known. */
-  texts?: TokenText[];
+  /** The texts by id, of those that are known. */
+  texts?: Record<number, TokenText> | null;
   logprobs: (number | null)[];
   mask: number[];
   spans: TokenSpan[];
@@ -90,12 +101,17 @@ export type SearchEvent = SearchHit | SearchProgress | { end: true; hits: number
 export type RowSpan = [start: number, length: number];
 
 export interface FailureGroup {
-  failure: string;
+  failure_class: string;
   count: number;
-  message: string | null;
+  message: string;
   remedy: string | null;
-  peer: string | null;
+  /** The server or URL that failed. */
+  server: string | null;
+  /** `file:line` of the author's code that raised. */
+  place: string | null;
   rows: RowSpan[];
+  /** The last lines of the server's logs before the first of the failures. */
+  log: { file: string; lines: string[] }[];
 }
 
 export interface Finding {

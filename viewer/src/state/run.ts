@@ -43,11 +43,15 @@ export class Run {
     void this.follow();
   }
 
+  /** The rows of a file that were read so far. */
+  count(kind: FileKind): number {
+    return this.files[kind].rows;
+  }
+
   private async follow(): Promise<void> {
     for (;;) {
       try {
-        this.detail.value = await source.run(this.id);
-        await this.read();
+        await Promise.all([source.run(this.id).then((detail) => (this.detail.value = detail)), this.read()]);
         this.problem.value = null;
       } catch (error) {
         this.problem.value = (error as Error).message;

@@ -1,0 +1,103 @@
+"""`<stem>_token_texts.json`: the texts of the token ids in a run's rows, for a viewer without a tokenizer.
+
+The model servers that recorded the ids are asked for their texts when a collection ends. An object of the file maps an
+id to its text. An id is missing if it is only a part of a character, or if two models have different texts for it. A
+run without token ids has no such file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from nemo_gym.failures import GymError
+from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.processes.workers import WorkerPool
+from nemo_gym.rollouts.output.atomic import write_atomically
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.plan.compression import journal_of
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
+from nemo_gym.tokens.rows import token_ids_in
+from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.transport import Caller, Deadline
+from nemo_gym.transport.control import TOKEN_TEXTS
+from nemo_gym.transport.directory import server_block
+
+log = logging.getLogger(__name__)
+
+_READ_S: Final = 3600.0
+_ANSWER_S: Final = 30.0
+
+
+def models_with_ids(servers: Collection[str], config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield those of `servers` that are model servers and record token ids."""
+    for name in sorted(servers):
+        block = server_block(config[name]) if is_server(config.get(name), MODEL_TYPE) else None
+        if block is not None and block.get("return_token_id_information"):
+            yield name
+
+
+async def write_token_texts(
+    files: RunFiles, caller: Caller, models: Collection[str], token: str | None
+) -> None:
+    """Write the texts that `models` give for the ids of a run's rows, beside those of earlier starts of the run.
+
+    A failure is only logged: a run needs no texts.
+    """
+    path = next((each for each in (journal_of(files.rows), files.rows) if each.exists()), None)
+    if path is None or not models:
+        return
+    pool = WorkerPool(1)
+    try:
+        ids = await pool.run(unknown_ids, path, files.token_texts, timeout_s=_READ_S)
+        if ids:
+            answers = await asyncio.gather(*(_ask(caller, model, ids, token) for model in models))
+            await asyncio.to_thread(_add_texts, files.token_texts, _agreed(answers))
+    except GymError as error:
+        log.info("the texts %s are not written: %s", files.token_texts, error)
+    finally:
+        await pool.close()
+
+
+def unknown_ids(rows: Path, texts: Path) -> list[int]:
+    """Return the ids in a file of rows that a file of texts does not have. Runs in a worker."""
+    known = Vocabulary.of_texts(texts)
+    ids: set[int] = set()
+    for line in read_lines(rows):
+        ids |= token_ids_in(orjson.loads(line.content))
+    return sorted(each for each in ids if each not in known)
+
+
+async def _ask(caller: Caller, model: str, ids: list[int], token: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
+    reply = await caller.call(
+        model,
+        "POST",
+        TOKEN_TEXTS,
+        body=orjson.dumps({"ids": ids}),
+        headers=headers,
+        deadline=Deadline.after(_ANSWER_S),
+        repeatable=True,
+    )
+    answer = reply.json() if reply.ok else None
+    return answer if isinstance(answer, dict) else {}
+
+
+def _agreed(answers: Collection[Mapping[str, str]]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for answer in answers:
+        texts |= answer
+    return {token: text for token, text in texts.items() if all(a.get(token, text) == text for a in answers)}
+
+
+def _add_texts(path: Path, texts: Mapping[str, str]) -> None:
+    if not texts:
+        return
+    earlier = orjson.loads(path.read_bytes()) if len(Vocabulary.of_texts(path)) else {}
+    write_atomically(path, orjson.dumps({**earlier, **texts}))

@@ -1,0 +1,77 @@
+"""The lines that a failed server logged around a failure.
+
+A run's manifest names the folder of its servers' logs, and a failure row has its time. The lines of a log are in order
+of time, so that their part is found without reading the log.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from nemo_gym.metrics.records import finite_number
+from nemo_gym.names import FAILED_AT_KEY
+from nemo_gym.rollouts.run.answer import FAILURE_KEY
+
+_BEFORE_S: Final = 60.0
+_AFTER_S: Final = 2.0
+_MOST_FILES: Final = 4
+_MOST_LINES: Final = 20
+_MOST_CHARS: Final = 500
+_MOST_BYTES: Final = 1 << 16
+_INLINE: Final = "inline"
+"""The name of the log of all servers in one process."""
+_UNSAFE: Final = re.compile(r"[^\w.-]+")
+_STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} ", re.MULTILINE)
+
+
+def log_of(row: Mapping[str, Any], logs: Path | None) -> list[dict[str, Any]]:
+    """Return the name and the last lines of each log of the server that failed in a failure row, as JSON.
+
+    The lines are those of the minute before the failure, at most 20. None are known for a row without a time, and for
+    a server without a log, such as an engine; then they are those of the next server on the way of the failure.
+    """
+    failure, moment = row.get(FAILURE_KEY), finite_number(row.get(FAILED_AT_KEY))
+    if logs is None or moment is None or not isinstance(failure, Mapping):
+        return []
+    hops = failure.get("hops")
+    servers = [failure.get("peer"), *(hops if isinstance(hops, list) else ()), _INLINE]
+    found = next((files for server in servers if (files := _logs_of(logs, str(server)))), [])
+    parts = ({"file": path.name, "lines": list(_lines_around(path, moment))} for path in found)
+    return [part for part in parts if part["lines"]]
+
+
+def _logs_of(folder: Path, server: str) -> list[Path]:
+    """Return the logs of a server: one for each replica."""
+    name = _UNSAFE.sub("_", server)
+    replicas = sorted(folder.glob(f"{name}.[0-9]*.log"))
+    return [path for path in (folder / f"{name}.log", *replicas) if path.is_file()][:_MOST_FILES]
+
+
+def _lines_around(path: Path, moment: float) -> Iterator[str]:
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start, end = _first_from(content, moment - _BEFORE_S), _first_from(content, moment + _AFTER_S)
+        text = content[max(start, end - _MOST_BYTES) : end].decode(errors="replace")
+    for line in text.splitlines()[-_MOST_LINES:]:
+        yield line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]}…"
+
+
+def _first_from(content: mmap.mmap, moment: float) -> int:
+    """Return the offset of the first line of a log that is as late as `moment`."""
+
+    def time_from(at: int) -> float:
+        """Return the time of the first line from `at` on that has one."""
+        found = _STAMP.search(content, at)
+        return datetime.fromisoformat(found[1].decode()).timestamp() if found else math.inf
+
+    at = bisect_left(range(len(content)), moment, key=time_from)
+    found = _STAMP.search(content, at)
+    return found.start() if found else len(content)

@@ -1,0 +1,86 @@
+"""Log lines of a failed server are found by the time of the failure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemo_gym.viewer.failure_logs import log_of
+
+NOON = datetime(2026, 5, 1, 12).timestamp()
+"""In local time, as logs have it."""
+
+
+def stamped(second: float, text: str) -> str:
+    return f"{datetime.fromtimestamp(NOON + second):%Y-%m-%d %H:%M:%S},000 {text}\n"
+
+
+def failure(at: float | None = NOON, peer: str | None = "policy", hops: Any = None) -> dict[str, Any]:
+    return {"_ng_failed_at": at, "_ng_failure": {"peer": peer, "hops": hops}}
+
+
+def lines_of(row: dict[str, Any], logs: Path) -> list[str]:
+    return [line for part in log_of(row, logs) for line in part["lines"]]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    lines = [stamped(second, f"INFO second {second}") for second in range(-3600, 3600, 5)]
+    lines[720] += "Traceback (most recent call last):\n  a frame\nValueError: <script>\n"
+    (tmp_path / "policy.log").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_lines_are_those_of_the_minute_before_with_their_tracebacks(logs: Path) -> None:
+    (part,) = log_of(failure(), logs)
+    assert part["file"] == "policy.log"
+    seconds = [int(found[1]) for line in part["lines"] if (found := re.search(r"second (-?\d+)$", line))]
+    assert seconds == list(range(-60, 5, 5))
+    assert part["lines"][-1] == "ValueError: <script>"
+
+
+@pytest.mark.parametrize("at", [NOON - 7200, NOON + 7200])
+def test_a_time_outside_of_the_log_has_no_lines(logs: Path, at: float) -> None:
+    assert lines_of(failure(at), logs) == []
+
+
+def test_a_failure_without_a_time_or_a_log_has_no_lines(logs: Path) -> None:
+    (logs / "empty.log").touch()
+    for row in (
+        failure(None),
+        failure(peer="other"),
+        failure(peer="empty"),
+        failure(peer=None),
+        {},
+        {"_ng_failed_at": NOON},
+    ):
+        assert lines_of(row, logs) == []
+    assert log_of(failure(), None) == []
+    assert lines_of(failure(peer="../policy"), logs / "missing") == []
+
+
+def test_a_failed_engine_has_the_log_of_the_server_that_called_it(logs: Path) -> None:
+    assert lines_of(failure(peer="http://127.0.0.1:8000/v1", hops=["policy"]), logs)
+
+
+def test_servers_in_one_process_share_a_log(tmp_path: Path) -> None:
+    (tmp_path / "inline.log").write_text(stamped(0, "shared"), encoding="utf-8")
+    assert len(lines_of(failure(), tmp_path)) == 1
+
+
+def test_every_replica_has_its_lines(tmp_path: Path) -> None:
+    for replica in range(2):
+        (tmp_path / f"policy.{replica}.log").write_text(stamped(0, f"from {replica}"), encoding="utf-8")
+    assert [part["file"] for part in log_of(failure(), tmp_path)] == ["policy.0.log", "policy.1.log"]
+
+
+def test_long_and_many_lines_are_bounded(tmp_path: Path) -> None:
+    text = "".join(stamped(0, f"{number} {'x' * 10_000}") for number in range(100))
+    (tmp_path / "policy.log").write_text(text, encoding="utf-8")
+    lines = lines_of(failure(), tmp_path)
+    assert 0 < len(lines) <= 20
+    assert max(map(len, lines)) <= 501
