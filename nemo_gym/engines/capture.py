@@ -37,7 +37,6 @@ DIALECTS: Mapping[str, str] = {
 }
 _SESSION = SESSION_HEADER.encode()
 _EXECUTION = "nemo_gym_model_execution"
-_STREAMED = "nemo_gym_streamed_answer"
 
 
 def start_model_execution(request: Request, *, upstream_attempted: bool) -> dict[str, Any]:
@@ -54,11 +53,6 @@ def start_model_execution(request: Request, *, upstream_attempted: bool) -> dict
     }
     setattr(request.state, _EXECUTION, execution)
     return execution
-
-
-def note_streamed_answer(request: Request, answer: Mapping[str, Any]) -> None:
-    """Give the capture the complete answer of a request whose response is a stream of events."""
-    setattr(request.state, _STREAMED, answer)
 
 
 def install_model_call_capture(app: GymApp, global_config_dict: Any, model_server_name: str | None) -> None:
@@ -148,13 +142,11 @@ class _Exchange:
         }
 
     def answered(self, answer: _HeldEnd) -> dict[str, Any]:
-        streamed = self._scope.get("state", {}).get(_STREAMED)
-        response = {"response": streamed} if streamed is not None else _parsed("response", answer.body)
         category = None if answer.status < 400 else f"http_{answer.status}"
         first = answer.first_byte_at
         return {
             **self._complete(),
-            **response,
+            **_parsed("response", answer.body),
             "status_code": answer.status,
             "error_category": category,
             "latency_ttft_ms": None if first is None else (first - self._started) * 1000,

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 PREFLIGHT_S = 4.0
 """Less than the time that a collector waits for a model server's preflight."""
 ENGINE_RETRY = RetryBudget(attempts=8, seconds=60.0, first_wait_s=0.25, longest_wait_s=10.0)
-PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0)
+PREFLIGHT_RETRY = RetryBudget(attempts=2, seconds=1.0, is_logged=False)
 
 
 class EngineRefused(EngineError):

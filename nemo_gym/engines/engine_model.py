@@ -1,8 +1,7 @@
 """Model servers in front of an engine: plain JSON in and out, optionally as a stream of events.
 
 A subclass implements Responses requests and chat requests on plain data; Anthropic's Messages are converted to the
-Responses API. A stream starts only after the answer is complete, so a failure is always an HTTP error and never a
-truncated stream.
+Responses API. Streams are made of whole answers (`event_streams`).
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
-from nemo_gym.engines.derived_routes import event_stream
+from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.gateway.noting import noted_call
 from nemo_gym.engines.harness_routes import add_harness_routes
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
 from nemo_gym.failures import InputError
-from nemo_gym.responses import Note, sse_of_chat, sse_of_response
+from nemo_gym.responses import Note
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.harness_requests import tolerated_message_request, tolerated_response_request
 from nemo_gym.responses.harness_tools import HarnessTools
-from nemo_gym.responses.messages_api import message_of_response, sse_of_message
+from nemo_gym.responses.messages_api import message_of_response
 from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.json_response import JsonResponse
-from nemo_gym.serving.routes import parse_object
+from nemo_gym.serving.routes import request_object
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +65,7 @@ class EngineModel(SimpleResponsesAPIModel):
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
         app.post("/v1/responses", name="responses")(self._responses_route)
+        app.post(COMPACT_PATH, include_in_schema=False)(self._responses_route)
         app.post("/v1/chat/completions", name="chat_completions")(self._chat_route)
         app.post("/v1/messages", name="messages")(self._messages_route)
         app.post("/v1/messages/count_tokens")(self._count_message_route)
@@ -126,54 +126,48 @@ class EngineModel(SimpleResponsesAPIModel):
     # --- Routes -------------------------------------------------------------------------------------------------
 
     async def _responses_route(self, request: Request) -> HttpResponse:
-        params, streams, tools = self._response_request(request, await request.body())
+        params, tools = self._response_request(request, await request_object(request))
         answer = await self._recorded_response(params)
         if tools is not None:
             answer = {**answer, "output": tools.restored(answer["output"])}
-        return event_stream(request, answer, sse_of_response(answer)) if streams else _json(answer)
+        return _json(answer)
 
     async def _chat_route(self, request: Request) -> HttpResponse:
-        chat, streams, options = _parse_request(await request.body())
+        chat = await request_object(request)
         answer = await self.complete(chat)
         self._record("chat", chat, answer)
-        if not streams:
-            return _json(answer)
-        return event_stream(
-            request, answer, sse_of_chat(answer, include_usage=bool(options.get("include_usage")))
-        )
+        return _json(answer)
 
     async def _messages_route(self, request: Request) -> HttpResponse:
-        params, streams = self._message_request(request, await request.body())
-        message = message_of_response(await self._recorded_response(params))
-        return event_stream(request, message, sse_of_message(message)) if streams else _json(message)
+        params = self._message_request(request, await request_object(request))
+        return _json(message_of_response(await self._recorded_response(params)))
 
     async def _count_response_route(self, request: Request) -> HttpResponse:
-        params, _, _ = self._response_request(request, await request.body())
+        params, _ = self._response_request(request, await request_object(request))
+        params.pop("stream", None)
         count = await self.count_tokens(params)
         return _json({"object": "response.input_tokens", "input_tokens": count})
 
     async def _count_message_route(self, request: Request) -> HttpResponse:
-        params, _ = self._message_request(request, await request.body())
+        params = self._message_request(request, await request_object(request))
         return _json({"input_tokens": await self.count_tokens(params)})
 
     def _response_request(
-        self, request: Request, body: bytes
-    ) -> tuple[dict[str, Any], bool, HarnessTools | None]:
-        """Return the Responses request, whether it asks for a stream, and the tools of an agent's own kind."""
-        params, streams, _ = _parse_request(body)
+        self, request: Request, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], HarnessTools | None]:
+        """Return the Responses request, and the tools of an agent's own kind."""
         if not self._is_of_harness(request):
-            return params, streams, None
+            return params, None
         params, notes, tools = tolerated_response_request(params)
         self.take_notes(notes)
-        return params, streams, tools
+        return params, tools
 
-    def _message_request(self, request: Request, body: bytes) -> tuple[dict[str, Any], bool]:
-        """Return the Responses request for a Messages request, and whether it asks for a stream."""
-        asked, streams, _ = _parse_request(body)
+    def _message_request(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return the Responses request for a Messages request."""
         if self._is_of_harness(request):
             asked, notes = tolerated_message_request(asked)
             self.take_notes(notes)
-        return responses_params_of_message(asked), streams
+        return responses_params_of_message(asked)
 
     async def _recorded_response(self, params: dict[str, Any]) -> dict[str, Any]:
         answer = await self.respond(params)
@@ -208,14 +202,6 @@ def new_id(prefix: str) -> str:
 
 def now() -> float:
     return float(int(clock.wall_clock()))
-
-
-def _parse_request(body: bytes) -> tuple[dict[str, Any], bool, dict[str, Any]]:
-    """Return the request without stream fields, whether it asks for a stream, and the stream options."""
-    asked = parse_object(body)
-    streams = asked.pop("stream", None)
-    options = asked.pop("stream_options", None)
-    return asked, bool(streams), options if isinstance(options, dict) else {}
 
 
 def _json(answer: dict[str, Any]) -> HttpResponse:

@@ -1,28 +1,40 @@
-"""Event streams of finished answers, in the three APIs of a model server.
+"""Event streams (`stream: true`) in the three APIs of a model server, made of whole answers.
 
-A stream is made of the whole answer. While the engine works, comment lines keep the connection alive: proxies and
-agents cut silent ones. Comments begin after `_QUIET_TICKS` ticks, because an error before them has a status of its own.
+The handlers of a model server answer as a whole. While the engine works, comment lines keep the connection alive:
+proxies and agents cut silent ones. Comments begin after `_QUIET_TICKS` ticks, because an error before them has a status
+of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import orjson
-from starlette.types import Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.failures import GymError
+from nemo_gym.engines.capture import DIALECTS
+from nemo_gym.failures import EngineError, GymError, error_of
 from nemo_gym.responses import sse_of_chat, sse_of_response
 from nemo_gym.responses.messages_api import sse_of_message
 from nemo_gym.serving.error_forms import anthropic_error
-from nemo_gym.transport.whole_response import RawHeaders
+from nemo_gym.serving.routes import parse_object
+from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport.calls import Reply
+from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.request_body import WholeBody
+from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
 EVENT_STREAM: RawHeaders = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
 ]
 COMMENT = b": the engine is working\n\n"
+TICK_S = 2.0
+"""Seconds between two comment lines."""
 _QUIET_TICKS = 5
 
 
@@ -34,6 +46,51 @@ def sse_of(path: str, answer: dict[str, Any], options: object = None) -> Iterabl
         includes_usage = isinstance(options, Mapping) and bool(options.get("include_usage"))
         return sse_of_chat(answer, include_usage=includes_usage)
     return sse_of_response(answer)
+
+
+class EventStreams:
+    """The layer of a model server (`GymApp.layers`) that answers requests with `stream: true`.
+
+    The handler gets the request without its fields about streams.
+    """
+
+    def __init__(self) -> None:
+        self.tick_s = TICK_S
+
+    def __call__(self, handler: ASGIApp) -> ASGIApp:
+        return partial(self._handle, handler)
+
+    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path not in DIALECTS or not isinstance(receive, WholeBody) or b'"stream' not in receive.body:
+            await handler(scope, receive, send)
+            return
+        asked = parse_object(receive.body)
+        streams, options = asked.pop("stream", None), asked.pop("stream_options", None)
+        whole = WholeBody(orjson.dumps(asked), receive, asked)
+        if not streams:
+            await handler(scope, whole, send)
+            return
+        sender = EventStreamSender(path, options, send)
+        collector = ReplyCollector()
+        try:
+            await self._run(handler(scope, whole, collector), sender)
+        except GymError as error:
+            if not sender.has_begun:
+                raise
+            await sender.fail(error)
+            return
+        assert collector.reply is not None
+        await sender.answer(collector.reply)
+
+    async def _run(self, answering: Awaitable[None], sender: EventStreamSender) -> None:
+        task = asyncio.ensure_future(answering)
+        try:
+            while not (await asyncio.wait({task}, timeout=self.tick_s))[0]:
+                await sender.tick()
+        finally:
+            task.cancel()  # the client has left; no effect on a handler that is done
+        task.result()
 
 
 class EventStreamSender:
@@ -52,6 +109,17 @@ class EventStreamSender:
         self._ticks += 1
         if self._ticks >= _QUIET_TICKS:
             await self._write(COMMENT)
+
+    async def answer(self, reply: Reply) -> None:
+        """Send the events of a handler's answer; its error as it is, or as an event."""
+        if reply.status == HTTPStatus.OK:
+            await self.finish(orjson.loads(reply.body))
+        elif self.has_begun:
+            failure = failure_of_reply(reply)
+            refused = EngineError(f"the call was refused with HTTP {reply.status}", code="call_refused")
+            await self.fail(error_of(failure) if failure is not None else refused)
+        else:
+            await send_reply(self._send, reply)
 
     async def finish(self, answer: dict[str, Any]) -> None:
         await self._write(b"".join(sse_of(self._path, answer, self._options)), is_last=True)

@@ -13,7 +13,9 @@ from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.engines.capture import install_model_call_capture
+from nemo_gym.engines.compaction import COMPACT_PATH, Compactions
 from nemo_gym.engines.derived_routes import add_derived_routes
+from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.access import RolloutKeys
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.control import RolloutControl
@@ -44,13 +46,14 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
     cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset(
-        {"/v1/responses", "/v1/chat/completions", "/v1/messages"}
+        {"/v1/responses", COMPACT_PATH, "/v1/chat/completions", "/v1/messages"}
     )
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()
         app.post("/v1/responses")(self.responses)
         app.post("/v1/chat/completions")(self.chat_completions)
+        app.post(COMPACT_PATH, include_in_schema=False)(self.responses)
         add_derived_routes(app)
         return app
 
@@ -60,6 +63,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         configuration = getattr(self.server_client, "global_config_dict", None)
         install_model_call_capture(app, configuration, self.config.name)
         self._install_gateway(app, configuration)
+        app.layers[:0] = EventStreams(), Compactions()
         return app
 
     def _install_gateway(self, app: GymApp, configuration: Any) -> None:

@@ -1,8 +1,9 @@
 """Requests and answers of model servers, kept by rollout for observability (`observability_enabled`).
 
 A `CaptureStore` is a folder with one JSONL file per rollout. A line is an exchange: `model_call_id`, `dialect`
-(`responses`, `chat` or `messages`), `request`, `response`, times and status. Training reads token records instead,
-which are exact and do not depend on this store.
+(`responses`, `chat` or `messages`), `request`, `response`, times and status. A rollout without a file is read from its
+record, if the gateway has one in this folder. Training reads token records instead, which are exact and do not depend
+on this store.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.config.types import ModelServerRef
+from nemo_gym.engines.gateway.reading import exchanges_in
 from nemo_gym.failures import InputError
 from nemo_gym.responses.messages_request import input_of
 
@@ -78,12 +80,20 @@ class CaptureStore:
     def read(self, rollout_id: str) -> list[dict[str, Any]]:
         """Return the exchanges of a rollout, in order. Raises `ValueError` for a damaged line."""
         path = self.path_for(rollout_id)
-        return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+        if path.is_file():
+            return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        record = exchanges_in(self.root / rollout_id)
+        if record.damaged:
+            raise ValueError(f"{record.damaged} lines in {self.root / rollout_id} are damaged")
+        return record.lines
 
     def read_available(self, rollout_id: str) -> tuple[list[tuple[int, dict[str, Any]]], int]:
         """Return the valid exchanges with their line numbers from 0, and the number of damaged lines."""
         path, found, damaged = self.path_for(rollout_id), [], 0
-        for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else ()):
+        if not path.is_file():
+            record = exchanges_in(self.root / rollout_id)
+            return list(enumerate(record.lines)), record.damaged
+        for number, line in enumerate(path.read_bytes().splitlines()):
             try:
                 found.append((number, orjson.loads(line)))
             except orjson.JSONDecodeError:

@@ -19,10 +19,7 @@ def responses_usage_of(usage: object) -> dict[str, Any] | None:
         return None
     prompt, completion, total = counts
     prompt_details = _details(usage, "prompt_tokens_details")
-    completion_details = _details(usage, "completion_tokens_details")
-    reasoning = _count(completion_details, "reasoning_tokens")
-    if reasoning is None:  # SGLang puts it beside the totals.
-        reasoning = _count(usage, "reasoning_tokens") or 0
+    reasoning = usage_detail(usage, "completion_tokens_details", "reasoning_tokens") or 0
     return {
         "input_tokens": prompt,
         "input_tokens_details": {
@@ -55,6 +52,16 @@ def chat_usage_of(usage: object) -> dict[str, Any] | None:
 def completion_tokens_of(usage: object) -> int | None:
     """Return the number of tokens of a chat answer, or None if its `usage` does not report it."""
     return _count(usage, "completion_tokens") if isinstance(usage, dict) else None
+
+
+def usage_detail(usage: Mapping[str, Any], details: str, name: str, *names_beside: str) -> int | None:
+    """Return the count `name` in the details of a `usage`, or beside its totals, where some engines put it.
+
+    `names_beside` are other names that it may have there. None if it is not reported.
+    """
+    found = _count(_details(usage, details), name)
+    counts = (_count(usage, each) for each in (name, *names_beside))
+    return found if found is not None else next((count for count in counts if count is not None), None)
 
 
 def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:

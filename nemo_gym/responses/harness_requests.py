@@ -71,6 +71,18 @@ def tolerated_response_request(params: Mapping[str, Any]) -> ToleratedResponse:
     return ToleratedResponse(body, tuple(tools.notes), tools)
 
 
+def sanitize_streaming_responses_body(
+    body: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+    """Return the body of a streaming request as one of a whole answer, and the namespaces of its functions.
+
+    The ecosystem's name for `tolerated_response_request`, for model servers that stream by themselves.
+    """
+    tolerated = tolerated_response_request(body)
+    kept = {key: value for key, value in tolerated.body.items() if key not in ("stream", "stream_options")}
+    return kept, tolerated.tools.namespaces
+
+
 def tolerated_message_request(message: Mapping[str, Any]) -> Converted:
     """Return the body of a Messages request without what only its provider understands."""
     notes: list[Note] = []

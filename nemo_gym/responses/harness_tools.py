@@ -36,6 +36,15 @@ class HarnessTools:
         self.notes: list[Note] = []
         self._origins: dict[str, _Origin] = {}
 
+    @property
+    def namespaces(self) -> dict[str, tuple[str, str]]:
+        """The namespace and the name of every function that was declared in a namespace."""
+        return {
+            function: (origin.namespace, origin.name)
+            for function, origin in self._origins.items()
+            if origin.namespace is not None
+        }
+
     # --- The request ------------------------------------------------------------------------------------------------
 
     def functions_of(self, tools: Iterable[Any]) -> list[Any]:

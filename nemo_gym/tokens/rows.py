@@ -44,6 +44,17 @@ def calls_of(row: Mapping[str, Any]) -> list[CallRecord]:
     return [call.record for call in _read_calls(output_of(row))]
 
 
+def token_ids_in(row: Mapping[str, Any]) -> set[int]:
+    """Return the different token ids of a row, prompts and answers, in any form."""
+    ids: set[int] = set()
+    for item in output_of(row):
+        record = read_record(item)
+        tokens = record.tokens if record is not None else contract_tokens(item)
+        if tokens is not None:
+            ids.update(tokens.prompt, tokens.generated)
+    return ids
+
+
 def output_of(row: Mapping[str, Any]) -> Sequence[Item]:
     """Return the output items of a row's response; empty without a response."""
     response = row.get("response")

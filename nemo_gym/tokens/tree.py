@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from nemo_gym.responses.turns import Turn
 from nemo_gym.tokens.reasons import UntrainedReason
@@ -30,7 +31,8 @@ class Edge(StrEnum):
     EDITED = "edited"
     """Its prompt goes on from the parent's answer, and earlier messages have changed."""
     COMPACTS = "compacts"
-    """Its prompt contains the parent's answer, a summary, in the place of the conversation."""
+    """Its prompt contains the parent's answer, a summary, in the place of the conversation or of all but its last
+    turns."""
 
 
 class TrainedPaths(StrEnum):
@@ -56,6 +58,8 @@ class CallNode:
     """Equal for calls with identical bodies."""
     is_answered: bool
     """False for a call that failed."""
+    beside: str | None = None
+    """The call whose answer is the last that was kept beside a summary, if the summary is not of this answer, too."""
 
 
 @dataclass(slots=True)
@@ -82,8 +86,8 @@ class CallTree:
         text: Callable[[], str] = str,
     ) -> CallNode:
         """Add a call that has ended. `answer` is None for a failed one; `text` returns all text of its prompt."""
-        parent, edge = self._parent(prompt, text)
-        node = CallNode(call, parent, edge, digest, answer is not None)
+        parent, edge, beside = self._parent(prompt, text)
+        node = CallNode(call, parent, edge, digest, answer is not None, beside)
         self.nodes[call] = node
         chain = _chain([*prompt, *(answer or ())])
         if answer is not None and chain:
@@ -96,7 +100,18 @@ class CallTree:
                     del self._texts[next(iter(self._texts))]
         return node
 
-    def _parent(self, prompt: Sequence[Turn], text: Callable[[], str]) -> tuple[str | None, Edge]:
+    def _parent(self, prompt: Sequence[Turn], text: Callable[[], str]) -> tuple[str | None, Edge, str | None]:
+        """Return the parent of a call, its edge, and the call `beside`."""
+        found = self._ended(prompt)
+        calls = reversed(self._texts) if found is None else self._summaries(*found, prompt)
+        summary = self._compacted(list(calls), text)
+        if summary is None:
+            return (*found, None) if found is not None else (None, Edge.ROOT, None)
+        kept = found[0] if found is not None and found[0] not in lineage(self.nodes, summary) else None
+        return summary, Edge.COMPACTS, kept
+
+    def _ended(self, prompt: Sequence[Turn]) -> tuple[str, Edge] | None:
+        """Return the call whose answer is the last in the prompt, or the last whose conversation begins the prompt."""
         chain = _chain(prompt)
         last_answer = max((place for place, turn in enumerate(prompt) if turn.is_answer), default=-1)
         for place in range(len(chain) - 1, -1, -1):
@@ -107,7 +122,7 @@ class CallTree:
                 if place < last_answer:  # a later answer is in the prompt, too
                     return self._edited(prompt, last_answer) or (parent, Edge.CONTINUES)
                 return parent, Edge.CONTINUES
-        return self._edited(prompt, last_answer) or self._compacted(text()) or (None, Edge.ROOT)
+        return self._edited(prompt, last_answer)
 
     def _edited(self, prompt: Sequence[Turn], last_answer: int) -> tuple[str, Edge] | None:
         """Return the call whose answer is the last in the prompt."""
@@ -117,14 +132,27 @@ class CallTree:
         call = self._answers.get(_of_run(prompt[start : last_answer + 1])) if last_answer >= 0 else None
         return (call, Edge.EDITED) if call is not None else None
 
-    def _compacted(self, text: str) -> tuple[str, Edge] | None:
-        """Return the last call whose answer is, for the most part, in the prompt."""
-        for call, summary in reversed(self._texts.items()):
-            lines = [line.strip() for line in summary.splitlines() if len(line.strip()) >= _SHORTEST_LINE]
-            within = sum(len(line) for line in lines if line in text)
-            if lines and within * 2 >= sum(map(len, lines)):
-                return call, Edge.COMPACTS
-        return None
+    def _summaries(self, call: str, edge: Edge, prompt: Sequence[Turn]) -> Iterator[str]:
+        """Yield the calls, the last first, that may have summarized the conversation of `call` for a prompt.
+
+        Their answers are texts, and no turns of the prompt. If the prompt begins with that conversation, they went on
+        from it. Else they are other calls of this conversation, which did not lead to `call`.
+        """
+        said = {turn.text for turn in prompt if turn.is_answer}
+        root, before = root_of(self.nodes, call), led_to(self.nodes, call)
+        said |= {self._texts.get(each) for each in before}
+        for other in takewhile(lambda each: edge is Edge.EDITED or each != call, reversed(self.nodes)):
+            if other not in self._texts or self._texts[other] in said:
+                continue
+            if call in lineage(self.nodes, other) or (
+                edge is Edge.EDITED and root_of(self.nodes, other) == root
+            ):
+                yield other
+
+    def _compacted(self, calls: Sequence[str], text: Callable[[], str]) -> str | None:
+        """Return the first of these calls whose answer is, for the most part, in the prompt."""
+        prompt = text() if calls else ""
+        return next((call for call in calls if _is_within(self._texts[call], prompt)), None)
 
 
 # --- The trained calls ------------------------------------------------------------------------------------------
@@ -134,13 +162,14 @@ def untrained_calls(
     nodes: Mapping[str, CallNode],
     paths: TrainedPaths,
     answers: Mapping[str, str],
-    prompts: Mapping[str, str],
+    prompts: Callable[[str], str],
 ) -> dict[str, UntrainedReason]:
     """Return the calls that are not trained, each with the reason.
 
-    `answers` holds the texts of answers, and `prompts` those of prompts, by call; the order of `nodes` is that of time.
+    `answers` holds the texts of answers by call. `prompts` returns all text of a call's prompt. The order of `nodes`
+    is that of time.
     """
-    continued = {node.parent for node in nodes.values()}
+    continued = {each for node in nodes.values() for each in (node.parent, node.beside)}
     copies = Counter(node.digest for node in nodes.values() if node.is_answered)
     reasons: dict[str, UntrainedReason] = {}
     for call, node in nodes.items():
@@ -167,11 +196,24 @@ def main_root(nodes: Mapping[str, CallNode]) -> str | None:
 
 
 def lineage(nodes: Mapping[str, CallNode], call: str) -> Iterator[str]:
-    """Yield a call and the calls that led to it, up to the root."""
+    """Yield a call and its parents, up to the root."""
     at: str | None = call
     while at is not None and at in nodes:
         yield at
         at = nodes[at].parent
+
+
+def led_to(nodes: Mapping[str, CallNode], call: str) -> set[str]:
+    """Return a call and all calls that led to it, those that were kept beside a summary included."""
+    found: set[str] = set()
+    ends: list[str | None] = [call]
+    while ends:
+        at = ends.pop()
+        while at is not None and at not in found and at in nodes:
+            found.add(at)
+            ends.append(nodes[at].beside)
+            at = nodes[at].parent
+    return found
 
 
 def _on_paths(
@@ -179,27 +221,35 @@ def _on_paths(
     unusable: Mapping[str, UntrainedReason],
     paths: TrainedPaths,
     answers: Mapping[str, str],
-    prompts: Mapping[str, str],
+    prompts: Callable[[str], str],
 ) -> Iterator[str]:
     ends = {
         root_of(nodes, call): call for call in nodes if call not in unusable
     }  # the last call of each root
     if paths is TrainedPaths.EVERY_ROOT:
         for end in ends.values():
-            yield from lineage(nodes, end)
+            yield from led_to(nodes, end)
         return
     main = main_root({call: node for call, node in nodes.items() if node.is_answered})
     waiting, read = dict(ends), [ends[main]] if main in ends else []
     if main is not None:
         waiting.pop(main, None)
     while read:
-        path = list(lineage(nodes, read.pop()))
+        path = led_to(nodes, read.pop())
         yield from path
-        text = "\n".join(prompts.get(call, "") for call in path)
+        repeated = {nodes[call].parent for call in path if nodes[call].edge is Edge.CONTINUES}
+        text = "\n".join(prompts(call) for call in path if call not in repeated)
         for root, end in list(waiting.items()):
             answer = answers.get(end, "").strip()
             if answer and answer in text:
                 read.append(waiting.pop(root))
+
+
+def _is_within(answer: str, text: str) -> bool:
+    """Return whether at least half of an answer, by its longer lines, is in a text."""
+    lines = [line.strip() for line in answer.splitlines() if len(line.strip()) >= _SHORTEST_LINE]
+    within = sum(len(line) for line in lines if line in text)
+    return bool(lines) and within * 2 >= sum(map(len, lines))
 
 
 def _chain(turns: Sequence[Turn]) -> list[bytes]:

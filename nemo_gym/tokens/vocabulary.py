@@ -43,8 +43,20 @@ class Vocabulary:
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise _unreadable(file, f"it is not a tokenizer: {error}") from error
 
+    @classmethod
+    def of_texts(cls, path: Path) -> Vocabulary:
+        """Read the texts of a run's ids, as `write_token_texts` writes them. A missing or damaged file has none."""
+        try:
+            texts = orjson.loads(path.read_bytes())
+            return cls({int(token): text.encode() for token, text in texts.items()})
+        except (OSError, ValueError, AttributeError):
+            return cls({})
+
     def __len__(self) -> int:
         return len(self._tokens)
+
+    def __contains__(self, token: int) -> bool:
+        return token in self._tokens
 
     def bytes_of(self, token: int) -> bytes | None:
         """Return the bytes of an id; None for one that the vocabulary does not have."""

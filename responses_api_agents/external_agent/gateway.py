@@ -28,12 +28,11 @@ from nemo_gym.names import MCP_TOKEN_HEADER
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
-GENERATING_PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
+GENERATING_PATHS = frozenset(
+    {"/v1/responses", "/v1/responses/compact", "/v1/chat/completions", "/v1/messages"}
+)
 """The paths at which the model samples."""
-MODEL_PATHS = GENERATING_PATHS | {
-    *("/v1/models", "/v1/messages/count_tokens"),
-    *("/v1/responses/compact", "/v1/responses/input_tokens"),
-}
+MODEL_PATHS = GENERATING_PATHS | {"/v1/models", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 MCP_PATH = "/mcp"
 LONGEST_REQUEST_BYTES = 64 << 20
 _OWN_HEADERS = frozenset(

@@ -144,12 +144,13 @@ def _item_refusals(item: Mapping[str, Any], where: str, is_stored: bool) -> Iter
 
 
 class Mounted:
-    """An ASGI app at the base URL `URL`, for servers that reach their engine through memory."""
+    """An ASGI app at the base URL `URL` and its root, for servers that reach their engine through memory."""
 
-    URL = "http://engine/v1"
+    ROOT = "http://engine"
+    URL = f"{ROOT}/v1"
 
     def __init__(self, app: App) -> None:
-        self.transport = InMemoryTransport({self.URL: self._under_v1(app)})
+        self.transport = InMemoryTransport({self.URL: self._under_v1(app), self.ROOT: app})
 
     @staticmethod
     def _under_v1(app: App) -> App:

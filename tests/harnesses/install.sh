@@ -9,12 +9,15 @@ npm_packages=(
     "codex=@openai/codex@0.169.0"
     "opencode=opencode-ai@1.18.33"
     "qwen_code=@qwen-code/qwen-code@0.15.10"
+    "inspector=@modelcontextprotocol/inspector@0.16.8" # version 2 needs Node 22
+    "filesystem=@modelcontextprotocol/server-filesystem@2026.8.31"
 )
 openai_agents=openai-agents==0.24.0
-smolagents="smolagents[openai,mcp]==1.26.0"
+smolagents=("smolagents[openai,mcp]==1.26.0" "mcp<2" websockets) # which its MCP client imports
 pydantic_ai="pydantic-ai-slim[openai,mcp]==2.68.0"
-pip_packages=("$openai_agents" "$smolagents" "$pydantic_ai" mini-swe-agent)
-langgraph=(langgraph langchain langchain-anthropic langchain-mcp-adapters)
+mini_swe_agent=(mini-swe-agent==2.4.6 mcp==2.3.0)
+pip_packages=("$openai_agents" "${smolagents[0]}" "$pydantic_ai" "${mini_swe_agent[@]}")
+langgraph=(langgraph==1.2.22 langchain==1.4.7 langchain-anthropic==1.7.7 langchain-mcp-adapters==0.3.2)
 
 # `install.sh resolve BIN` only asks the package registries whether they have the packages.
 if [ "${1:-}" = resolve ]; then
@@ -38,10 +41,14 @@ done
 # Their scripts put programs into place, which npm may not run.
 [ -d "$folder/node_modules/@anthropic-ai/claude-code" ] && (cd "$folder/node_modules/@anthropic-ai/claude-code" && node install.cjs > /dev/null)
 [ -d "$folder/node_modules/opencode-ai" ] && (cd "$folder/node_modules/opencode-ai" && node postinstall.mjs > /dev/null)
-[ -x "$folder/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$folder/venv"
-pip=("$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+# smolagents and LangGraph need an mcp below 2, and mini-swe-agent's litellm an openai below 3.
+for venv in "$folder/venv" "$folder/mcp1/venv" "$folder/litellm/venv"; do
+    [ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
+done
+pip=(-m pip install --quiet --disable-pip-version-check)
+attempt smolagents "$folder/mcp1/venv/bin/python" "${pip[@]}" "${smolagents[@]}"
+attempt langgraph "$folder/mcp1/venv/bin/python" "${pip[@]}" "${langgraph[@]}"
+attempt mini_swe_agent "$folder/litellm/venv/bin/python" "${pip[@]}" "${mini_swe_agent[@]}"
+pip=("$folder/venv/bin/python" "${pip[@]}")
 attempt openai_agents "${pip[@]}" "$openai_agents"
-attempt smolagents "${pip[@]}" "$smolagents"
 attempt pydantic_ai "${pip[@]}" "$pydantic_ai"
-attempt langgraph "${pip[@]}" "${langgraph[@]}"
-attempt mini_swe_agent "${pip[@]}" mini-swe-agent

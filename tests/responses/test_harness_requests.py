@@ -11,6 +11,7 @@ from nemo_gym.responses import chat_request_of
 from nemo_gym.responses.harness_requests import (
     DROPPED_FROM_MESSAGES,
     DROPPED_FROM_RESPONSES,
+    sanitize_streaming_responses_body,
     tolerated_message_request,
     tolerated_response_request,
 )
@@ -125,3 +126,18 @@ def test_each_listed_field_of_messages_is_dropped_with_its_reason(name: str) -> 
     tolerated = tolerated_message_request({"messages": [], name: "x"})
     assert tolerated.body == {"messages": []}
     assert [note.message for note in tolerated.notes] == [DROPPED_FROM_MESSAGES[name]]
+
+
+def test_a_streaming_request_becomes_one_of_a_whole_answer() -> None:
+    search = {"type": "function", "name": "search", "parameters": {"type": "object"}}
+    body = {
+        "input": "find it",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "client_metadata": {"x": "y"},
+        "tools": [{"type": "namespace", "name": "docs", "tools": [search]}, {"type": "web_search"}],
+    }
+    cleaned, namespaces = sanitize_streaming_responses_body(body)
+    assert cleaned == {"input": "find it", "tools": [search | {"name": "docs__search"}]}
+    assert namespaces == {"docs__search": ("docs", "search")}
+    assert body["stream"] is True

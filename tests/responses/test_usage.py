@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseUsage
 
-from nemo_gym.responses._usage import chat_usage_of, completion_tokens_of, responses_usage_of
+from nemo_gym.responses._usage import (
+    chat_usage_of,
+    completion_tokens_of,
+    responses_usage_of,
+    usage_detail,
+)
 
 
 def test_details_are_carried() -> None:
@@ -66,3 +71,11 @@ def test_counts_survive_there_and_back(prompt: int, completion: int, cached: int
 
 def test_completion_tokens_are_a_count_or_unknown() -> None:
     assert [completion_tokens_of(usage) for usage in (None, {}, {"completion_tokens": 3})] == [None, None, 3]
+
+
+def test_a_detail_may_stand_beside_the_totals_under_another_name() -> None:
+    names = ("prompt_tokens_details", "cached_tokens", "cached_input_tokens")
+    assert usage_detail({"prompt_tokens_details": {"cached_tokens": 4}, "cached_tokens": 5}, *names) == 4
+    assert usage_detail({"prompt_tokens_details": None, "cached_tokens": 5}, *names) == 5
+    assert usage_detail({"cached_input_tokens": 0}, *names) == 0
+    assert usage_detail({"prompt_tokens": 3}, *names) is None

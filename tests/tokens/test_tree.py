@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nemo_gym.responses.turns import Turn, turns_of_item
 from nemo_gym.tokens.reasons import UntrainedReason
-from nemo_gym.tokens.tree import CallTree, Edge, TrainedPaths, lineage, main_root, untrained_calls
+from nemo_gym.tokens.tree import CallTree, Edge, TrainedPaths, led_to, lineage, main_root, untrained_calls
 
 SUMMARY = "The user wants a boat.\nWe have built the hull."
 
@@ -15,7 +17,7 @@ def said(text: str) -> Turn:
     return turns_of_item({"role": "assistant", "content": text})[0]
 
 
-def a_rollout() -> tuple[CallTree, dict[str, str], dict[str, str]]:
+def a_rollout() -> tuple[CallTree, dict[str, str], Callable[[str], str]]:
     """A title, a main conversation with a subagent and a compaction, and a side branch."""
     tree = CallTree()
     tree.add("title", "0", [user("title?")], [said("Boats")])
@@ -29,8 +31,8 @@ def a_rollout() -> tuple[CallTree, dict[str, str], dict[str, str]]:
     tree.add("c", "6", [user("Go on: " + SUMMARY)], [said("C")], lambda: "Go on: " + SUMMARY)
     tree.add("down", "7", [user("Go on: " + SUMMARY), said("C"), user("x")], None)
     answers = {"title": "Boats", "sub": "There is oak.", "c": "C"}
-    prompts = {"b": "There is oak.", "c": SUMMARY}
-    return tree, answers, prompts
+    prompts = {"b": "There is oak.", "sum": "There is oak. sum", "c": SUMMARY}
+    return tree, answers, lambda call: prompts.get(call, "")
 
 
 def test_each_call_has_its_parent_and_edge() -> None:
@@ -68,10 +70,10 @@ def test_a_copy_is_trained_only_if_the_conversation_goes_on_from_it() -> None:
     tree = CallTree()
     for call in ("one", "two"):
         tree.add(call, "same", [user("go")], [said(call)])
-    copies = untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, {}, {})
+    copies = untrained_calls(tree.nodes, TrainedPaths.EVERY_CALL, {}, str)
     assert copies == dict.fromkeys(("one", "two"), UntrainedReason.COPY)
     tree.add("next", "n", [user("go"), said("two"), user("on")], [said("end")])
-    copies = untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, {})
+    copies = untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
     assert copies == {"one": UntrainedReason.COPY}
 
 
@@ -83,6 +85,48 @@ def test_an_edited_history_goes_on_from_its_last_answer() -> None:
         "c", "2", [user("go"), user("[cleared]"), said("A"), user("on"), said("B"), user("x")], []
     )
     assert (node.parent, node.edge) == ("b", Edge.EDITED)
+
+
+def test_a_summary_beside_kept_turns_compacts() -> None:
+    for kept_first, kept_last in (
+        ([], [said("B")]),
+        ([user("go"), said("A")], []),
+        ([user("go"), said("A")], [said("B")]),
+    ):
+        tree = CallTree()
+        tree.add("a", "0", [user("go")], [said("A")])
+        tree.add("b", "1", [user("go"), said("A"), user("on")], [said("B")])
+        tree.add("sum", "2", [user("go"), said("A"), user("on"), said("B"), user("sum")], [said(SUMMARY)])
+        text = f"go\nOnce: {SUMMARY}\nB\nx"
+        prompt = [*kept_first, user("Once: " + SUMMARY), *kept_last, user("x")]
+        node = tree.add("c", "3", prompt, [said("C")], lambda text=text: text)  # type: ignore[misc]
+        assert (node.parent, node.edge) == ("sum", Edge.COMPACTS)
+        node = tree.add("d", "4", [*prompt, said("C"), user("y")], [said("D")], lambda text=text: text)  # type: ignore[misc]
+        assert (node.parent, node.edge) == ("c", Edge.CONTINUES)
+        assert not untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
+
+
+def test_a_turn_beside_a_summary_without_it_is_trained_too() -> None:
+    tree = CallTree()
+    before = [user("go"), said("A"), user("on")]
+    tree.add("a", "0", [user("go")], [said("A")])
+    tree.add("b", "1", before, [said("B")])
+    tree.add("sum", "2", [*before, user("sum")], [said(SUMMARY)])
+    prompt = [user("Once: " + SUMMARY), said("B"), user("x")]
+    node = tree.add("c", "3", prompt, [said("C")], lambda: SUMMARY)
+    assert (node.parent, node.edge, node.beside) == ("sum", Edge.COMPACTS, "b")
+    node = tree.add("d", "4", [*prompt, said("C"), user("y")], [said("D")], lambda: SUMMARY)
+    assert (node.parent, node.edge, node.beside) == ("c", Edge.CONTINUES, None)
+    assert led_to(tree.nodes, "d") == {"a", "b", "sum", "c", "d"}
+    assert not untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
+
+
+def test_a_repeated_answer_is_no_summary() -> None:
+    tree = CallTree()
+    tree.add("a", "0", [user("go")], [said(SUMMARY)])
+    tree.add("again", "1", [user("go"), said(SUMMARY), user("once more")], [said(SUMMARY + "\n")])
+    prompt = [user("go"), said(SUMMARY), user("not so"), said("x")]
+    assert tree.add("b", "2", prompt, [], lambda: SUMMARY).edge is Edge.CONTINUES
 
 
 def test_an_empty_answer_has_children_too() -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hmac
 
+from nemo_gym.engines.capture import DIALECTS
+from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.gateway.openings import KEY_PREFIX, Opening, Openings, RolloutRefusal
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.serving._session_access import AccessRefusal, Headers
 from nemo_gym.transport.context import SESSION_HEADER
 
-CALL_PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
+CALL_PATHS = frozenset(DIALECTS) | {COMPACT_PATH}
 """Routes that call the model."""
 KEY_PATHS = CALL_PATHS | {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/v1/models", "/"}
 """Routes that a rollout's key opens, beside those of single models."""

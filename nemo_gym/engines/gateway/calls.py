@@ -8,7 +8,7 @@ again. A sealed rollout's calls are cancelled, at this server at once and at oth
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import os
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,22 +18,23 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
-from nemo_gym.engines.event_streams import EventStreamSender
+from nemo_gym.engines.capture import DIALECTS
+from nemo_gym.engines.gateway.deltas import RequestParts
 from nemo_gym.engines.gateway.index import RolloutIndices, sampled_tokens
 from nemo_gym.engines.gateway.noting import NotedCall, noting
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
 from nemo_gym.engines.gateway.record import RecordWriter
-from nemo_gym.engines.gateway.requests import API_OF_PATH, limited, pinned, without_markers
+from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
 from nemo_gym.failures import GymError
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.tokens.records import TokenForm
 from nemo_gym.transport.calls import Reply
 from nemo_gym.transport.memory import ReplyCollector
 from nemo_gym.transport.request_body import Message, WholeBody
-from nemo_gym.transport.whole_response import RawHeaders, send_response
+from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
 TICK_S = 2.0
-"""Seconds between two looks at a call in flight: whether its rollout was sealed, and whether its stream is silent."""
+"""Seconds between two looks at a call in flight: whether another model server has sealed its rollout."""
 RETRY_HEADER = b"x-stainless-retry-count"
 """The header in which the clients of OpenAI and Anthropic count the attempts at a call."""
 
@@ -76,35 +77,19 @@ class RolloutCalls:
         # The middleware has named the rollout if it is open.
         rollout = scope.get("path_params", {}).get("rollout_id")
         opening = self._openings.find(rollout) if rollout is not None else None
-        if opening is None or scope["path"] not in API_OF_PATH or not isinstance(receive, WholeBody):
+        if opening is None or scope["path"] not in DIALECTS or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
             return
-        body = pinned(parse_object(receive.body), opening.terms, API_OF_PATH[scope["path"]])
-        streams, options = body.pop("stream", None), body.pop("stream_options", None)
-        sender = EventStreamSender(scope["path"], options, send) if streams else None
-        try:
-            reply = await self._reply_to(handler, scope, body, opening, sender)
-        except GymError as error:
-            if sender is None or not sender.has_begun:
-                raise
-            await sender.fail(error)
-            return
-        if sender is not None and reply.status == HTTPStatus.OK:
-            await sender.finish(orjson.loads(reply.body))
-        else:
-            await send_response(send, reply.status, _without_length(reply), reply.body)
+        asked = receive.value if receive.value is not None else parse_object(receive.body)
+        body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
+        data = receive.body if body is asked else orjson.dumps(body)
+        await send_reply(send, await self._reply_to(handler, scope, WholeBody(data, _never, body), opening))
 
-    async def _reply_to(
-        self,
-        handler: ASGIApp,
-        scope: Scope,
-        body: dict[str, Any],
-        opening: Opening,
-        sender: EventStreamSender | None,
-    ) -> Reply:
+    async def _reply_to(self, handler: ASGIApp, scope: Scope, request: WholeBody, opening: Opening) -> Reply:
         _refuse_sealed(opening)
-        data = orjson.dumps(body)
-        digest = hashlib.blake2b(scope["path"].encode() + data, digest_size=16).hexdigest()
+        body = request.value or {}
+        parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(body))
+        digest = parts.digest
         flights = self._flights.setdefault(opening.rollout_id, {})
         flight = flights.get(digest)
         if flight is None:
@@ -112,12 +97,14 @@ class RolloutCalls:
             known = index.answer_to(digest) if _is_retry(scope) else None
             if known is not None:
                 return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
-            allowed = limited(body, opening, index.calls + len(flights), index.sampled_tokens)
-            data = data if allowed is body else orjson.dumps(allowed)
-            answering = self._answer(handler, scope, allowed, data, opening, digest)
+            limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
+            if limits:
+                body, parts = {**body, **limits}, parts.with_fields(limits)
+                request = WholeBody(orjson.dumps(body), _never, body)
+            answering = self._answer(handler, scope, request, parts, opening, digest)
             flight = flights[digest] = _Flight(asyncio.create_task(answering))
             flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
-        return await self._result_of(flight, opening, sender)
+        return await self._result_of(flight, opening)
 
     def _land(self, rollout_id: str, digest: str, task: asyncio.Task[Reply]) -> None:
         if not task.cancelled():
@@ -127,14 +114,12 @@ class RolloutCalls:
         if not flights:
             self._flights.pop(rollout_id, None)
 
-    async def _result_of(self, flight: _Flight, opening: Opening, sender: EventStreamSender | None) -> Reply:
+    async def _result_of(self, flight: _Flight, opening: Opening) -> Reply:
         flight.waiting += 1
         try:
             while not (await asyncio.wait({flight.task}, timeout=self.tick_s))[0]:
                 if opening.is_sealed:
                     flight.task.cancel()
-                if sender is not None:
-                    await sender.tick()
         finally:
             flight.waiting -= 1
             if not flight.waiting:
@@ -147,42 +132,42 @@ class RolloutCalls:
         self,
         handler: ASGIApp,
         scope: Scope,
-        body: dict[str, Any],
-        data: bytes,
+        request: WholeBody,
+        parts: RequestParts,
         opening: Opening,
         digest: str,
     ) -> Reply:
-        """Return the engine's answer to one call, after it was recorded. `data` is `body` as JSON."""
+        """Return the engine's answer to one call, after it was recorded."""
         about = {
             "model_call_id": f"call_{clock.hex_id()}",
             "server": self._server,
-            "dialect": API_OF_PATH[scope["path"]],
+            "dialect": DIALECTS[scope["path"]],
             "digest": digest,
             "started_at": clock.wall_clock(),
         }
         collector = ReplyCollector()
         with noting() as noted:
             try:
-                await handler(scope, WholeBody(data, _never), collector)
+                await handler(scope, request, collector)
             except GymError as error:
-                self._record(opening, about, body, noted, error)
+                self._record(opening, about, parts, noted, error)
                 raise
         assert collector.reply is not None
         _refuse_sealed(opening)
-        self._record(opening, about, body, noted, collector.reply)
+        self._record(opening, about, parts, noted, collector.reply)
         return collector.reply
 
     def _record(
         self,
         opening: Opening,
         about: dict[str, Any],
-        body: dict[str, Any],
+        parts: RequestParts,
         noted: NotedCall,
         outcome: Reply | GymError,
     ) -> None:
         """Append the line of a call. Raises `EngineError` if it cannot be written."""
         index = self._indices.of(opening.folder)
-        request = index.requests.delta_of(about["dialect"], without_markers(body))
+        request = index.requests.delta_of(parts)
         line: dict[str, Any] = {**about, "completed_at": clock.wall_clock(), "request": request}
         if isinstance(outcome, GymError):
             failure = outcome.failure
@@ -211,20 +196,12 @@ def _is_retry(scope: Scope) -> bool:
 
 
 def _refuse_sealed(opening: Opening) -> None:
-    if opening.is_sealed or not opening.folder.exists():
+    if opening.is_sealed or not os.path.exists(opening.folder):  # noqa: PTH110 - a Path costs more than the look
         raise _sealed(opening)
 
 
 def _sealed(opening: Opening) -> RolloutRefusal:
     return RolloutRefusal(f"rollout {opening.rollout_id} is sealed", code="rollout_sealed", status=409)
-
-
-def _without_length(reply: Reply) -> RawHeaders:
-    return [
-        (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in reply.headers.items()
-        if name.lower() != "content-length"
-    ]
 
 
 async def _never() -> Message:

@@ -38,14 +38,8 @@ class RolloutControl:
 
     async def read(self, rollout_id: str, paths: TrainedPaths = TrainedPaths.REACHED_END) -> dict[str, Any]:
         opening = self._existing(rollout_id)
-        record = read_record(opening.folder)
-        rollout = await asyncio.to_thread(RecordedRollout, record.lines, paths)
-        return {
-            "rollout_id": rollout_id,
-            "sealed": opening.is_sealed,
-            **rollout.to_json(),
-            "damaged_lines": record.damaged,
-        }
+        about = {"rollout_id": rollout_id, "sealed": opening.is_sealed}
+        return about | await asyncio.to_thread(_recorded, opening, paths)
 
     async def seal(self, rollout_id: str) -> dict[str, Any]:
         opening = self._existing(rollout_id)
@@ -70,3 +64,9 @@ class RolloutControl:
                 remedy="Open it with POST /ng-rollouts.",
             )
         return opening
+
+
+def _recorded(opening: Opening, paths: TrainedPaths) -> dict[str, Any]:
+    """Read a record and rebuild its tokens, which takes long for a long rollout."""
+    record = read_record(opening.folder)
+    return {**RecordedRollout(record.lines, paths).to_json(), "damaged_lines": record.damaged}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -29,37 +29,68 @@ class RequestDigests:
     fields: Mapping[str, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class RequestParts:
+    """A request's messages and other fields, with their digests."""
+
+    items: Sequence[Any]
+    fields: Mapping[str, Any]
+    digests: RequestDigests
+
+    @classmethod
+    def of(cls, api: str, body: Mapping[str, Any]) -> RequestParts:
+        """Return the parts of a request to an API."""
+        items, fields = split(api, body)
+        digests = RequestDigests(api, tuple(map(_digest, items)), _digests(fields))
+        return cls(items, fields, digests)
+
+    @property
+    def digest(self) -> str:
+        """Equal for requests to the same API that say the same."""
+        items, fields = self.digests.items, self.digests.fields
+        whole = [self.digests.api.encode(), b"%d" % len(items), *items]
+        whole += [part for name in sorted(fields) for part in (name.encode(), fields[name])]
+        return hashlib.sha256(b"\0".join(whole)).hexdigest()[:32]
+
+    def with_fields(self, changed: Mapping[str, Any]) -> RequestParts:
+        """Return the request with these fields. None of them holds the messages."""
+        digests = replace(self.digests, fields={**self.digests.fields, **_digests(changed)})
+        return replace(self, fields={**self.fields, **changed}, digests=digests)
+
+
 class RequestIndex:
     """The latest requests of a rollout."""
 
     def __init__(self) -> None:
         self._requests: OrderedDict[str, RequestDigests] = OrderedDict()
 
-    def delta_of(self, api: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `body` adds to the most similar of the latest requests of the same API.
+    def delta_of(self, request: RequestParts) -> dict[str, Any]:
+        """Return what a request adds to the most similar of the latest ones of the same API.
 
         `base` is the call, `kept` the number of its messages, `items` the further messages, `set` the fields that
         differ, and `unset` the names of those that are absent.
         """
-        items, fields = split(api, body)
-        digests = [_digest(item) for item in items]
-        base, kept = None, -1
-        for call, request in reversed(self._requests.items()):
-            shared = _shared(request.items, digests) if request.api == api else -1
+        digests, base, kept = request.digests, None, -1
+        for call, earlier in reversed(self._requests.items()):
+            if earlier.api != digests.api or len(earlier.items) <= kept:
+                continue
+            shared = _shared(earlier.items, digests.items)
             if shared > kept:
                 base, kept = call, shared
         known = self._requests[base].fields if base is not None else {}
-        changed = {name: value for name, value in fields.items() if known.get(name) != _digest(value)}
+        changed = {
+            name: value for name, value in request.fields.items() if known.get(name) != digests.fields[name]
+        }
         kept = max(kept, 0)
-        delta = {"base": base, "kept": kept, "items": items[kept:], "set": changed}
-        unset = [name for name in known if name not in fields]
+        delta = {"base": base, "kept": kept, "items": request.items[kept:], "set": changed}
+        unset = [name for name in known if name not in request.fields]
         return {**delta, "unset": unset} if unset else delta
 
     def add(self, call: str, api: str, delta: Mapping[str, Any]) -> None:
         """Add the request of a call. A request whose base is unknown has only its own part."""
         base = self._requests.get(delta["base"]) if delta["base"] is not None else None
         kept, fields = (base.items[: delta["kept"]], dict(base.fields)) if base is not None else ((), {})
-        fields.update((name, _digest(value)) for name, value in delta["set"].items())
+        fields.update(_digests(delta["set"]))
         for name in delta.get("unset", ()):
             fields.pop(name, None)
         self._requests[call] = RequestDigests(api, (*kept, *map(_digest, delta["items"])), fields)
@@ -93,5 +124,10 @@ def _shared(known: Sequence[bytes], digests: Sequence[bytes]) -> int:
     )
 
 
+def _digests(fields: Mapping[str, Any]) -> dict[str, bytes]:
+    return {name: _digest(value) for name, value in fields.items()}
+
+
 def _digest(value: Any) -> bytes:
-    return hashlib.blake2b(orjson.dumps(value), digest_size=12).digest()
+    # The processor has instructions for SHA-256: on 100 KB it takes a third of the time of BLAKE2.
+    return hashlib.sha256(orjson.dumps(value)).digest()[:12]

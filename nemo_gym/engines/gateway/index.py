@@ -50,7 +50,9 @@ class RolloutIndices:
 
     def of(self, folder: Path) -> RolloutIndex:
         """Return the index of a rollout, as its record is now."""
-        index = self._indices.setdefault(folder, RolloutIndex(folder))
+        index = self._indices.get(folder)
+        if index is None:
+            index = self._indices[folder] = RolloutIndex(folder)
         self._indices.move_to_end(folder)
         while len(self._indices) > _MOST_ROLLOUTS:
             self._indices.popitem(last=False)

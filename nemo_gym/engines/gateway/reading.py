@@ -6,16 +6,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from nemo_gym.engines.gateway.deltas import with_delta
+from nemo_gym.engines.gateway.record import RecordLines, read_record
 from nemo_gym.engines.gateway.trace import trace_of
 from nemo_gym.responses.turns import ITEMS_OF_API, Turn, text_of_items, turns_of_answer, turns_of_item
 from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
-from nemo_gym.tokens.tree import CallTree, TrainedPaths, lineage, main_root, root_of, untrained_calls
+from nemo_gym.tokens.tree import CallTree, TrainedPaths, led_to, main_root, root_of, untrained_calls
+
+
+def exchanges_in(folder: Path) -> RecordLines:
+    """Return the calls of a record with their whole requests, in the form of a `CaptureStore`."""
+    record, exchanges = read_record(folder), []
+    requests: dict[str | None, tuple[list[Any], dict[str, Any]]] = {}
+    for line in record.lines:
+        delta = line["request"]
+        items, fields = requests[line["model_call_id"]] = with_delta(requests.get(delta["base"]), delta)
+        latency_ms = 1e3 * (line["completed_at"] - line["started_at"])
+        request = {ITEMS_OF_API[line["dialect"]]: items, **fields}
+        exchanges.append({**line, "request": request, "latency_ms": latency_ms})
+    return RecordLines(exchanges, record.damaged)
 
 
 @dataclass(slots=True)
@@ -31,16 +46,19 @@ class RecordedRollout:
     _turns: dict[str, list[tuple[Turn, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        prompts, answers = {}, {}
+        answers: dict[str, str] = {}
+        dialects = {line["model_call_id"]: line["dialect"] for line in self.lines}
+
+        def prompt_of(call: str) -> str:
+            return _text_of(*self.requests[call], dialects[call])
+
         for line in self.lines:
             call, delta = line["model_call_id"], line["request"]
             self.requests[call] = with_delta(self.requests.get(delta["base"]), delta)
-            prompts[call] = _text_of(*with_delta(None, delta), line["dialect"])
             answer = turns_of_answer(line["response"]) if line["status_code"] == 200 else None
-            whole = partial(_text_of, *self.requests[call], line["dialect"])
-            self.tree.add(call, line["digest"], self._prompt(line), answer, whole)
+            self.tree.add(call, line["digest"], self._prompt(line), answer, partial(prompt_of, call))
             answers[call] = "\n".join(turn.text for turn in answer or () if turn.text is not None)
-        self.untrained = untrained_calls(self.tree.nodes, self.paths, answers, prompts)
+        self.untrained = untrained_calls(self.tree.nodes, self.paths, answers, prompt_of)
 
     def _prompt(self, line: Mapping[str, Any]) -> list[Turn]:
         delta = line["request"]
@@ -79,25 +97,29 @@ class RecordedRollout:
             "segments": [_segment_json(segment, calls) for segment in segments_of(records)],
             "masked": dict(masked),
             "dropped_fields": dict(notes),
-            "response": self.response(),
+            "response": self._response(dict(zip(calls, records, strict=True))),
         }
 
     def _tree_json(self) -> dict[str, Any]:
         nodes = {
-            call: {"parent": node.parent, "edge": node.edge.value, "untrained": self.untrained.get(call)}
+            call: {
+                "parent": node.parent,
+                "edge": node.edge.value,
+                "beside": node.beside,
+                "untrained": self.untrained.get(call),
+            }
             for call, node in self.tree.nodes.items()
         }
         return {"main": main_root(self.tree.nodes), "nodes": nodes}
 
-    def response(self) -> dict[str, Any] | None:
+    def _response(self, records: Mapping[str, CallRecord]) -> dict[str, Any] | None:
         """Return the calls that reached the end as one Responses object; None without an answered call."""
         nodes = self.tree.nodes
         root = main_root({call: node for call, node in nodes.items() if node.is_answered})
         usable = (call for call in reversed(nodes) if call not in self.untrained)
         end = next((call for call in usable if root_of(nodes, call) == root), None)
-        main = set(lineage(nodes, end)) if end is not None else set()
-        calls = [line["model_call_id"] for line in self.lines if "tokens" in line]
-        return trace_of(self.lines, dict(zip(calls, self.records(), strict=True)), main)
+        main = led_to(nodes, end) if end is not None else set()
+        return trace_of(self.lines, records, main)
 
 
 def _text_of(items: list[Any], fields: Mapping[str, Any], api: str) -> str:

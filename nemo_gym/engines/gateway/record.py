@@ -56,17 +56,20 @@ class RecordReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[Path, int] = {}
+        self._read: dict[str, int] = {}
         """The number of bytes that were read, by file."""
 
     def new(self) -> RecordLines:
         lines: list[dict[str, Any]] = []
         damaged = 0
-        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
+        for path, size in _files_in(self._folder):
+            read = self._read.get(path, 0)
+            if size <= read:
+                continue
+            with open(path, "rb") as file:  # noqa: PTH123 - every call reads, and a Path costs more than the file
+                file.seek(read)
                 whole, end, _ = file.read().rpartition(b"\n")
-            self._read[path] = self._read.get(path, 0) + len(whole) + len(end)
+            self._read[path] = read + len(whole) + len(end)
             parsed = [_parsed(line) for line in whole.split(b"\n") if line]
             lines += filter(None, parsed)
             damaged += parsed.count(None)
@@ -77,6 +80,15 @@ class RecordReader:
 def read_record(folder: Path) -> RecordLines:
     """Return the calls that all model servers have recorded in `folder`."""
     return RecordReader(folder).new()
+
+
+def _files_in(folder: Path) -> list[tuple[str, int]]:
+    """Return the paths and sizes of the files of a record, by name; none for a folder that does not exist."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((each.path, each.stat().st_size) for each in entries if each.name.endswith(_SUFFIX))
+    except FileNotFoundError:
+        return []
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

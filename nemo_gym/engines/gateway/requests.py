@@ -7,11 +7,6 @@ from typing import Any
 
 from nemo_gym.engines.gateway.openings import Opening, RolloutRefusal, RolloutTerms
 
-API_OF_PATH: Mapping[str, str] = {
-    "/v1/responses": "responses",
-    "/v1/chat/completions": "chat",
-    "/v1/messages": "messages",
-}
 _LIMIT_OF_API: Mapping[str, str] = {
     "responses": "max_output_tokens",
     "chat": "max_completion_tokens",
@@ -21,8 +16,8 @@ _LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _MARKER = "cache_control"
 
 
-def pinned(body: Mapping[str, Any], terms: RolloutTerms, api: str) -> dict[str, Any]:
-    """Return the request with the rollout's sampling fields and model."""
+def pinned(body: Mapping[str, Any], terms: RolloutTerms, api: str) -> Mapping[str, Any]:
+    """Return the request with the rollout's sampling fields and model; `body` itself if it has none."""
     pins = terms.sampling.model_dump(exclude_none=True) if terms.sampling else {}
     limit = pins.pop("max_tokens", None)
     if limit is not None:
@@ -30,28 +25,29 @@ def pinned(body: Mapping[str, Any], terms: RolloutTerms, api: str) -> dict[str, 
         pins[_LIMIT_OF_API[api]] = limit
     if terms.model is not None:
         pins["model"] = terms.model
-    return {**body, **pins}
+    return {**body, **pins} if pins else body
 
 
-def limited(body: dict[str, Any], opening: Opening, calls: int, sampled: int) -> dict[str, Any]:
-    """Return the request of a rollout that has made `calls` calls and `sampled` tokens.
+def limits_of(body: Mapping[str, Any], opening: Opening, calls: int, sampled: int) -> dict[str, int]:
+    """Return the token limits for a request of a rollout that has made `calls` calls and `sampled` tokens.
 
-    Its token limit is at most the rest of the budget. Raises `RolloutRefusal` if nothing is left.
+    A limit is at most the rest of the budget. Without a budget there are none. Raises `RolloutRefusal` if nothing is
+    left.
     """
     terms = opening.terms
     if terms.max_calls is not None and calls >= terms.max_calls:
         raise _exhausted(opening, f"{terms.max_calls} model calls")
     if terms.max_sampled_tokens is None:
-        return body
+        return {}
     rest = terms.max_sampled_tokens - sampled
     if rest <= 0:
         raise _exhausted(opening, f"{terms.max_sampled_tokens} sampled tokens")
     given = [name for name in _LIMITS if type(body.get(name)) is int]
     names = given or [_LIMIT_OF_API["responses" if "input" in body else "chat"]]
-    return {**body, **{name: min(body.get(name, rest), rest) for name in names}}
+    return {name: min(body.get(name, rest), rest) for name in names}
 
 
-def without_markers(body: dict[str, Any]) -> dict[str, Any]:
+def without_markers(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request without the marks for a provider's cache, which agents move from message to message."""
     return {
         name: _unmarked(value) if name in ("messages", "system", "tools") else value

@@ -6,10 +6,11 @@ Each agent notes the parent and the edge that it means for every call, and the c
 from __future__ import annotations
 
 import asyncio
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -25,6 +26,12 @@ TOOLS = {
     "messages": [{"name": "search", "input_schema": TOOL_SCHEMA}],
     "chat/completions": [{"type": "function", "function": {"name": "search", "parameters": TOOL_SCHEMA}}],
 }
+
+
+class Asked(Protocol):
+    """A model server that an agent calls."""
+
+    async def ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply: ...
 
 
 class Gateway:
@@ -57,6 +64,7 @@ class Expected:
 
     parent: int | None
     edge: str
+    beside: int | None = None
     is_continued: bool = False
     copy_of: int | None = None
 
@@ -72,11 +80,13 @@ class Talk:
     origin: int | None = None
     """The number of the call that the next one goes on from."""
     edge: str = "root"
+    beside: int | None = None
+    """The number of the call whose turn is kept beside a summary without it."""
 
 
 @dataclass
 class RandomAgent:
-    gateway: Gateway
+    gateway: Asked
     rng: Random
     api: str
     headers: dict[str, str]
@@ -119,7 +129,7 @@ class RandomAgent:
 
     def called(self, talk: Talk, answer: dict[str, Any]) -> dict[str, Any]:
         """Note one call of the engine."""
-        self.calls.append(Expected(talk.origin, talk.edge))
+        self.calls.append(Expected(talk.origin, talk.edge, talk.beside))
         talk.last = len(self.calls) - 1
         return answer
 
@@ -167,8 +177,7 @@ class RandomAgent:
                 {"role": "tool", "tool_call_id": call["id"], "content": words(self.rng, 8)}
                 for call in message.get("tool_calls") or ()
             ]
-        talk.edge = "continues"
-        talk.origin = talk.last
+        talk.edge, talk.origin, talk.beside = "continues", talk.last, None
 
     def say(self, talk: Talk, text: str) -> None:
         if talk.messages[-1]["role"] == "user" and isinstance(talk.messages[-1]["content"], list):
@@ -193,15 +202,32 @@ class RandomAgent:
         self.say(talk, f"The subagent said: {self.text_of(answer)}")
 
     async def compact(self, talk: Talk) -> Talk:
-        """The history is replaced by a summary that the model writes."""
+        """The history, or all of it but its last or first turns, is replaced by a summary that the model writes."""
+        before = deepcopy(talk.messages)
+        answers = [place for place, message in enumerate(before) if message["role"] == "assistant"]
+        chance = self.rng.random()
+        last = talk.last
+        assert last is not None
+        asked = self.calls[last]
+        leaves_out = chance < 0.2 and bool(answers) and asked.parent is not None
+        if leaves_out:  # the summary is not of the last turn
+            earlier = Talk(talk.system, deepcopy(before[: answers[-1]]))
+            earlier.origin, earlier.edge, earlier.beside = asked.parent, asked.edge, asked.beside
+            talk = earlier
         self.say(talk, "Summarize the conversation.")
         answer = self.called(talk, await self.post(talk, uses_tools=False))
         summary = self.text_of(answer)
         fresh = Talk(talk.system, [{"role": "user", "content": f"Continued {len(self.calls)}:\n{summary}"}])
         lines = [line.strip() for line in summary.splitlines() if len(line.strip()) >= 16]
         if lines:
-            fresh.edge = "compacts"
-            fresh.origin = talk.last
+            fresh.edge, fresh.origin = "compacts", talk.last
+            if chance < 0.4 and answers:
+                fresh.messages += before[answers[-1] :]
+                self.say(fresh, f"Go on: {words(self.rng, 6)}")
+                fresh.beside = last if leaves_out else None
+            elif chance < 0.6 and answers:
+                first = before[: answers[1]] if len(answers) > 1 else before
+                fresh.messages = [*first, *fresh.messages]
         return fresh
 
 

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.calls import TICK_S, RolloutCalls
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.names import TOKEN_HEADER
@@ -34,7 +35,7 @@ def gateway(
         app = server.setup_webserver()
         assert isinstance(app, GymApp)
         for layer in app.layers:
-            if isinstance(layer, RolloutCalls):
+            if isinstance(layer, RolloutCalls | EventStreams):
                 layer.tick_s = tick_s
         return TestClient(app)
     finally:

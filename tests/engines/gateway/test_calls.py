@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.engines.gateway.deltas import with_delta
 from nemo_gym.engines.gateway.openings import Openings, RolloutTerms
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.transport import Call, InMemoryTransport, Reply
@@ -141,3 +142,50 @@ def test_a_repeated_call_whose_answer_was_lost_gets_it_again(tmp_path: Path) -> 
     streamed = other.post("/v1/messages", json={**MESSAGE, "stream": True}, headers=again)
     assert first["id"] in streamed.text
     assert len(record_of(client, rollout)["calls"]) == 1
+
+
+CALLED: dict[str, Any] = {"name": "search", "arguments": '{ "q": "x" }'}
+HISTORIES: dict[str, dict[str, Any]] = {
+    "responses": {
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "c", **CALLED, "phase": "x"},
+            {"type": "function_call_output", "call_id": "c", "output": "found"},
+        ],
+        "tools": [{"type": "function", "name": "search", "parameters": {"type": "object"}}],
+        "client_metadata": {"a": "b"},
+    },
+    "chat/completions": {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": CALLED}]},
+            {"role": "tool", "tool_call_id": "c", "content": "found"},
+        ],
+    },
+    "messages": {
+        "max_tokens": 9,
+        "system": [
+            {"type": "text", "text": "x-anthropic-billing-header: 1"},
+            {"type": "text", "text": "act"},
+        ],
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "search", "input": {}}],
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "found"}]},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("path", HISTORIES)
+def test_the_record_has_the_request_as_it_was_sent(tmp_path: Path, path: str) -> None:
+    client = gateway(tmp_path, return_token_id_information=True)
+    rollout = opened(client)
+    sent = {"model": "m", **HISTORIES[path]}
+    assert client.post(f"/v1/{path}", json=sent, headers=bearer(rollout)).status_code == 200
+    (call,) = record_of(client, rollout)["calls"]
+    items, fields = with_delta(None, call["request"])
+    assert {**fields, "input" if path == "responses" else "messages": items} == sent

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.engines.model_calls import CaptureStore, read_model_call_records
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of
@@ -50,8 +51,13 @@ def check_tree(agent: RandomAgent, record: dict[str, Any], seed: int) -> None:
     nodes = list(record["tree"]["nodes"].values())
     names = list(record["tree"]["nodes"])
     for number, (expected, node) in enumerate(zip(agent.calls, nodes, strict=True)):
-        parent = names[expected.parent] if expected.parent is not None else None
-        assert (node["parent"], node["edge"]) == (parent, expected.edge), (seed, number)
+        parent, beside = (
+            names[call] if call is not None else None for call in (expected.parent, expected.beside)
+        )
+        assert (node["parent"], node["edge"], node["beside"]) == (parent, expected.edge, beside), (
+            seed,
+            number,
+        )
 
 
 def check_segments(record: dict[str, Any], agent: RandomAgent, seed: int) -> None:
@@ -59,13 +65,37 @@ def check_segments(record: dict[str, Any], agent: RandomAgent, seed: int) -> Non
     trained = {call for call, node in nodes.items() if node["untrained"] is None}
     in_segments = [call for segment in record["segments"] for call in segment["calls"]]
     assert sorted(in_segments) == sorted(trained), seed  # each once
+    before = {nodes[call][relation] for call in trained for relation in ("parent", "beside")} - {None}
+    assert before <= trained, seed  # summaries, and the turns that were kept beside them
     sizes = {call: len(truth.generated_ids) for call, truth in zip(nodes, agent.truths, strict=True)}
     sampled = sum(sum(segment["loss_mask"]) for segment in record["segments"])
     assert sampled == sum(sizes[call] for call in trained), seed
-    continued = {node["parent"] for node in nodes.values()}
+    continued = {node[relation] for node in nodes.values() for relation in ("parent", "beside")}
     for call, expected in zip(nodes, agent.calls, strict=True):
         if expected.copy_of is not None and call not in continued:
             assert nodes[call]["untrained"] == "copy", seed
+
+
+@pytest.mark.parametrize("api", ["messages", "chat/completions"])
+async def test_the_capture_store_shows_a_record_with_whole_requests(tmp_path: Path, api: str) -> None:
+    gateway = Gateway(tmp_path)
+    rollout = await gateway.control("POST", "", {"rollout_id": "r"})
+    agent = RandomAgent(gateway, Random(1), api, bearer(rollout))
+    talk = Talk("You are the main agent.", [{"role": "user", "content": "Begin."}])
+    for turn in range(3):
+        agent.accept(talk, agent.called(talk, await agent.post(talk, uses_tools=False)))
+        agent.say(talk, f"Turn {turn}")
+    calls = read_model_call_records(CaptureStore(tmp_path), "r")
+    assert [call.call_index for call in calls] == [0, 1, 2]
+    lead = 0 if api == "messages" else 1
+    for call, asked in zip(calls, (1, 3, 5), strict=True):
+        assert call.request is not None
+        assert call.request["messages"][lead:] == talk.messages[:asked]
+        assert (call.status_code, call.tokens_out is not None, call.latency_total_ms is not None) == (
+            200,
+            True,
+            True,
+        )
 
 
 @pytest.mark.parametrize("api", ["messages", "chat/completions"])
@@ -84,3 +114,20 @@ async def test_the_bytes_of_a_turn_stay_flat(tmp_path: Path, api: str) -> None:
     assert sizes[0] > 12_000 > 3 * max(sizes[1:])
     calls = (await gateway.control("GET", "/r"))["calls"]
     assert all(call["tokens"].get("kept", 0) > 0 for call in calls[1:])
+
+
+async def test_the_subagent_of_a_repeated_call_is_trained(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path)
+    rollout = await gateway.control("POST", "", {"rollout_id": "r"})
+    agent = RandomAgent(gateway, Random(1), "messages", bearer(rollout))
+    sub = Talk("You are a subagent.", [{"role": "user", "content": "Find wood."}])
+    main = Talk("You are the main agent.", [{"role": "user", "content": "Go."}])
+    agent.accept(main, agent.called(main, await agent.post(main, uses_tools=False)))
+    found = agent.called(sub, await agent.post(sub, uses_tools=False))
+    agent.say(main, f"The subagent said: {agent.text_of(found)}")
+    agent.called(main, await agent.post(main, uses_tools=False))  # a copy, from which nothing goes on
+    agent.accept(main, agent.called(main, await agent.post(main, uses_tools=False)))
+    agent.say(main, "Go on.")
+    agent.called(main, await agent.post(main, uses_tools=False))
+    nodes = (await gateway.control("GET", "/r"))["tree"]["nodes"].values()
+    assert [node["untrained"] for node in nodes] == [None, None, "copy", None, None]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.gateway.openings import Openings, RolloutRefusal, RolloutTerms
-from nemo_gym.engines.gateway.requests import limited, pinned, without_markers
+from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
 
 
 def test_the_limit_of_an_answer_has_the_name_of_its_api() -> None:
@@ -17,16 +17,19 @@ def test_the_limit_of_an_answer_has_the_name_of_its_api() -> None:
     }
     assert pinned({}, terms, "responses") == {"max_output_tokens": 5, "model": "m"}
     assert pinned({"max_tokens": 9}, terms, "messages") == {"max_tokens": 5, "model": "m"}
+    asked = {"max_tokens": 9}
+    assert pinned(asked, RolloutTerms(), "messages") is asked
 
 
 def test_the_rest_of_the_budget_limits_an_answer(tmp_path: Path) -> None:
     opening = Openings(tmp_path, "s").open(RolloutTerms(max_sampled_tokens=100, max_calls=3))
-    assert limited({"max_tokens": 50}, opening, 0, 80)["max_tokens"] == 20
-    assert limited({"max_tokens": 50}, opening, 0, 10)["max_tokens"] == 50
-    assert limited({"input": "x"}, opening, 2, 99)["max_output_tokens"] == 1
+    assert limits_of({"max_tokens": 50}, opening, 0, 80)["max_tokens"] == 20
+    assert limits_of({"max_tokens": 50}, opening, 0, 10)["max_tokens"] == 50
+    assert limits_of({"input": "x"}, opening, 2, 99)["max_output_tokens"] == 1
+    assert limits_of({"input": "x"}, Openings(tmp_path, "s").open(RolloutTerms()), 9, 9) == {}
     for calls, sampled in ((3, 0), (0, 100)):
         with pytest.raises(RolloutRefusal, match="budget"):
-            limited({}, opening, calls, sampled)
+            limits_of({}, opening, calls, sampled)
 
 
 def test_marks_for_a_cache_are_no_part_of_a_request() -> None:

@@ -1,0 +1,108 @@
+"""`POST /v1/responses/compact`: the policy summarizes a conversation, and later requests begin with the summary.
+
+OpenAI answers an encrypted item that only its servers can read. Here the item holds the summary itself, so model
+servers keep no state: a request with such an item gets it as a message of the user. In the record of a rollout the
+summary is a call like any other, and the calls after it are its continuation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nemo_gym import clock
+from nemo_gym.responses.turns import text_of_items
+from nemo_gym.serving.routes import parse_object
+from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.request_body import WholeBody
+from nemo_gym.transport.whole_response import RawHeaders, send_reply, send_response
+
+COMPACT_PATH = "/v1/responses/compact"
+_RESPONSES = "/v1/responses"
+_KIND = "compaction"
+_CARRIED = ("model", "instructions")
+_ASK = (
+    "Summarize this conversation, so that you can continue the work from the summary alone: the task, what was done and"
+    " found, the present state, and the next steps."
+)
+_LEAD = "Summary of the conversation so far:\n\n"
+_JSON: RawHeaders = [(b"content-type", b"application/json")]
+
+
+class Compactions:
+    """The layer of a model server (`GymApp.layers`) that answers compactions and reads their items.
+
+    The app serves `COMPACT_PATH` with its handler of `/v1/responses`.
+    """
+
+    def __call__(self, handler: ASGIApp) -> ASGIApp:
+        return partial(self._handle, handler)
+
+    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        if not isinstance(receive, WholeBody) or not scope["path"].startswith(_RESPONSES):
+            await handler(scope, receive, send)
+        elif scope["path"] == COMPACT_PATH:
+            await self._compact(handler, {**scope, "path": _RESPONSES}, receive, send)
+        elif f'"{_KIND}"'.encode() in receive.body:
+            asked = receive.value if receive.value is not None else parse_object(receive.body)
+            await handler(scope, _body_of(with_summaries(asked), receive), send)
+        else:
+            await handler(scope, receive, send)
+
+    async def _compact(self, handler: ASGIApp, scope: Scope, receive: WholeBody, send: Send) -> None:
+        asked = with_summaries(parse_object(receive.body))
+        given = asked.get("input") or []
+        items = given if isinstance(given, list) else [_message(str(given))]
+        carried = {name: asked[name] for name in _CARRIED if name in asked}
+        collector = ReplyCollector()
+        await handler(scope, _body_of({**carried, "input": [*items, _message(_ASK)]}, receive), collector)
+        reply = collector.reply
+        assert reply is not None
+        if reply.status != HTTPStatus.OK:
+            await send_reply(send, reply)
+            return
+        answer = compacted(items, orjson.loads(reply.body))
+        await send_response(send, HTTPStatus.OK, _JSON, orjson.dumps(answer))
+
+
+def with_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Responses request with a message of the user in the place of each compaction item."""
+    items = asked.get("input")
+    if not isinstance(items, list):
+        return dict(asked)
+    return {**asked, "input": [_read(item) if _is_compaction(item) else item for item in items]}
+
+
+def compacted(items: list[Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the user's messages and the summary in `answer`, as OpenAI's `response.compaction` object."""
+    said = [item for item in answer["output"] if item.get("type") == "message"]
+    kept = [item for item in items if isinstance(item, Mapping) and item.get("role") == "user"]
+    summary = {"type": _KIND, "id": f"cmp_{clock.hex_id()}", "encrypted_content": text_of_items(said)}
+    return {
+        "id": answer["id"],
+        "object": "response.compaction",
+        "created_at": int(answer["created_at"]),
+        "output": [*kept, summary],
+        "usage": answer.get("usage"),
+    }
+
+
+def _body_of(asked: dict[str, Any], receive: WholeBody) -> WholeBody:
+    return WholeBody(orjson.dumps(asked), receive, asked)
+
+
+def _is_compaction(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == _KIND
+
+
+def _read(item: Mapping[str, Any]) -> dict[str, Any]:
+    return _message(_LEAD + str(item.get("encrypted_content") or ""))
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "content": text}
