@@ -49,6 +49,8 @@ class McpServer(Protocol):
 
     def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None: ...
 
+    def mcp_tools_of_session(self, session: str) -> list[MCPTool]: ...
+
 
 class SessionClaims(NamedTuple):
     """The content of a token."""
@@ -126,11 +128,19 @@ class _Exposure:
         }
 
     def _list(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
-        return {"tools": [tool.to_wire() for tool in self.tools.values() if _may_call(claims, tool.name)]}
+        return {
+            "tools": [
+                tool.to_wire() for tool in self._tools_of(claims).values() if _may_call(claims, tool.name)
+            ]
+        }
+
+    def _tools_of(self, claims: SessionClaims | None) -> Mapping[str, MCPTool]:
+        taken = self._server.mcp_tools_of_session(claims.session) if claims is not None else ()
+        return {**{tool.name: tool for tool in taken}, **self.tools}
 
     async def _call(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
         name = str(params.get("name"))
-        tool = self.tools.get(name)
+        tool = self._tools_of(claims).get(name)
         if claims is None:
             return _error_result(f"the call needs the header {MCP_TOKEN_HEADER} of a session of this server")
         if tool is None or not _may_call(claims, name):

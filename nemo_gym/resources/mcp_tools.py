@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from nemo_gym.failures import ConfigError
 from nemo_gym.transport.control import is_control_route
 
-ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
+ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PARAMETER = re.compile(r"\{[^}]+\}")
 _PREFIX = re.compile(r"mcp__.+?__")
@@ -71,7 +71,9 @@ def harvest_tools(app: FastAPI, taken: Iterable[str]) -> tuple[list[MCPTool], Ca
     return tools, CatchAllRoute(open_ended[0].path) if len(open_ended) == 1 else None
 
 
-def checked_tools(server: str, tools: Iterable[MCPTool] | None) -> dict[str, MCPTool]:
+def checked_tools(
+    server: str, tools: Iterable[MCPTool] | None, remedy: str = "Leave them out by overriding `mcp_tools`."
+) -> dict[str, MCPTool]:
     """Return the tools by name. Raises `ConfigError` for names that are reserved, illegal or given twice."""
     given = list(tools or ())
     names = [tool.name for tool in given]
@@ -84,7 +86,7 @@ def checked_tools(server: str, tools: Iterable[MCPTool] | None) -> dict[str, MCP
         raise ConfigError(
             f"`{server}` cannot offer its tools over MCP: {problem}",
             code="mcp_tools_invalid",
-            remedy="Leave them out by overriding `mcp_tools`.",
+            remedy=remedy,
         )
     return dict(zip(names, given, strict=True))
 

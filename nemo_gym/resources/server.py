@@ -7,6 +7,7 @@ import inspect
 import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from fastapi import FastAPI, Request, Response
@@ -22,8 +23,10 @@ from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker
 from nemo_gym.resources.answer_fault_rule import score_faulty_answers, score_faulty_body
 from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.mcp import maybe_auto_expose
+from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
+from nemo_gym.resources.mcp_routes import McpToolRoutes, declared_tools
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name
-from nemo_gym.resources.sessions import ResourcesSessions, parse_close
+from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, parse_close, request_of
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -64,7 +67,9 @@ class BaseResourcesServerConfig(BaseRunServerInstanceConfig):
     verify_memory_mib: int = Field(default=MEMORY_LIMIT_BYTES >> 20, gt=0)
     """Memory of each worker process in MiB. Servers in one process share their workers; the largest limit counts."""
     expose_tools_over_mcp: bool = False
-    """Offer the `POST` routes of the server as tools at `/mcp`."""
+    """Offer the `POST` routes of the server, and the tools of its MCP servers, at `/mcp`."""
+    mcp_servers: dict[str, McpServerOptions] = Field(default_factory=dict)
+    """MCP servers whose tools are tools of the environment, each with a client of its own in every session."""
     session_idle_s: float = Field(default=IDLE_S, gt=0)
     """Seconds without a call after which a session is closed, when its rollout has no deadline."""
 
@@ -88,6 +93,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     authenticates_sessions: ClassVar[bool] = True
     _gym_worker: ServerInWorker | None = PrivateAttr(default=None)
     _gym_sessions: ResourcesSessions = PrivateAttr(default_factory=ResourcesSessions)
+    _gym_mcp_clients: McpClients | None = PrivateAttr(default=None)
 
     def setup_webserver(self) -> FastAPI:
         request_memory(self.config.verify_memory_mib << 20)
@@ -106,6 +112,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     def finished_app(self) -> FastAPI:
         app = super().finished_app()
         maybe_auto_expose(self, app)
+        if self.config.mcp_servers:
+            self._gym_mcp_clients = McpClients(self.config.name, self.config.mcp_servers)
+            McpToolRoutes(self.config.name, app, self._gym_mcp_clients)
         return app
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None:
@@ -113,8 +122,19 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         return harvested
 
     def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None:
-        """Return the names of the tools that a session may call; None for all. `seed_body` is the task row."""
-        return None
+        """Return the names of the tools that a session may call at `/mcp`; None for all. `seed_body` is the task row.
+
+        By default these are the tools that the row declares, and all tools for a row that declares none.
+        """
+        return declared_tools(seed_body) or None
+
+    def mcp_tools_of_session(self, session: str) -> list[MCPTool]:
+        """Return the tools that the session has from MCP servers."""
+        return self._gym_mcp_clients.tools(session) if self._gym_mcp_clients is not None else []
+
+    def mcp_folder(self, session: str) -> Path | None:
+        """Return the folder of a session's MCP programs, which a `verify` can read; None without `mcp_servers`."""
+        return self._gym_mcp_clients.folder(session) if self._gym_mcp_clients is not None else None
 
     def normalize_tool_name(self, name: str) -> str:
         """Return the name of a tool without the prefix of MCP clients."""
@@ -182,28 +202,41 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
     async def close_resources_session(
         self, body: ResourcesCloseSessionRequest
     ) -> ResourcesCloseSessionResponse:
-        """Release what `seed_session` created for an environment server's session. Called again if it raises."""
+        """Release what `seed_session` created for an environment server's session. Called again if it raises.
+
+        It may take `(request, body)` too. A body that may be None is None for the sessions that agents opened, which
+        `request.session` names.
+        """
         return ResourcesCloseSessionResponse(resources_session_id=body.resources_session_id)
 
-    async def _release(self, session: str) -> None:
+    async def _release(self, session: str) -> Any:
+        close = AuthorsClose(self.close_resources_session, request_of(session))
         try:
-            await self._gym_sessions.close_of(session, self.close_resources_session)
+            return await self._gym_sessions.close_of(session, close)
         finally:
-            await self.release_session(session)
+            try:
+                await self.release_session(session)
+            finally:
+                if self._gym_mcp_clients is not None:
+                    await self._gym_mcp_clients.close(session)
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         return await AggregateMetricsMixin.aggregate_metrics(self, body)
 
     async def _close_session_route(self, request: Request) -> Any:
-        named = parse_close(await request.body())
-        answer = None
-        if named is not None:
-            answer = await self._gym_sessions.close_named(named, self.close_resources_session)
         session = request.session[SESSION_ID_KEY]
+        close = AuthorsClose(self.close_resources_session, request)
+        named = parse_close(await request.body())
+        answer = await self._gym_sessions.close_named(named, close) if named is not None else None
+        request.session[SESSION_ID_KEY] = session  # the author may have removed it
         was_open = self.middleware.access.sessions.close(session)
         if was_open:
-            await self._release(session)
-        return answer if named is not None else {"session_id": session, "was_open": was_open}
+            of_session = await self._release(session)
+        else:  # the author may hold something that no `seed_session` opened
+            of_session = await self._gym_sessions.close_of(session, close) if named is None else None
+        if named is not None:
+            return answer
+        return of_session if close.takes_agents_sessions else {"session_id": session, "was_open": was_open}
 
     async def get_reverify_mode(self) -> ReverifyMode:
         """Return whether stored rollouts can be verified again without their sessions."""

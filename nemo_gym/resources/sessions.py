@@ -10,9 +10,10 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from pydantic import ValidationError
+from starlette.requests import Request
 
 from nemo_gym.failures import InputError
 from nemo_gym.protocol.resources_sessions import (
@@ -20,11 +21,34 @@ from nemo_gym.protocol.resources_sessions import (
     ResourcesSeedSessionRequest,
 )
 from nemo_gym.serving._session_locks import SessionLocks
+from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 
 _ANSWERS_KEPT = 10_000
 
-CloseResources = Callable[[ResourcesCloseSessionRequest], Awaitable[Any]]
+
+class AuthorsClose:
+    """An author's `close_resources_session`, called with the arguments of its signature.
+
+    These are the body, or the request and a body. A body that may be None closes the sessions that agents opened too.
+    """
+
+    def __init__(self, close: Callable[..., Awaitable[Any]], request: Request) -> None:
+        parameters = inspect.signature(close).parameters
+        hint = get_type_hints(close)["body"] if "request" in parameters else ResourcesCloseSessionRequest
+        self._close = close
+        self._arguments: dict[str, Any] = {"request": request} if "request" in parameters else {}
+        self._takes_model = ResourcesCloseSessionRequest in (hint, *get_args(hint))
+        self.takes_agents_sessions = type(None) in get_args(hint)
+
+    async def __call__(self, body: ResourcesCloseSessionRequest | None) -> Any:
+        given = body if body is None or self._takes_model else body.model_dump(mode="json")
+        return await self._close(**self._arguments, body=given)
+
+
+def request_of(session: str) -> Request:
+    """Return a request of the session, for a close that no request asks for."""
+    return Request({"type": "http", "headers": [], "session": {SESSION_ID_KEY: session}})
 
 
 class ResourcesSessions:
@@ -55,7 +79,7 @@ class ResourcesSessions:
 
         return seed_and_record
 
-    async def close_named(self, body: ResourcesCloseSessionRequest, close: CloseResources) -> Any:
+    async def close_named(self, body: ResourcesCloseSessionRequest, close: AuthorsClose) -> Any:
         """Close the session that the body names, and return the author's answer. A repeated call gets the same."""
         name = body.resources_session_id
         async with self._locks.exclusive(name):
@@ -65,12 +89,14 @@ class ResourcesSessions:
                     self._answers.popitem(last=False)
             return self._answers[name]
 
-    async def close_of(self, session: str, close: CloseResources) -> None:
-        """Close what an environment server opened in the gym's `session`, if it did."""
+    async def close_of(self, session: str, close: AuthorsClose) -> Any:
+        """Close what was opened in the gym's `session`, and return the author's answer; None without one."""
         body = self._opened.get(session)
-        if body is not None:
-            await self.close_named(body, close)
-            self._opened.pop(session, None)
+        if body is None:
+            return await close(None) if close.takes_agents_sessions else None
+        answer = await self.close_named(body, close)
+        self._opened.pop(session, None)
+        return answer
 
 
 def parse_close(body: bytes) -> ResourcesCloseSessionRequest | None:

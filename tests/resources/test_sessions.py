@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from fastapi import FastAPI, HTTPException
+from fastapi import Body, FastAPI, HTTPException, Request
 from fastapi.testclient import TestClient
 from pydantic import PrivateAttr
 
@@ -124,18 +125,15 @@ def test_a_close_that_failed_can_be_repeated(server: Rooms, client: TestClient) 
     assert server._closed == ["mine"]
 
 
+async def stop(server: SimpleResourcesServer) -> None:
+    async with server.alive():
+        pass
+
+
 def test_sessions_that_are_open_when_the_server_stops_are_closed(server: Rooms) -> None:
-    with TestClient(app := server.setup_webserver()) as client:
+    with TestClient(server.setup_webserver()) as client:
         client.post("/seed_session", json=OPEN)
-
-    async def stop() -> None:
-        async with server.alive():
-            pass
-
-    import asyncio
-
-    asyncio.run(stop())
-    assert app is not None
+    asyncio.run(stop(server))
     assert server._closed == ["mine"]
 
 
@@ -154,3 +152,58 @@ def test_every_answer_to_a_cookie_has_a_cookie(client: TestClient) -> None:
         answer = client.get("/closed", headers={"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())})
         assert dict(answer.cookies) == cookies
         cookies = dict(answer.cookies)
+
+
+class Boxes(SimpleResourcesServer):
+    """Keeps a box per session and closes either protocol's session itself, by the request or by the body."""
+
+    _closed: list[str] = PrivateAttr(default_factory=list)
+
+    async def seed_session(  # type: ignore[override]
+        self, body: ResourcesSeedSessionRequest | BaseSeedSessionRequest
+    ) -> dict[str, bool]:
+        return {}
+
+    async def close_resources_session(  # type: ignore[override]
+        self, request: Request, body: Annotated[dict[str, Any] | None, Body()] = None
+    ) -> dict[str, bool]:
+        session = request.session.pop("session_id")
+        self._closed.append(body["resources_session_id"] if body else f"of {session}")
+        return {"closed": True}
+
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        return BaseVerifyResponse(**body.model_dump(), reward=1.0)
+
+
+@pytest.fixture
+def boxes() -> Boxes:
+    server = Boxes.standalone()
+    assert isinstance(server, Boxes)
+    return server
+
+
+ROW = {"responses_create_params": {"input": "x"}}
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(ROW, {}), (OPEN, CLOSE), (OPEN, {})])
+def test_an_author_who_takes_the_request_closes_either_protocols_session_once(
+    boxes: Boxes, opening: dict[str, Any], closing: dict[str, Any]
+) -> None:
+    with TestClient(boxes.setup_webserver()) as client:
+        client.post("/seed_session", json=opening)
+        assert client.post("/close_session", json=closing).json() == {"closed": True}
+        assert len(boxes._closed) == 1
+        assert boxes._closed[0].startswith("mine" if opening is OPEN else "of ")
+        assert client.post("/close_session", json=closing).json() == {"closed": True}
+        assert len(client.cookies) == 1
+
+
+@pytest.mark.parametrize("opening", [ROW, OPEN])
+def test_a_session_that_no_request_closes_is_closed_by_the_author_when_the_server_stops(
+    boxes: Boxes, opening: dict[str, Any]
+) -> None:
+    with TestClient(boxes.setup_webserver()) as client:
+        client.post("/seed_session", json=opening)
+    assert boxes._closed == []
+    asyncio.run(stop(boxes))
+    assert len(boxes._closed) == 1

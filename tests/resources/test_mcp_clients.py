@@ -1,0 +1,92 @@
+"""Clients of MCP servers: real programs and endpoints, one client a session."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from pydantic import ValidationError
+
+from nemo_gym.failures import ConfigError, ToolError, VerifierError
+from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions, function_tools
+
+NOTES = Path(__file__).with_name("mcp_notes.py")
+PROGRAM = McpServerOptions(command=[sys.executable, str(NOTES)])
+
+
+async def test_each_session_has_a_program_and_a_folder_of_its_own() -> None:
+    clients = McpClients("notes", {"notes": PROGRAM})
+    await clients.open("a", {"notes.txt": "first\n"})
+    await clients.open("b", {})
+    assert await clients.call("a", "add", {"text": "second"}) == "first\nsecond\n"
+    assert await clients.call("b", "add", {"text": "other"}) == "other\n"
+    pid, _ = (await clients.call("a", "process", {})).split()
+    folder = clients.folder("a")
+    assert folder is not None
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
+    await clients.close("a")
+    assert not psutil.pid_exists(int(pid))
+    assert not folder.exists()
+    assert (clients.folder("a"), clients.tools("a")) == (None, [])
+    assert await clients.call("b", "add", {"text": "b"}) == "other\nb\n"
+    await clients.close("b")
+
+
+async def test_errors_of_tools_are_told_from_the_end_of_their_server() -> None:
+    clients = McpClients("notes", {"notes": PROGRAM.model_copy(update={"timeout_s": 20.0})})
+    await clients.open("a", {})
+    with pytest.raises(ToolError, match="Error executing tool fail"):
+        await clients.call("a", "fail", {})
+    with pytest.raises(ToolError, match="Field required"):
+        await clients.call("a", "add", {})
+    with pytest.raises(ToolError, match="no tool named 'nothing'; the tools of the session are: add, "):
+        await clients.call("a", "nothing", {})
+    for name in ("end", "process"):
+        with pytest.raises(VerifierError, match="has ended") as caught:
+            await clients.call("a", name, {})
+        assert caught.value.failure.code == "session_lost"
+    await clients.close("a")
+    with pytest.raises(ToolError, match="none"):
+        await clients.call("a", "add", {"text": "late"})
+
+
+async def test_a_call_that_takes_too_long_is_an_error_of_the_tool() -> None:
+    program = McpServerOptions(command=[sys.executable, str(NOTES)], timeout_s=5)
+    clients = McpClients("notes", {"notes": program})
+    await clients.open("a", {})
+    with pytest.raises(ToolError, match="timed out"):
+        await clients.call("a", "wait", {})
+    await clients.close("a")
+
+
+@pytest.mark.parametrize(
+    "options", [{"command": ["/nowhere/server"]}, {"command": ["false"]}, {"url": "http://127.0.0.1:9/mcp"}]
+)
+async def test_a_server_that_does_not_start_fails_the_opening(options: dict[str, object]) -> None:
+    clients = McpClients("notes", {"broken": McpServerOptions.model_validate(options)})
+    with pytest.raises(
+        VerifierError, match=r"cannot connect a session to its MCP servers \(broken\)"
+    ) as caught:
+        await clients.open("a", {})
+    assert caught.value.failure.code == "mcp_server_unavailable"
+    assert clients.folder("a") is None
+
+
+async def test_two_servers_cannot_offer_tools_of_one_name() -> None:
+    only = PROGRAM.model_copy(update={"tools": ["add"]})
+    with pytest.raises(ConfigError, match=r"given twice: \['add'\]"):
+        await McpClients("notes", {"one": only, "other": PROGRAM}).open("a", {})
+
+
+async def test_the_tools_of_a_server_can_be_declared_by_rows() -> None:
+    (tool,) = await function_tools({"notes": PROGRAM.model_copy(update={"tools": ["add"]})})
+    assert (tool["type"], tool["name"], tool["description"]) == ("function", "add", "Add a note.")
+    assert tool["parameters"]["required"] == ["text"]
+
+
+@pytest.mark.parametrize("options", [{}, {"command": ["a"], "url": "http://b"}, {"command": []}])
+def test_options_name_a_program_or_an_endpoint(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        McpServerOptions.model_validate(options)
