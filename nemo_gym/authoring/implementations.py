@@ -61,6 +61,7 @@ def find_implementations(working_folder: Path, kind: ServerKind | None = None) -
 def find_implementation(entrypoint: str, working_folder: Path) -> Implementation:
     """Return the implementation for `resources_servers/<name>`, or for a path to the folder or its `app.py`.
 
+    The name alone is enough if only one implementation has it.
     Raises `ConfigError` with similar names.
     """
     given = Path(entrypoint)
@@ -69,10 +70,15 @@ def find_implementation(entrypoint: str, working_folder: Path) -> Implementation
     found = _implementation_at((working_folder / wanted).resolve()) or known.get(wanted.as_posix())
     if found is not None:
         return found
+    namesakes = [each for each in known.values() if each.name == wanted.name]
+    if len(namesakes) == 1 and entrypoint == wanted.name:
+        return namesakes[0]
+    meant = " or ".join(repr(each.entrypoint) for each in namesakes)
     raise ConfigError(
         f"there is no implementation {entrypoint!r}",
         code="unknown_implementation",
-        remedy=did_you_mean(wanted.name, [each.name for each in known.values()])
+        remedy=(f"Did you mean {meant}?" if meant else None)
+        or did_you_mean(wanted.name, [each.name for each in known.values()])
         or "Write resources_servers/<name>. ng_list shows all names.",
         param="entrypoint",
     )

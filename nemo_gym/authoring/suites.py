@@ -51,6 +51,7 @@ class SuiteResult:
     implementation: Implementation
     verdict: Verdict
     seconds: float = 0.0
+    """With the time to build its environment."""
     passed: int = 0
     failed: int = 0
     """Number of failures and errors."""
@@ -69,12 +70,12 @@ def run_suite(
     """Run the tests of `implementation`. Raises `LaunchError` if their environment cannot be built."""
     if not implementation.has_tests:
         return SuiteResult(implementation, Verdict.NO_TESTS)
+    began = time.monotonic()
     requirements = implementation.folder / REQUIREMENTS_FILE
     python = environments.choose(requirements if requirements.is_file() else None, beside=TEST_REQUIREMENTS)
     with tempfile.TemporaryDirectory() as folder:
         report, output = Path(folder) / "report.xml", Path(folder) / "output"
         arguments = [str(implementation.tests), *_PYTEST_OPTIONS, f"--junit-xml={report}", *pytest_args]
-        began = time.monotonic()
         code = _run_pytest(implementation, python, arguments, None if shows_output else output)
         seconds = time.monotonic() - began
         printed = "" if shows_output else output.read_text(encoding="utf-8", errors="replace")

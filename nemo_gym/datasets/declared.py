@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,19 +68,33 @@ def declared_files(
 
     `num_repeats` and `prompt` override those of the datasets. Raises `ConfigError` if there is none, or no file.
     """
-    wanted = [(each, agent) for each, agent in declared_datasets(config) if each.dataset.type == split]
-    wanted = [(each, agent) for each, agent in wanted if agent_name in (None, agent)]
+    declared = list(declared_datasets(config))
+    of_agent = [(each, agent) for each, agent in declared if agent_name in (None, agent)]
+    wanted = [(each, agent) for each, agent in of_agent if each.dataset.type == split]
     if not wanted:
         whose = f" of `{agent_name}`" if agent_name else ""
-        types = sorted({each.dataset.type for each in config.datasets})
         raise ConfigError(
             f"no dataset of type {split}{whose} is declared",
             code="no_dataset",
-            remedy=f"Write +split={' or '.join(types)}, or give files by +input_jsonl_fpath."
-            if types
-            else "Give files by +input_jsonl_fpath.",
+            remedy=_other_choice(agent_name, declared, of_agent),
         )
     return [_file_of(each, agent, num_repeats, prompt) for each, agent in wanted]
+
+
+def _other_choice(
+    agent_name: str | None,
+    declared: Sequence[DeclaredDataset],
+    of_agent: Sequence[tuple[ServerDataset, str | None]],
+) -> str:
+    """Return the remedy where an agent has no dataset of a type: the types that it has, else agents with datasets."""
+    files = "give files by +input_jsonl_fpath."
+    if of_agent:
+        types = sorted({each.dataset.type for each, _ in of_agent})
+        return f"Write +split={' or '.join(types)}, or {files}"
+    agents = sorted({agent for _, agent in declared if agent is not None})
+    if agent_name is None or not agents:
+        return files.capitalize()
+    return f"Datasets are declared for {' and '.join(agents)}. Name one of them, or {files}"
 
 
 def _file_of(

@@ -49,7 +49,21 @@ def test_one_elsewhere_is_named_by_its_path(project: Path, tmp_path_factory: pyt
     assert find_implementation("resources_servers/mcqa", elsewhere).root == PARENT_DIR
 
 
-def test_an_unknown_implementation_is_an_error_with_similar_names(project: Path) -> None:
+def test_a_name_is_enough_if_only_one_implementation_has_it(project: Path) -> None:
+    assert find_implementation("mcqa", project).folder == project / "resources_servers" / "mcqa"
+
+
+@pytest.mark.parametrize(
+    ("written", "remedy"),
+    [
+        ("resources_servers/mime", "Did you mean 'mine'?"),
+        ("mine", "Did you mean 'resources_servers/mine' or 'responses_api_agents/mine'?"),
+        ("responses_api_agents/mcqa", "Did you mean 'resources_servers/mcqa'?"),
+    ],
+)
+def test_an_unknown_implementation_is_an_error_with_similar_names(
+    project: Path, written: str, remedy: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        find_implementation("resources_servers/mime", project)
-    assert caught.value.failure.remedy == "Did you mean 'mine'?"
+        find_implementation(written, project)
+    assert caught.value.failure.remedy == remedy

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym import PARENT_DIR
+from nemo_gym.authoring.implementations import Implementation
 from nemo_gym.authoring.scaffold import scaffold
-from nemo_gym.authoring.suites import TEST_REQUIREMENTS
+from nemo_gym.authoring.suites import TEST_REQUIREMENTS, SuiteResult, Verdict
+from nemo_gym.cli.test import describe
 from nemo_gym.launch.environments import Environments
 
 GREEN = "from app import answer\n\n\nasync def test_answer():\n    assert answer() == 42\n"
@@ -65,6 +68,15 @@ def test_every_suite_sees_its_own_app_and_every_kind_of_failure_exits_with_1(pro
         "responses_api_agents/no_test_in_it: no tests",
     ]
     assert "assert 1 == 2" in done.stdout
+
+
+def test_a_built_in_server_without_tests_says_where_they_are(tmp_path: Path) -> None:
+    for root, hint in ((tmp_path, ""), (PARENT_DIR, " (tests of built-in servers are only in a checkout)")):
+        folder = root / "resources_servers" / "an_empty_one"
+        line = describe(
+            SuiteResult(Implementation("resources_servers", folder.name, folder), Verdict.NO_TESTS)
+        )
+        assert line == f"resources_servers/an_empty_one: no tests in {folder / 'tests'}{hint}"
 
 
 def test_an_unknown_implementation_exits_with_2(project: Path) -> None:

@@ -56,7 +56,7 @@ class RunningGym:
     """Server → base URLs."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # sixty idle servers take a sixth of a core until they end
 def gym(project: Path, environment: dict[str, str]) -> Iterator[RunningGym]:
     """`ng_run` with every server of the project."""
     program = "from nemo_gym.cli.run import main; main()"

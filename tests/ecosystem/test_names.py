@@ -95,13 +95,16 @@ NAMES_OF_0_7 = {
         NeMoGymResponseFunctionCallOutput TOKEN_METADATA_FIELDS REQUIRED_TOKEN_METADATA_FIELDS MAX_NUM_TRIES
         """,
     "nemo_gym.path_utils": "failures_path_for materialized_path_for aggregate_metrics_path_for",
+    "nemo_gym.responses_converter": "_usage_detail",
+    "nemo_gym.responses_streaming": "sanitize_streaming_responses_body",
     "nemo_gym.rollout_collection": """
         DispatchLatencyTracker get_max_rollout_attempts is_terminal_failure migrate_invalid_judge_main_rows
-        observed_elapsed SharedRolloutCollectionConfig
+        observed_elapsed SharedRolloutCollectionConfig _get_max_rollout_attempts
         """,
     "nemo_gym.rollout_correlation": """
         RolloutContextMiddleware current_rollout_id maybe_rollout_id_from_run_body rollout_context
         """,
+    "nemo_gym.rollout_health": "run_health_checks HealthCheckResult",
     "nemo_gym.rollout_observability": """
         AgentEpisode AgentInvocation AgentObservationBundle ContextCompactionObservation ModelCallRef ObservationGap
         SandboxObservation ToolCallObservation TrajectoryRecord TrajectoryToolCall TrajectoryTurn
@@ -136,6 +139,7 @@ NAMES_OF_0_7 = {
         SingleAgentTurnTaskInput
         """,
     "nemo_gym.skills": "stage_skills load_skill_directory SkillsRef",
+    "nemo_gym.task_data": "TaskDataValidator load_task_data_schema normalize_task_fields",
     "nemo_gym.task_materialization": "materialize_task",
     "nemo_gym.testing.session_conformance": "check_resources_session_contract",
     "nemo_gym.tool_access": "ToolAccess DirectHTTPToolAccess MCPToolAccess MCPStreamableHTTPConnection",

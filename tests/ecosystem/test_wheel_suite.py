@@ -25,6 +25,7 @@ from tests.ecosystem_wheel.stages import Finding
         ("a.yaml:3:5: x.judge refers to `${judge}`, which does not exist.", "value that the user gives"),
         ("x.key is required. Write +x.key=<value>.", "value that the user gives"),
         ("x.key must be a valid string.", "value of another type"),
+        ("datasets -> 0 -> license: Must be \none of: 'MIT'", "license that the list of their core lacks"),
         ("There is no folder resources_servers/x. Looked in /y.", "missing file"),
         ("assert 1 == 2", "other: assert 1 == 2"),
     ],
@@ -40,6 +41,11 @@ def test_fewer_green_items_than_kept_are_reported() -> None:
     assert fallen(kept, now) == ["`app.py` that import: 1, and 2 are kept"]
     assert fallen(now, kept) == []
     assert "| 1 | missing package: torch | `a/app.py` |" in page_of(now)
+
+
+def test_the_folders_of_an_older_version_have_figures_of_their_own() -> None:
+    page = page_of({"tests 0.5.1": figures_of("tests", [Finding("a", tests_passed=16)])})
+    assert "| folders of 0.5.1 whose own tests pass | 1 | 1 |\n| tests passed (0.5.1) | 16 | |" in page
 
 
 def test_the_table_of_agents_says_how_far_each_came() -> None:

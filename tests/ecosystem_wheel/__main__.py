@@ -1,7 +1,8 @@
 """`make test-ecosystem`: the ecosystem's wheel beside our `nemo_gym`.
 
-Variables: `STAGE` (imports, configurations, tests, agents, runs, rewards; all by default), `FOLDERS` (words; only the
-tests of folders and the agents that contain one, or the runs and rewards of these environments), `OPTIONS=0` (load
+Variables: `STAGE` (imports, configurations, refusals, tests, agents, runs, rewards; all by default), `FOLDERS` (words;
+only the tests of folders, of any role, and the agents that contain one, or the runs and rewards of these environments),
+`VERSION` (0.5.1, with `STAGE=tests`; its folders run with the packages of the newest version), `OPTIONS=0` (load
 configurations without the options of servers: a minute), `KEEP=1` (write the figures and the page),
 `ECOSYSTEM_PYTHON`, `NEMO_GYM_ECOSYSTEM_CACHE`, `PROCESSES`.
 Exit code 1 if a stage has fewer green items than the figures in the repository.
@@ -17,18 +18,22 @@ from tests.ecosystem_wheel import figures, packages, rewards, runs, stages, whee
 
 def main() -> int:
     stage = os.environ.get("STAGE") or "all"
-    if stage not in (*figures.TITLES, "all"):
-        sys.exit(f"STAGE is {stage!r}; it must be one of {', '.join(figures.TITLES)}, or empty for all")
+    samples = {**stages.SAMPLED, "runs": runs.runs, "rewards": rewards.rewards}
+    names = (*stages.STAGES, *samples)
+    if stage not in (*names, "all"):
+        sys.exit(f"STAGE is {stage!r}; it must be one of {', '.join(names)}, or empty for all")
+    if wheel.VERSION not in (wheel.NEWEST, *(wheel.OLDER if stage == "tests" else ())):
+        sys.exit(f"VERSION is {wheel.VERSION!r}; it may be {', '.join(wheel.OLDER)} with STAGE=tests")
     words = [word for word in (os.environ.get("FOLDERS") or "").split(",") if word]
     wheel.lay_out()
     workplace = stages.Workplace(packages.python(), packages.left_out())
-    samples = {**stages.SAMPLED, "runs": runs.runs, "rewards": rewards.rewards}
     before, now = figures.kept(), {}
-    for name in figures.TITLES if stage == "all" else [stage]:
+    for name in names if stage == "all" else [stage]:
         sampled = samples.get(name)
         findings = sampled(workplace, words) if sampled else stages.STAGES[name](workplace)
-        now[name] = figures.figures_of(name, findings)
-        print(figures.text_of(name, now[name]), flush=True)
+        title = name if wheel.VERSION == wheel.NEWEST else f"{name} {wheel.VERSION}"
+        now[title] = figures.figures_of(name, findings)
+        print(figures.text_of(title, now[title]), flush=True)
     if words:
         return 0  # a sample has no figures to compare
     problems = figures.fallen(before, now)

@@ -65,6 +65,7 @@ _RULES = (
     _rule("two implementations of one server", r"has 2 implementations"),
     _rule("address without a token", r"there is no token"),
     _rule("key without effect", r"The key '(\w+)' is not used"),
+    _rule("license that the list of their core lacks", r"license: Must be\s+one of"),
     _rule("missing file", r"(?:there is no file|There is no \S+ in|There is no file|[Tt]here is no folder)"),
     _rule("missing file", r"No such file or directory"),
 )

@@ -1,12 +1,11 @@
 """Load every configuration of the wheel with our validation, without starting a server. Runs beside the wheel.
 
 Standard input: the paths of the files, relative to the current folder, one a line. Standard output: one JSON object a
-line, `{"file", "problems": [text], "seconds"}`. An implementation is imported once for all configurations; with
-`OPTIONS=0` none is, and the options of servers stay unchecked.
+line, `{"file", "arguments": [text], "problems": [text], "seconds"}`. An implementation is imported once for all
+configurations; with `OPTIONS=0` none is, and the options of servers stay unchecked.
 
 A user gives some values on the command line, and so does the probe: the policy, a token for servers that other machines
-reach, the environment variables that the configuration names, and a text for each top-level key that is null. The text
-is a URL where the name says so.
+reach, the environment variables that the configuration names, and a text for each top-level key that is null.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import gc
 import importlib
 import json
 import os
-import re
 import sys
 import time
 from collections import defaultdict
@@ -33,6 +31,7 @@ from nemo_gym.config.options import Inspection
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.launch._inspection_process import _inspections
+from tests.ecosystem_wheel.given import set_variables, value_of
 
 LIMIT_S = 600.0
 """Seconds for the import of one implementation, on a busy machine too."""
@@ -47,8 +46,6 @@ GIVEN = (
     "run_token=a-token-that-other-machines-need",
 )
 """Values that a user gives on the command line."""
-_VARIABLE = re.compile(r"oc\.env:\s*([A-Za-z_]\w*)\s*(?:\}|,\s*(?:null|MISSING|\$\{oc\.env))")
-"""An environment variable without a default, or with null or the placeholder MISSING."""
 
 _context = get_context("fork")
 
@@ -93,7 +90,12 @@ def main() -> None:
             inspect(script, users)
     for loaded in files:
         loaded.check()
-        answer = {"file": loaded.file, "problems": loaded.problems, "seconds": loaded.seconds}
+        answer = {
+            "file": loaded.file,
+            "arguments": loaded.arguments,
+            "problems": loaded.problems,
+            "seconds": loaded.seconds,
+        }
         print(json.dumps(answer), flush=True)
 
 
@@ -130,18 +132,6 @@ def problems_of(arguments: Sequence[str], inspect: Any, nulls: dict[str, str] | 
 def _open_keys(config: GlobalConfig) -> list[str]:
     known = {*GlobalKeys.model_fields, *COLLECT.keys.model_fields}
     return [key for key, value in config.data.items() if value is None and key not in known]
-
-
-def set_variables() -> None:
-    """Set the environment variables that any YAML file names."""
-    texts = (path.read_text(encoding="utf-8") for path in Path.cwd().glob("*/*/**/*.yaml"))
-    names = {name for text in texts for name in _VARIABLE.findall(text)} - os.environ.keys()
-    os.environ.update({name: value_of(name) for name in names})
-
-
-def value_of(name: str) -> str:
-    """Return the text that a user gives for a variable or key of this name."""
-    return "http://127.0.0.1:8000" if "url" in name.lower() else "given"
 
 
 def inspect(script: Path, users: Sequence[tuple[Loaded, ServerInstance]]) -> None:

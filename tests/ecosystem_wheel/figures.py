@@ -18,11 +18,22 @@ PAGE = wheel.REPOSITORY / "docs" / "compatibility.md"
 TITLES = {
     "imports": "`app.py` that import",
     "configurations": "configurations accepted",
-    "tests": "folders whose own tests pass",
+    "refusals": "configurations accepted that the ecosystem's own core accepts too",
+    "tests": "environment folders whose own tests pass",
+    **{f"tests {version}": f"folders of {version} whose own tests pass" for version in wheel.OLDER},
     "agents": "agents that answer a rollout",
     "rewards": "environments whose stored rollouts get their stored rewards by `ng_reverify`",
     "runs": "environments collected by `gym eval run` and by `ng_e2e_collect_rollouts`",
 }
+LEFT_OUT = {
+    "`nemo_gym.gitlab_utils`": "it downloads from a private MLflow registry, so `benchmarks/lmarena_v2` and `_v3` "
+    "cannot be prepared",
+    "`perf_summary` of aggregate metrics": "no folder reads it; `_ng_timing` of the rows has the seconds",
+    "`_ng_environment_server` of rows": "no folder reads it; `agent_ref` of a row names the environment server",
+    "`_attach_trajectory_record`, `_attach_ng_perf`, `_CaptureMiddleware`, `token_id_capture.staging`": "private; "
+    "tests, `benchmarks/terminal_bench_4/smoke.py` and the stages of gdpval import them",
+}
+"""Names of the ecosystem that are left out, and the reasons."""
 _SHOWN = 12
 """Causes that the terminal shows for each stage."""
 
@@ -35,7 +46,7 @@ def figures_of(stage: str, findings: Sequence[Finding]) -> dict[str, Any]:
         "green": len(findings) - len(red),
         "causes": _by_cause(red),
     }
-    if stage == "configurations":
+    if stage in ("configurations", "refusals"):
         figures["are_options_checked"] = os.environ.get("OPTIONS") != "0"
     if stage == "tests":
         figures["tests_passed"] = sum(finding.tests_passed for finding in findings)
@@ -89,10 +100,11 @@ def page_of(figures: Mapping[str, Any]) -> str:
     head = [
         "# Compatibility with the ecosystem",
         "",
-        f"Environments, agents and models of `nemo-gym=={wheel.VERSION}` from the package registry, beside this",
+        f"Environments, agents and models of `nemo-gym=={wheel.NEWEST}` from the package registry, beside this",
         "repository's `nemo_gym`. `make test-ecosystem KEEP=1` measures it and writes this page; `STAGE=imports`,",
-        "`STAGE=configurations`, `STAGE=tests` and `STAGE=agents` run one stage, `FOLDERS=word,word` a sample of the",
-        "tests or agents. The agents collect one rollout each with the engine stub; the environment `acereason-math`",
+        "`STAGE=configurations`, `STAGE=refusals`, `STAGE=tests` and `STAGE=agents` run one stage,",
+        "`STAGE=tests VERSION=0.5.1` the folders of that version, `FOLDERS=word,word` a sample of the tests or agents.",
+        "The agents collect one rollout each with the engine stub; the environment `acereason-math`",
         "of `verifiers_agent`, which the package registry lacks, is a stand-in.",
         "Configurations are loaded with the values that a user gives: the policy, `run_token`, the environment",
         "variables that they name without a default, and a text for each top-level key that is null.",
@@ -106,12 +118,21 @@ def page_of(figures: Mapping[str, Any]) -> str:
         for stage in TITLES
         if stage in figures
     ]
-    if "tests" in figures:
-        rows.append(f"| tests passed | {figures['tests']['tests_passed']} | |")
+    rows += [
+        f"| tests passed ({stage.removeprefix('tests').strip() or wheel.NEWEST}) | {figures[stage]['tests_passed']} | |"
+        for stage in figures
+        if "tests_passed" in figures[stage]
+    ]
     if "configurations" in figures and not figures["configurations"]["are_options_checked"]:
         rows += ["", "The configurations were loaded without the options of servers (`OPTIONS=0`)."]
+    left_out = [
+        "",
+        "## Names that are left out",
+        "",
+        *(f"- {name}: {why}." for name, why in LEFT_OUT.items()),
+    ]
     sections = [line for stage in TITLES if stage in figures for line in _section(stage, figures[stage])]
-    return "\n".join([*head, *rows, *sections]) + "\n"
+    return "\n".join([*head, *rows, *left_out, *sections]) + "\n"
 
 
 def _section(stage: str, figures: Mapping[str, Any]) -> list[str]:

@@ -20,9 +20,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from tests.ecosystem_wheel import wheel
 
 OLDEST_PYTHON = (3, 13)
-ENVIRONMENT = wheel.CACHE / f"venv-{wheel.VERSION}"
-AGENTS_ENVIRONMENT = wheel.CACHE / f"venv-agents-{wheel.VERSION}"
-LEFT_OUT = wheel.CACHE / f"left_out-{wheel.VERSION}.json"
+ENVIRONMENT = wheel.CACHE / f"venv-{wheel.NEWEST}"
+"""The packages of the newest version, which contain those of the older ones."""
+AGENTS_ENVIRONMENT = wheel.CACHE / f"venv-agents-{wheel.NEWEST}"
+LEFT_OUT = wheel.CACHE / f"left_out-{wheel.NEWEST}.json"
 LONGEST_LIST = 100
 """A longer requirements file is the frozen environment of one server, which no other could share."""
 TOO_LARGE = dict.fromkeys(
@@ -38,6 +39,8 @@ def python() -> Path:
     """Return the environment's interpreter. Builds the environment if the cache does not have it."""
     interpreter = ENVIRONMENT / "bin" / "python"
     if not LEFT_OUT.is_file():
+        if wheel.VERSION != wheel.NEWEST:
+            sys.exit(f"{ENVIRONMENT} is needed; run the command without VERSION first")
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         subprocess.run([find_python(), "-m", "venv", str(ENVIRONMENT)], check=True)
         pip = [str(interpreter), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]

@@ -26,8 +26,9 @@ LIMIT_S = 300
 MODEL = "mock"
 MODEL_FILE = "responses_api_models/vllm_model/configs/vllm_model.yaml"
 ROOT = wheel.CACHE / f"root-{wheel.VERSION}"
-LINKED = ("environments", "resources_servers", "responses_api_agents/gymnasium_agent")
-"""Gymnasium environments have routes of their own, which only the agent of that name calls."""
+AGENTS = ("gymnasium_agent", "speed_bench_agent")
+"""Agents that environments name and that none of ours replaces."""
+LINKED = ("environments", "resources_servers", *(f"responses_api_agents/{agent}" for agent in AGENTS))
 ENVIRONMENTS = (
     *(
         "arc_agi",

@@ -1,4 +1,4 @@
-"""The three stages: every `app.py` is imported, every configuration is loaded, and every folder's tests run."""
+"""The stages that need the wheel's folders: imports, configurations, and the folders' own tests."""
 
 from __future__ import annotations
 
@@ -96,13 +96,27 @@ def _of_import(workplace: Workplace, answer: Mapping[str, Any]) -> Finding:
 
 
 def configurations(workplace: Workplace) -> list[Finding]:
-    """Load every configuration with our validation. The package is installed elsewhere, as it is for users."""
-    files = map(str, configuration_files())
-    answers = _probe(workplace, "config_probe.py", files, paths=(wheel.REPOSITORY,))
+    """Load every configuration with our validation."""
     return [
         Finding(answer["file"], sorted({workplace.cause(problem) for problem in answer["problems"]}))
+        for answer in _loaded(workplace)
+    ]
+
+
+def refusals(workplace: Workplace) -> list[Finding]:
+    """Load each configuration that ours accepts with the wheel's own core too, with the same command line."""
+    wheel.lay_out_core()
+    accepted = (json.dumps(answer) for answer in _loaded(workplace) if not answer["problems"])
+    answers = _probe(workplace, "theirs_probe.py", accepted, paths=(wheel.CORE, wheel.REPOSITORY))
+    return [
+        Finding(answer["file"], [workplace.cause(answer["error"])] if answer["error"] else [])
         for answer in answers
     ]
+
+
+def _loaded(workplace: Workplace) -> list[dict[str, Any]]:
+    """Load every configuration with our package, which is installed elsewhere, as it is for users."""
+    return _probe(workplace, "config_probe.py", map(str, configuration_files()), paths=(wheel.REPOSITORY,))
 
 
 def configuration_files() -> list[Path]:
@@ -124,8 +138,9 @@ def is_configuration(file: Path) -> bool:
 
 
 def tests(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
-    """Run the tests of every folder, or of those that a word of `wanted` names, in a pytest of its own."""
-    folders = [each for each in wheel.suites() if not wanted or any(word in str(each) for word in wanted)]
+    """Run the tests of every environment folder in a pytest of its own, or of the folders that `wanted` names."""
+    words = wanted or (f"{wheel.ENVIRONMENTS}/",)
+    folders = [each for each in wheel.suites() if any(word in str(each) for word in words)]
     with ThreadPoolExecutor(PROCESSES) as pool:
         return list(pool.map(lambda folder: _run_suite(workplace, folder), folders))
 
@@ -136,7 +151,7 @@ def agents_of(workplace: Workplace, wanted: Sequence[str]) -> list[Finding]:
     return [Finding(agent, [reason] if reason is not None else []) for agent, _, reason in answers]
 
 
-STAGES = {"imports": imports, "configurations": configurations}
+STAGES = {"imports": imports, "configurations": configurations, "refusals": refusals}
 SAMPLED = {"tests": tests, "agents": agents_of}
 """Stages of which `FOLDERS` chooses items."""
 
@@ -157,6 +172,7 @@ def _run_suite(workplace: Workplace, folder: Path) -> Finding:
     if counts.get("passed") and not failed:
         return Finding(str(folder), tests_passed=counts["passed"])
     texts = _BROKEN.findall(output) or [output[-2000:]]
+    print(*(f"  {text[:200]}" for text in texts[:5]), sep="\n", file=sys.stderr, flush=True)
     causes = sorted({workplace.cause(text) for text in texts})
     return Finding(str(folder), causes, counts.get("passed", 0), failed)
 

@@ -1,9 +1,11 @@
 """The wheel of the ecosystem, in a cache folder outside the repository, and its folders beside our `nemo_gym`.
 
-Nothing of the wheel's own `nemo_gym` is extracted. The layout of `tree`:
+The layout of `tree`:
 
     nemo_gym/               this repository's package, copied anew for every run
     resources_servers/ …    the wheel's folders
+
+The wheel's own `nemo_gym` is extracted to a folder of its own, for the stage `refusals` only.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-VERSION = "0.7.0"
+NEWEST, OLDER = "0.7.0", ("0.5.1",)
+VERSION = os.environ.get("VERSION") or NEWEST
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("NEMO_GYM_ECOSYSTEM_CACHE") or Path.home() / ".cache" / "nemo_gym_ecosystem")
 WHEEL = CACHE / f"nemo_gym-{VERSION}-py3-none-any.whl"
 TREE = CACHE / f"tree-{VERSION}"
+CORE = CACHE / f"core-{VERSION}"
 ROLES = ("resources_servers", "responses_api_agents", "responses_api_models", "environment_servers")
+ENVIRONMENTS = ROLES[0]
 FOLDERS = (*ROLES, "environments", "benchmarks")
 """The folders of the wheel that are laid beside our package."""
 
@@ -30,18 +35,27 @@ def lay_out() -> None:
     """Download and extract the wheel if the cache does not have it, and copy our package into the tree."""
     if not WHEEL.is_file():
         download()
-    marker = TREE / ".extracted"
-    if not marker.is_file():
-        shutil.rmtree(TREE, ignore_errors=True)
-        with zipfile.ZipFile(WHEEL) as wheel:
-            wheel.extractall(TREE, [name for name in wheel.namelist() if name.startswith(_PREFIXES)])
-        marker.touch()
+    _extract(TREE, FOLDERS)
     package = TREE / "nemo_gym"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(REPOSITORY / "nemo_gym", package, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+def lay_out_core() -> None:
+    """Extract the wheel's own `nemo_gym`. Call `lay_out` first."""
+    _extract(CORE, ("nemo_gym",))
+
+
+def _extract(target: Path, folders: Sequence[str]) -> None:
+    """Extract folders of the wheel, unless a run before did."""
+    marker = target / ".extracted"
+    if marker.is_file():
+        return
+    shutil.rmtree(target, ignore_errors=True)
+    prefixes = tuple(f"{folder}/" for folder in folders)
+    with zipfile.ZipFile(WHEEL) as wheel:
+        wheel.extractall(target, [name for name in wheel.namelist() if name.startswith(prefixes)])
+    marker.touch()
 
 
 def download() -> None:
