@@ -44,6 +44,11 @@ class ConfigSources:
     initial: DictNode
     working_directory: Path
 
+    @property
+    def typed_keys(self) -> set[str]:
+        """The top-level keys of the command line."""
+        return {override.key.split(".")[0] for override in self.overrides}
+
 
 @dataclass(frozen=True, slots=True)
 class Composed:
@@ -193,6 +198,19 @@ def _delete(override: Override, root: DictNode, problems: Problems, known_keys: 
     return remove_at(root, path)
 
 
+def _place_of_options(path: tuple[str | int, ...], root: DictNode) -> list[str]:
+    """Return the keys of a server's options for the path of its block: `agent` is `agent.<kind>.<implementation>`.
+
+    Another path is returned as it is.
+    """
+    keys, block = [str(part) for part in path], node_at(root, path)
+    below = list[str]()
+    while len(path) == 1 and len(below) < 2 and isinstance(block, DictNode) and len(block.entries) == 1:
+        [(key, block)] = block.entries.items()
+        below.append(key)
+    return keys + below if len(below) == 2 else keys
+
+
 def _check_exists(
     override: Override, root: DictNode, problems: Problems, known_keys: Collection[str]
 ) -> bool:
@@ -206,7 +224,8 @@ def _check_exists(
         known -= 1
     beside = directives.keys_at(path[:known]) | (set() if known else set(known_keys))
     near = did_you_mean(str(path[known]), beside)
-    to_add = "" if override.action is Action.DELETE else f"To add it, write +{override.key}=..."
+    key = ".".join((*_place_of_options(path[:known], root), *map(str, path[known:])))
+    to_add = "" if override.action is Action.DELETE else f"To add it, write +{key}=..."
     remedy = " ".join(part for part in (near, to_add) if part)
     problems.add_absence(override.where, f"There is no key {override.key!r}.", remedy or None)
     return False

@@ -16,11 +16,11 @@ from nemo_gym.config.secrets import is_secret_name, leaves_of
 MISSING = "???"
 _MARK = "${"
 _OPTIONS = {
-    "policy_base_url": "--url",
-    "policy_model_name": "--model",
-    "policy_api_key": "--model-api-key",
+    "policy_base_url": "--url http://localhost:8000/v1",
+    "policy_model_name": "--model Qwen/Qwen3-8B",
+    "policy_api_key": "--model-api-key env:NAME",
 }
-"""The options of `gym` that set a key which many configurations leave open."""
+"""Examples of the options of `gym` that set a key which many configurations leave open."""
 _REFERENCE = re.compile(
     r"\$\{\s*(?:oc\.(?:select|dict\.keys|dict\.values|deprecated)\s*:\s*)?(?P<path>[^${}:,]+?)\s*[},]"
 )
@@ -153,15 +153,16 @@ class _Resolver:
         known = {render_path(path[: depth + 1]) for path, _ in leaves(root) for depth in range(len(path))}
         for key, ((path, where), *others) in self._unknown.items():
             more = f" (and in {len(others)} more)" if others else ""
-            option = _OPTIONS.get(key)
-            near = None if option else did_you_mean(key, known)
-            short = f"{option} <value> (gym) or " if option else ""
-            give = f"Write {short}+{key}=<value> on the command line, or set it in env.yaml or in a file."
-            self._problems.add_absence(
-                where,
-                f"{render_path(path)} refers to `${{{key}}}`{more}, which does not exist.",
-                f"{near} {give}" if near else give,
-            )
+            place = f"{render_path(path)} refers to"
+            if key in _OPTIONS:
+                message = f"{key} is not set; {place} it{more}."
+                give = f"Write {_OPTIONS[key]} (gym) or +{key}=<value>, or set it in env.yaml."
+            else:
+                near = did_you_mean(key, known)
+                message = f"{place} `${{{key}}}`{more}, which does not exist."
+                give = f"Write +{key}=<value> on the command line, or set it in env.yaml or in a file."
+                give = f"{near} {give}" if near else give
+            self._problems.add_absence(where, message, give)
 
 
 def references(root: DictNode) -> dict[Path, set[str]]:

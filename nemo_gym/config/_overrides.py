@@ -4,16 +4,18 @@
 and `--flag` are other spellings of `++key=value` and `++flag=true`. Dots reach into mappings and lists; values are
 scalars, `[lists]` or `{key: value}` mappings.
 
-Hydra is imported only if there are arguments.
+Hydra is imported only if a value needs its grammar.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nemo_gym.config._plain_values import is_plain_key, parse_plain_value
 from nemo_gym.config.nodes import Node, from_plain
 from nemo_gym.config.problems import Location, Problems
 from nemo_gym.config.secrets import HIDDEN, hide_secrets, is_secret_name
@@ -105,6 +107,10 @@ def _parse_one(argument: _Argument, problems: Problems) -> Override | None:
     if not parts["equals"] and parts["action"] != "~":
         problems.add_gap(where, "This is not `key=value`.", _remedy_for_word(argument.text))
         return None
+    if parts["equals"] and is_plain_key(key):
+        with contextlib.suppress(ValueError):
+            plain = parse_plain_value(value)
+            return Override(Action(parts["action"] or ""), key, from_plain(plain, where, problems), where)
     return _parse_by_hydra(argument, parts, where, problems)
 
 

@@ -25,6 +25,12 @@ def check_references(
             checker.check(path, block)
 
 
+_EXAMPLES = {
+    "responses_api_models": "by `gym … --url http://localhost:8000/v1 --model <name>`, or the file "
+    "responses_api_models/vllm_model/configs/vllm_model.yaml"
+}
+
+
 class _Checker:
     def __init__(self, root: DictNode, taken_over: Mapping[str, Location], problems: Problems) -> None:
         self._root = root
@@ -87,7 +93,10 @@ class _Checker:
 
     def _names(self, kind: str) -> str:
         names = self._of_kind(kind)
-        return f"Known names: {', '.join(names)}." if names else f"The configuration has no {kind}. Add one."
+        if names:
+            return f"Known names: {', '.join(names)}."
+        example = _EXAMPLES.get(kind)
+        return f"The configuration has no {kind}. Add one{f': {example}' if example else ''}."
 
 
 def _kind_of(node: object) -> str | None:

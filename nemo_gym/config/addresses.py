@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Problems
+from nemo_gym.config.secrets import hide_in_text
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.names import HEAD_SERVER, OPEN_NETWORK, RUN_TOKEN
 
@@ -61,6 +63,10 @@ def check_addresses(
             )
 
 
+_ROUTE = re.compile(r"/(chat/completions|completions|responses|messages)/?$")
+"""The end of a URL that is an engine's route below its base URL."""
+
+
 def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterator[FixedAddress]:
     """Yield the addresses whose port is set in the configuration."""
     head = data[HEAD_SERVER]
@@ -86,7 +92,7 @@ def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterat
 def _check_urls(
     servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode, problems: Problems
 ) -> None:
-    """Add a problem for every URL of an engine without a scheme, where the user has set it."""
+    """Add a problem for every URL of an engine that has no scheme or ends in a route, where the user has set it."""
     named: list[tuple[Path, Any]] = [(("policy_base_url",), data.get("policy_base_url"))]
     for server in servers:
         keys = [key for key in server.config if str(key).endswith("base_url")]
@@ -94,11 +100,15 @@ def _check_urls(
     faulty: dict[str, Path] = {}
     for path, value in named:
         for url in value if isinstance(value, list) else [value]:
-            if isinstance(url, str) and url and "://" not in url:
+            if isinstance(url, str) and url and ("://" not in url or _ROUTE.search(url)):
                 faulty.setdefault(url, path)
     for url, path in faulty.items():
-        where = nearest_location(root, path)
-        problems.add(where, f"{render_path(path)}: {url!r} is not a URL.", f"Did you mean 'http://{url}'?")
+        where, place, url = nearest_location(root, path), render_path(path), hide_in_text(url)
+        if "://" not in url:
+            problems.add(where, f"{place}: {url!r} is not a URL.", f"Did you mean 'http://{url}'?")
+        else:
+            base = _ROUTE.sub("", url)
+            problems.add(where, f"{place}: {url!r} is a route, not a base URL.", f"Did you mean {base!r}?")
 
 
 def _check_ports(

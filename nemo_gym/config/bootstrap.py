@@ -35,7 +35,9 @@ class Bootstrap:
     listen_fds: list[int]
     """Descriptors, in this process, of its bound and listening sockets."""
     replica: int = 0
-    """The index of this process among the instance's `num_workers`, from 0."""
+    """The index of this process among the instance's replicas, from 0."""
+    generation: int | None = None
+    """One more than the nodes that this replica has lost; None if it cannot move."""
 
     def write_to_fd(self) -> int:
         """Return a descriptor for one `read_from_fd`. The caller closes it."""

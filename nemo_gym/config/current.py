@@ -1,11 +1,14 @@
 """The global configuration of this process.
 
 In a server it comes from the launcher, in a command from the command line. Any other program reads it from its own
-command line on first use. OmegaConf is imported only then. `nemo_gym.global_config` re-exports this module.
+command line on first use: its arguments in the form of overrides (`+key=value`, `++key=value`, `key=value`, `~key`),
+with keys of any name. Its other arguments, such as the flags of a test runner, are its own. OmegaConf is imported only
+then. `nemo_gym.global_config` re-exports this module.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +45,8 @@ REQUEST_DEBUG_KEY_NAME = "global_aiohttp_client_request_debug"
 RESPONSE_KEY_NAME = "response"
 RESULTS_DIR_KEY_NAME = "results_dir"
 TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
+
+_OVERRIDE = re.compile(r"(?:\+\+?|~)[A-Za-z_].*|[A-Za-z_][\w.-]*=.*", re.DOTALL)
 
 _current: DictConfig | None = None
 _given: Mapping[str, Any] | None = None
@@ -123,10 +128,11 @@ class GlobalConfigDictParser:
             env_path = None
         is_embedded = given.initial_global_config_dict is not None
         return load(
-            [] if given.skip_load_from_cli else sys.argv[1:],
+            [] if given.skip_load_from_cli else _overrides_of_program(),
             env_path=env_path,
             initial=plain_dict(given.initial_global_config_dict or {}),
             makes_token=is_embedded,
+            keeps_typed_keys=True,
             inspect=inspect,
         )
 
@@ -248,6 +254,10 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_escaped(item) for item in value]
     return value.replace("${", r"\${") if isinstance(value, str) else value
+
+
+def _overrides_of_program() -> list[str]:
+    return [argument for argument in sys.argv[1:] if _OVERRIDE.fullmatch(argument)]
 
 
 def _of_server() -> Mapping[str, Any] | None:

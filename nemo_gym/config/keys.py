@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT
 
 DEFAULT_HOST = "127.0.0.1"
+DEFAULT_HOST_COMMAND = "ssh -o BatchMode=yes {host}"
 
 
 def _pointless(reason: str) -> Any:
@@ -36,6 +37,19 @@ class HeadServerKeys(BaseModel):
     host: str | None = Field(None, description="Its address; by default `default_host`.")
     port: int = Field(DEFAULT_HEAD_SERVER_PORT, ge=0, le=65535, description="Its port; 0 for any free port.")
     num_workers: int | None = Field(None, ge=1, le=1, description="Always one.")
+
+
+class HostKeys(BaseModel):
+    """A machine of `+placement=hosts`, and what it has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = Field(min_length=1, description="Its name or address, as `host_command` takes it.")
+    num_cpus: float | None = Field(None, ge=0, description="Its CPUs; by default those that it has.")
+    num_gpus: int | None = Field(None, ge=0, description="Its GPUs; by default those that it has.")
+    resources: dict[str, float] = Field(
+        default_factory=dict, description="Amounts of resources with names of your own."
+    )
 
 
 class GlobalKeys(BaseModel):
@@ -71,6 +85,18 @@ class GlobalKeys(BaseModel):
     head_server: HeadServerKeys = Field(
         default_factory=HeadServerKeys,
         description=f"`{{host, port}}` of the head server; the default port is {DEFAULT_HEAD_SERVER_PORT}.",
+    )
+    hosts: list[str | HostKeys] = Field(
+        default_factory=list,
+        description="The machines of `+placement=hosts`: names, or mappings with `host`, `num_cpus`, `num_gpus` and "
+        "`resources`.",
+    )
+    host_command: str = Field(
+        DEFAULT_HOST_COMMAND,
+        description="The command that starts a program on a host, before the program's own words.",
+    )
+    advertised_host: str | None = Field(
+        None, description="This machine's address for the hosts; by default that of its default route."
     )
     port_range_low: int | None = Field(
         None,
@@ -119,6 +145,11 @@ class GlobalKeys(BaseModel):
     model_call_capture_dir: str | None = Field(
         None,
         description="The folder of captured model calls, one file per rollout; by default `results/model_calls`.",
+    )
+    discovery_name: str | None = Field(
+        None,
+        pattern=r"^[\w-]+$",
+        description="The name of the gym among those of one folder. By default a second one gets a number.",
     )
     nemo_gym_log_dir: str | None = Field(None, description="The folder for one log file per server.")
     uvicorn_logging_show_200_ok: Any = _pointless("successful requests are not logged.")

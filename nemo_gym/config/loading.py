@@ -84,6 +84,7 @@ def load(
     other_keys: Sequence[type[BaseModel]] = (),
     working_directory: Path | None = None,
     makes_token: bool = False,
+    keeps_typed_keys: bool = False,
     inspect: Inspect | None = None,
 ) -> GlobalConfig:
     """Load the configuration of a command line.
@@ -93,12 +94,14 @@ def load(
     - `command_keys` are the top-level keys of a command. They are validated, and left out of `data`.
     - `other_keys` are those of other commands. They are left out without validation.
     - `makes_token` adds a random `run_token` if there is none, for programs that run servers in their own process.
+    - `keeps_typed_keys` accepts every key of the command line, for programs that read keys of their own.
     - `inspect` (of an `Inspector`) validates the options of servers. Without it, only the keys that the gym itself
       reads are validated.
 
     Raises `ConfigErrors` with all problems.
     """
-    loader = _Loader((working_directory or Path.cwd()).resolve(), command_keys, other_keys)
+    folder = (working_directory or Path.cwd()).resolve()
+    loader = _Loader(folder, command_keys, other_keys, keeps_typed_keys)
     config = loader.load(overrides or (), env_path, initial, makes_token, inspect)
     loader.problems.raise_if_any()
     assert config is not None
@@ -134,6 +137,7 @@ class _Loader:
     working_directory: Path
     command_keys: type[BaseModel] | None
     other_keys: Sequence[type[BaseModel]] = ()
+    keeps_typed_keys: bool = False
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
@@ -150,7 +154,8 @@ class _Loader:
         inspect: Inspect | None,
     ) -> GlobalConfig | None:
         sources = self._sources(arguments, env_path, initial)
-        composed = compose(sources, self.problems, self.known)
+        accepted = self.known | (sources.typed_keys if self.keeps_typed_keys else set())
+        composed = compose(sources, self.problems, accepted)
         directives = Directives(composed.root, self.problems)
         root = drop_placeholders(directives.resolve())
         report_missing(root, self.problems)
@@ -169,7 +174,7 @@ class _Loader:
             data["run_token"] = token_urlsafe(24)
         check_addresses(servers, data, root, self.problems)
         report_unknown_keys(
-            root, composed.root, data, self.known | set(sources.env.entries) | composed.named, self.problems
+            root, composed.root, data, accepted | set(sources.env.entries) | composed.named, self.problems
         )
         check_aliases(declared, root, self.problems)
         runs_code = check_options(servers, data, root, self.problems, self.working_directory, inspect)
@@ -190,7 +195,7 @@ class _Loader:
         sources = self._sources(arguments, ENV_FILE, None)
         composed = compose(sources, self.problems, set(self.command_names), read_files=False)
         root = Directives(composed.root, self.problems).resolve()
-        typed = {override.key.split(".")[0] for override in sources.overrides}
+        typed = sources.typed_keys
         wanted = {
             key: node for key, node in root.entries.items() if key in typed or key in self.command_names
         }

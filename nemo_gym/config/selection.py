@@ -83,9 +83,11 @@ def select(
     added = [*_agent_overrides(found, agent, selection.agent_type, selector.problems)] if files else []
     selector.problems.raise_if_any()
     if needs_model and files:
+        url = found.get("policy_base_url")
         if POLICY not in found and _is_named(POLICY, found, added):
             paths = [_config_paths([*files, *selector.config(MODEL, DEFAULT_MODEL)])]
-        added += _key_for_plain_http(found)
+            url = url or "http:"  # a missing URL is reported, and a missing key would be noise beside it
+        added += _key_for_plain_http(str(url or "https:"), found)
     return SelectedConfig(
         [*paths, *added, *overrides], _name_of(selection), selector.is_benchmark, set(found)
     )
@@ -97,10 +99,10 @@ def _name_of(selection: NamedConfig) -> str | None:
     return Path(first).stem if first is not None else None
 
 
-def _key_for_plain_http(found: Mapping[str, Any]) -> list[str]:
+def _key_for_plain_http(url: str, found: Mapping[str, Any]) -> list[str]:
     """Engines of one's own need no key. One that is given stays."""
-    is_plain = not str(found.get("policy_base_url", "https:")).startswith("https:")
-    return ["++policy_api_key=none"] if is_plain and "policy_api_key" not in found else []
+    has_key = url.startswith("https:") or "policy_api_key" in found
+    return [] if has_key else ["++policy_api_key=none"]
 
 
 def _config_paths(files: Sequence[str]) -> str:

@@ -150,9 +150,14 @@ def _read_block(
             return Problem(
                 node.where,
                 f"{name}.{key} has no meaning beside {kind}.",
-                f"Move it into {name}.{kind}.",
+                f"Move it into {_place_of_options(name, kind, block.entries[kind])}.",
             )
     return _read_kind(name, kind, block.entries[kind], data, working_directory)
+
+
+def _place_of_options(name: str, kind: ServerKind, node: Node) -> str:
+    implementations = list(node.entries) if isinstance(node, DictNode) else []
+    return ".".join([name, kind, *implementations] if len(implementations) == 1 else [name, kind])
 
 
 def _read_kind(

@@ -52,6 +52,33 @@ class AgentServerRef(BaseModel):
 ServerRef: TypeAlias = ModelServerRef | ResourcesServerRef | AgentServerRef
 
 
+class Placement(BaseModel):
+    """The replicas of a server on nodes, and what each of them needs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    replicas: int | None = Field(None, ge=1)
+    """Number of processes; None for `num_workers`."""
+    num_cpus: float = Field(0.0, ge=0.0)
+    """CPUs that are reserved for each replica. A reservation only decides the node, and limits no process."""
+    num_gpus: int = Field(0, ge=0)
+    """GPUs of each replica, which sees no others (`CUDA_VISIBLE_DEVICES`)."""
+    resources: dict[str, float] = Field(default_factory=dict)
+    """Amounts of resources with names of one's own, as `hosts` declares them."""
+    spread: bool = True
+    """True spreads the replicas over the nodes; false fills one node before the next."""
+    node: str | None = None
+    """The only host that may run the replicas."""
+    max_in_flight: int | None = Field(None, ge=1)
+    """Sessions of which each replica handles requests at once; others wait. None for no limit."""
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """The amounts that one replica needs, by their names."""
+        amounts = {"num_cpus": self.num_cpus, "num_gpus": float(self.num_gpus), **self.resources}
+        return {name: amount for name, amount in amounts.items() if amount}
+
+
 class BaseServerConfig(BaseModel):
     """The address of a server."""
 
@@ -70,6 +97,8 @@ class BaseRunServerConfig(BaseServerConfig):
     """The file to run, in the implementation's folder."""
     domain: Domain | None = None
     """The subject of a resources server's tasks."""
+    placement: Placement | None = None
+    """Its replicas on several machines. On one machine only `max_in_flight` has an effect."""
 
 
 class BaseRunServerInstanceConfig(BaseRunServerConfig):

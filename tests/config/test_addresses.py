@@ -93,6 +93,16 @@ def test_a_url_without_a_scheme_is_reported_where_it_is_set(folder: Path, urls: 
     )
 
 
+def test_a_url_of_a_route_is_reported_with_its_base(folder: Path) -> None:
+    override = "++policy_base_url=http://user:pass-word@localhost:8000/v1/chat/completions"
+    where, message, remedy = only(problems_in(folder, *LINE, override))
+    assert message == (
+        "policy_base_url: 'http://****@localhost:8000/v1/chat/completions' is a route, not a base URL."
+    )
+    assert remedy == "Did you mean 'http://****@localhost:8000/v1'?"
+    assert "pass-word" not in where
+
+
 def test_an_empty_port_range_is_reported(folder: Path) -> None:
     problems = problems_in(folder, "+port_range_low=20", "+port_range_high=10")
     assert only(problems)[1] == "port_range_low (20) is above port_range_high (10)."

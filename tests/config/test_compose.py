@@ -127,6 +127,18 @@ def test_plain_assignment_replaces_and_never_adds(tmp_path: Path) -> None:
     assert remedy == f"Did you mean 'max_steps'? To add it, write +{path}.max_stepz=..."
 
 
+def test_a_key_right_below_a_server_s_name_is_one_of_its_options(tmp_path: Path) -> None:
+    write_gym(tmp_path)
+    line = ("+config_paths=[weather.yaml,model.yaml]", *POLICY)
+    _, message, remedy = only(problems_in(tmp_path, *line, "weather_agent.max_steps=9"))
+    assert message == "There is no key 'weather_agent.max_steps'."
+    assert remedy == "To add it, write +weather_agent.responses_api_agents.small_agent.max_steps=..."
+    assert remedy is not None
+    assert (
+        load_in(tmp_path, *line, remedy.split()[-1].replace("...", "9")).servers[1].config["max_steps"] == 9
+    )
+
+
 def test_plain_assignment_may_set_global_keys_that_have_a_default(tmp_path: Path) -> None:
     assert load_in(tmp_path, "head_server.port=12000").data["head_server"]["port"] == 12000
 

@@ -86,6 +86,25 @@ def test_the_configuration_is_read_from_the_programs_own_line(
     assert get_global_config_dict().hf_token == "mine"
 
 
+def test_flags_of_the_program_are_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = ["-q", "-p", "no:cacheprovider", "--tb=line", "--lr", "3", "tests/test_x.py::test[a=1]"]
+    monkeypatch.setattr("sys.argv", ["pytest", *flags, "+hf_token=mine"])
+    assert get_global_config_dict().hf_token == "mine"
+
+
+def test_a_program_may_have_keys_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["client.py", "+rows={path: rows.jsonl}", "++rows.limit=3", "level=high"])
+    config = get_global_config_dict()
+    assert config.rows == {"path": "rows.jsonl", "limit": 3}
+    assert config.level == "high"
+
+
+def test_a_wrong_override_of_a_program_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["client.py", "+config_paths=[no.yaml]"])
+    with pytest.raises(ConfigErrors, match=r"no\.yaml"):
+        get_global_config_dict()
+
+
 def test_env_yaml_is_read_by_default(folder: Path) -> None:
     (folder / "env.yaml").write_text("hf_token: of-env\n")
     parser = GlobalConfigDictParser()

@@ -49,7 +49,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one() -> None:
 
 
 def test_a_key_that_resembles_none_is_named_with_all_options() -> None:
-    assert faults(zzz=3)[0][1] == "Its options are by_name, judge, known, models, names."
+    assert faults(zzz=3)[0][1] == "Its options are by_name, judge, known, models, names, placement."
 
 
 def test_a_server_cannot_be_given_another_name_than_its_own() -> None:

@@ -57,6 +57,7 @@ def test_no_problem_raises_nothing() -> None:
     [
         ("limti", "Did you mean 'limit'?"),
         ("model_a", "Did you mean 'model_b' or 'model'?"),
+        ("limit_of_tasks", "Did you mean 'limit'?"),
         ("weather", None),
     ],
 )

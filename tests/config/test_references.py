@@ -35,7 +35,8 @@ def test_a_name_that_resembles_nothing_is_an_error_with_all_of_that_type(folder:
 
 def test_a_missing_type_of_server_is_reported(folder: Path) -> None:
     assert only(problems_in(folder, "+config_paths=[weather.yaml]"))[2] == (
-        "The configuration has no responses_api_models. Add one."
+        "The configuration has no responses_api_models. Add one: by `gym … --url http://localhost:8000/v1 "
+        "--model <name>`, or the file responses_api_models/vllm_model/configs/vllm_model.yaml."
     )
 
 

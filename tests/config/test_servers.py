@@ -104,7 +104,7 @@ def test_implementations_beside_the_package_are_found_too(tmp_path: Path) -> Non
             f"{BLOCK}  num_workers: 2\n",
             "main.yaml:5:3",
             "weather.num_workers has no meaning beside resources_servers.",
-            "Move it into weather.resources_servers.",
+            "Move it into weather.resources_servers.weather.",
         ),
         (
             "weather:\n  resources_servers:\n    weather: {entrypoint: ap.py}\n",
