@@ -13,3 +13,6 @@ from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker as Disp
 from nemo_gym.rollouts.run.examples import RolloutCollectionConfig as RolloutCollectionConfig
 from nemo_gym.rollouts.run.examples import RolloutCollectionHelper as RolloutCollectionHelper
 from nemo_gym.rollouts.run.examples import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig
+
+_get_max_rollout_attempts = get_max_rollout_attempts
+"""The name that environments written for 0.5.1 import."""

@@ -52,6 +52,9 @@ class Format(ABC, Generic[OptionsT]):
     merges_equal_rows: bool = False
     """Write duplicate rows once by default. Formats whose rows name their rollout have none."""
 
+    joins_inputs: bool = False
+    """Whether the rollouts of a task that several inputs have are one group."""
+
     def __init__(self, options: OptionsT, report: Report) -> None:
         self.options = options
         self.report = report

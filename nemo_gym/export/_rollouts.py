@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.export._shared_tasks import SharedTasks
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.metrics.estimators import sample_standard_deviation
@@ -43,6 +44,11 @@ class ScoredRollout:
     """The group that it belongs to, within the export."""
     reward: float
     outcome: Outcome
+
+    @property
+    def file(self) -> str:
+        """The file of its row."""
+        return self.name.rpartition(":")[0]
 
     @property
     def repeat(self) -> int:
@@ -104,7 +110,7 @@ class ScoredRollout:
 
 @dataclass(slots=True)
 class Group:
-    """The rollouts of one task in one file."""
+    """The rollouts of one task, in one file unless the export joins its inputs."""
 
     task: str
     fingerprint: bytes
@@ -153,6 +159,11 @@ class RolloutFiles:
             raise ConfigError(
                 "a file is named twice in +input", code="duplicate_input", remedy="Name each file once."
             )
+        self._shared: SharedTasks | None = None
+
+    def join(self) -> None:
+        """Make one group of a task that several files have. Raises `ConfigError` for a file without task rows."""
+        self._shared = SharedTasks(self.paths)
 
     @cached_property
     def _rows(self) -> Counter[str]:
@@ -190,7 +201,9 @@ class RolloutFiles:
             prefix = f"{number}:" if len(self.paths) > 1 else ""
             for line in read_lines(path):
                 task = _task_of(line, path)
-                yield path, line, None if task is None else prefix + task
+                if task is not None:
+                    task = self._shared.key(path, task, line.number) if self._shared else prefix + task
+                yield path, line, task
 
 
 def _is_whole(line: Line) -> bool:

@@ -2,7 +2,8 @@
 
 TRL's `DPOTrainer` reads the rows: `prompt`, `chosen` and `rejected` as messages, tool turns included, and `tools` as
 JSON text. Failed attempts are in no pair: a failure is not a worse answer. A truncated answer may be rejected, and
-chosen only with `choose_truncated`.
+chosen only with `choose_truncated`. With several inputs, such as runs of two models, `across_runs` also pairs answers
+of different runs to the same task.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import Field
 from nemo_gym.export._conversation import LOSSES_OF_TEXT, ChatTranscript, TextFormat, TextOptions
 from nemo_gym.export._formats import Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
-from nemo_gym.export.report import LeftOut
+from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
 
 
@@ -27,6 +28,11 @@ class DpoOptions(TextOptions):
         "smallest difference in length, each answer in at most one pair.",
     )
     margin: float = Field(0.0, ge=0.0, description="The smallest difference between the rewards of a pair.")
+    across_runs: bool = Field(
+        False,
+        description="Also pair answers of several inputs to one task. The task rows beside the inputs tell which tasks "
+        "are the same: those whose input and fields are equal.",
+    )
     choose_truncated: bool = Field(False, description="Whether a truncated answer may be chosen.")
 
 
@@ -67,10 +73,14 @@ class Dpo(TextFormat[DpoOptions]):
         "+options.pairs=length_matched +options.margin=0.5"
     )
 
+    def __init__(self, options: DpoOptions, report: Report) -> None:
+        super().__init__(options, report)
+        self.joins_inputs = options.across_runs
+
     def rows(self, group: Group) -> Iterator[Row]:
         answers = self._with_first_prompt([PairCandidate(*each) for each in self.chats(group)])
         pairs = self._pairs(answers)
-        self._report(answers, pairs)
+        self._report(answers, pairs, self._unpaired(group))
         for chosen, rejected in pairs:
             yield {
                 "prompt": chosen.chat.prompt,
@@ -78,6 +88,13 @@ class Dpo(TextFormat[DpoOptions]):
                 "rejected": rejected.chat.completion,
                 **chosen.chat.tools_column,
             }
+
+    def _unpaired(self, group: Group) -> LeftOut:
+        """Return the reason for leaving out the rollouts of a group that are in no pair."""
+        if not self.options.across_runs:
+            return LeftOut.UNPAIRED
+        is_alone = len({each.file for each in group.members}) == 1
+        return LeftOut.ONE_RUN if is_alone else LeftOut.UNPAIRED_ANYWHERE
 
     def _with_first_prompt(self, answers: list[PairCandidate]) -> list[PairCandidate]:
         """Return the answers to the same prompt as the first; leave out the others."""
@@ -107,13 +124,13 @@ class Dpo(TextFormat[DpoOptions]):
             and difference >= self.options.margin
         )
 
-    def _report(self, answers: list[PairCandidate], pairs: list[Pair]) -> None:
+    def _report(self, answers: list[PairCandidate], pairs: list[Pair], unpaired: LeftOut) -> None:
         paired = {answer.rollout.name for pair in pairs for answer in pair}
         for rollout, chat in answers:
             if rollout.name in paired:
                 self.report.export(chat.losses)
             else:
-                self.report.leave_out(rollout, LeftOut.UNPAIRED)
+                self.report.leave_out(rollout, unpaired)
 
 
 def _each_once(pairs: list[Pair]) -> list[Pair]:

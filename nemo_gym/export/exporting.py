@@ -31,6 +31,8 @@ def export(settings: ExportSettings) -> Report:
     files = RolloutFiles(settings.inputs)
     report = Report()
     target = chosen(_options_of(chosen, settings, files), report)
+    if target.joins_inputs:
+        files.join()
     selection = Selection(settings, settings.outcomes or target.outcomes)
     splits = Splits(settings.splits, settings.split_by) if settings.splits else None
     _check_output(settings, target)

@@ -45,7 +45,11 @@ class LeftOut(_Explained):
     REWARD = "reward", "the reward is outside +min_reward and +max_reward"
     LENGTH = "length", "the length is outside +min_output_tokens and +max_output_tokens"
     UNKNOWN_LENGTH = "unknown_length", "the row has no number of output tokens to filter by"
-    NO_TOKENS = "no_tokens", "no model call has token ids to train on"
+    NO_TOKENS = (
+        "no_tokens",
+        "no model call has token ids to train on: collect with the model vllm_model_for_training, or with "
+        "return_token_id_information: true of vllm_model",
+    )
     GRAMMAR = "grammar", "all its tokens were sampled under a grammar, and +options.grammar_tokens is context"
     NO_ANSWER = "no_answer", "the policy wrote no message"
     UNCONVERTIBLE = "unconvertible", "an item or tool has no counterpart in chat messages"
@@ -56,7 +60,20 @@ class LeftOut(_Explained):
         "the agent rewrote its history, so the messages are not what the policy saw",
     )
     PREFILLED_ANSWER = "prefilled_answer", "the answer continues a message of the prompt"
-    UNPAIRED = "unpaired", "no rollout of its task makes a pair with it"
+    UNPAIRED = (
+        "unpaired",
+        "no rollout of its task in the same input makes a pair with it: attempt each task several times, or pair "
+        "rollouts of several inputs by +options.across_runs=true",
+    )
+    UNPAIRED_ANYWHERE = (
+        "unpaired_anywhere",
+        "no rollout of its task in any input makes a pair with it: attempt each task several times",
+    )
+    ONE_RUN = (
+        "one_run",
+        "no other input has a scored rollout of its task, with an equal task row, and none of its own run makes a "
+        "pair: attempt each task several times",
+    )
     PROMPTS_DIFFER = "prompts_differ", "rollouts of the task start with different prompts"
     NO_BASELINE = "no_baseline", "the only scored rollout of its task, so there is no advantage"
     EQUAL_REWARDS = "equal_rewards", "all rollouts of the task have the same reward"

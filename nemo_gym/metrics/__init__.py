@@ -11,6 +11,7 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
 from nemo_gym.metrics._aggregate import AgentMetrics as AgentMetrics
 from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
+from nemo_gym.metrics._aggregate import reward_interval as reward_interval
 from nemo_gym.metrics._families import Planned as Planned
 from nemo_gym.metrics._families import TaskScores as TaskScores
 from nemo_gym.metrics._families import score_families as score_families

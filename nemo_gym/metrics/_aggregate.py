@@ -25,6 +25,8 @@ from nemo_gym.metrics._families import Planned, TaskScores, score_families
 from nemo_gym.metrics._table import RecordTable, TaskPlaces
 from nemo_gym.metrics.estimators import (
     Clusters,
+    Interval,
+    bounded_interval,
     clustered_standard_error,
     confidence_interval,
     finite,
@@ -203,3 +205,11 @@ def _errors_of_mean(name: str, clusters: Clusters) -> dict[str, float]:
     return finite(
         {f"std_err/{name}": error, f"ci95_low/{name}": interval.low, f"ci95_high/{name}": interval.high}
     )
+
+
+def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
+    """Return the interval of the mean reward in an agent's metrics, where rewards can be; None below two tasks."""
+    low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
+    if low is None or high is None:
+        return None
+    return bounded_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])

@@ -159,6 +159,15 @@ def confidence_interval(center: float, standard_error: float, clusters: int) -> 
     return Interval(center - half_width, center + half_width)
 
 
+def bounded_interval(interval: Interval, least: float, most: float) -> Interval:
+    """Return the part of an interval where means of rewards can be.
+
+    `least` and `most` are the smallest and the largest reward; 0 and 1 are always possible. The viewer's page computes
+    the same (`viewer/src/columns/estimators.ts`).
+    """
+    return Interval(max(interval.low, min(0.0, least)), min(interval.high, max(1.0, most)))
+
+
 def student_t_975(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t distribution, accurate to 0.2 %.
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.export.report import LeftOut
-from tests.export.rows import exported, failed, row, text
+from nemo_gym.export.exporting import ExportSettings, export
+from nemo_gym.export.report import LeftOut, Report
+from tests.export.rows import exported, failed, read, row, text, write
 
 
 def pairs(tmp_path: Path, rows: list[dict[str, Any]], **options: Any) -> list[tuple[str, str]]:
@@ -71,3 +72,50 @@ def test_both_answers_of_a_pair_have_the_same_prompt(tmp_path: Path) -> None:
 
 def test_rollouts_of_different_tasks_are_never_paired(tmp_path: Path) -> None:
     assert pairs(tmp_path, [row(0, 0, 1.0), row(1, 0, 0.0)]) == []
+
+
+def two_runs(
+    tmp_path: Path, *, first: str = "4", second: str = "4", across: bool = True
+) -> tuple[list[tuple[str, str]], Report]:
+    """Export two runs of one question: rewards 1 and 1 in the first, 0 in the second; expected answers as given."""
+    inputs = []
+    for name, rewards, answer in (("a", (1, 1), first), ("b", (0,), second)):
+        rows = [row(0, repeat, reward, [text(f"{name}{repeat}")]) for repeat, reward in enumerate(rewards)]
+        kept = ("_ng_task_index", "_ng_rollout_index", "responses_create_params")
+        sent = [{key: each[key] for key in kept} | {"expected_answer": answer} for each in rows]
+        inputs.append(write(tmp_path / f"{name}.jsonl", rows))
+        write(tmp_path / f"{name}_materialized_inputs.jsonl", sent)
+    output = tmp_path / "dpo.jsonl"
+    options: dict[str, Any] = {"across_runs": across, "pairs": "all"}
+    report = export(ExportSettings(format="dpo", inputs=inputs, output=output, options=options))
+    return [(each["chosen"][0]["content"], each["rejected"][0]["content"]) for each in read(output)], report
+
+
+def test_answers_of_several_runs_to_one_task_make_pairs_if_wanted(tmp_path: Path) -> None:
+    pairs, report = two_runs(tmp_path)
+    assert pairs == [("a0", "b0"), ("a1", "b0")]
+    assert (report.read, report.exported, report.left_out) == (3, 3, {})
+
+
+def test_without_the_option_runs_stay_apart_and_the_report_names_it(tmp_path: Path) -> None:
+    pairs, report = two_runs(tmp_path, across=False)
+    assert (pairs, report.left_out) == ([], {LeftOut.UNPAIRED: 3})
+    assert "across_runs" in LeftOut.UNPAIRED.explanation
+
+
+def test_the_advice_does_not_name_an_option_that_is_set(tmp_path: Path) -> None:
+    inputs = [write(tmp_path / f"{name}.jsonl", [row(0, 0, 1.0, [text(name)])]) for name in "ab"]
+    for path in inputs:
+        task = {key: row(0, 0, 1.0)[key] for key in ("_ng_task_index", "responses_create_params")}
+        write(path.with_name(f"{path.stem}_materialized_inputs.jsonl"), [task | {"_ng_rollout_index": 0}])
+    for chosen, reason in ((inputs, LeftOut.UNPAIRED_ANYWHERE), (inputs[:1], LeftOut.ONE_RUN)):
+        output = tmp_path / f"{reason}.jsonl"
+        settings = ExportSettings(format="dpo", inputs=chosen, output=output, options={"across_runs": True})
+        assert export(settings).left_out == {reason: len(chosen)}
+        assert "across_runs" not in reason.explanation
+        assert "several times" in reason.explanation
+
+
+def test_runs_with_other_expected_answers_are_not_paired(tmp_path: Path) -> None:
+    pairs, report = two_runs(tmp_path, second="5")
+    assert (pairs, report.left_out) == ([], {LeftOut.ONE_RUN: 3})

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.metrics import AgentMetrics
+from nemo_gym.metrics import AgentMetrics, reward_interval
 from nemo_gym.metrics.records import finite_number, is_scored, read_seconds
 from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
@@ -127,8 +127,8 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         if key.startswith(_OUTCOME):
             yield key.removeprefix(_OUTCOME), f"{count:,}", ""
     if "mean/reward" in metrics:
-        low, high = (metrics.get(f"ci95_{end}/reward") for end in ("low", "high"))
-        interval = "" if low is None or high is None else f"{low:.4g} to {high:.4g}, with 95 % confidence"
+        bounds = reward_interval(metrics)
+        interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
     for key, value in metrics.items():
         if _PASS.fullmatch(key):

@@ -55,10 +55,12 @@ class RunFiles:
     @classmethod
     def existing(cls, rows: Path) -> RunFiles:
         """Return the files of the run with the rows `rows`. Raises `ConfigError` if there is no such run."""
-        files = cls.of(rows)
-        if not files.holds_results():
+        files = None if rows.is_dir() or ending_of(rows) is None else cls.of(rows)
+        if files is None or not files.holds_results():
             raise ConfigError(
-                f"there is no run at {rows}", code="no_run", remedy="Name a run's file of scored rows."
+                f"there is no run at {rows}",
+                code="no_run",
+                remedy=f"Name a run's file of scored rows, which ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.",
             )
         return files
 
@@ -105,6 +107,16 @@ class RunFiles:
     def failures_index(self) -> Path:
         """The columns of the failures."""
         return self._named("_failures_index")
+
+    @property
+    def token_texts(self) -> Path:
+        """The texts of the rows' token ids, for the viewer."""
+        return self._named("_token_texts.json")
+
+    @property
+    def looks_fine(self) -> Path:
+        """The rollouts that a person has looked at and found fine, as saved in the viewer."""
+        return self._named("_looks_fine.json")
 
     def present(self) -> list[Path]:
         """Return the files that exist and are not empty."""
@@ -165,7 +177,9 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted({*named, *separate, self.index, self.failures_index})
+        paths = sorted(
+            {*named, *separate, self.index, self.failures_index, self.token_texts, self.looks_fine}
+        )
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:

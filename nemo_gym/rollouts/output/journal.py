@@ -138,8 +138,8 @@ def refuse_existing(files: RunFiles, existing: Existing) -> None:
         raise ConfigError(
             f"{files.rows} belongs to an earlier run ({names})",
             code="output_exists",
-            remedy="Resume that run with +resume_from_cache=true, move its files aside with +overwrite=true, "
-            "or choose another +output_jsonl_fpath.",
+            remedy="Resume that run with +resume_from_cache=true (gym: --resume), move its files aside with "
+            "+overwrite=true (gym: --overwrite), or choose another +output_jsonl_fpath (gym: -o).",
         )
 
 

@@ -29,7 +29,14 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 import orjson
 
-from nemo_gym.metrics.records import is_masked, is_scored, outcome_of, read_measurements, read_seconds
+from nemo_gym.metrics.records import (
+    finite_number,
+    is_masked,
+    is_scored,
+    outcome_of,
+    read_measurements,
+    read_seconds,
+)
 from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
@@ -38,6 +45,7 @@ from nemo_gym.names import (
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
 )
+from nemo_gym.tokens.records import RECORD_FIELD
 
 BLOCK_ROWS = 4096
 LENGTH_COLUMN = "length"
@@ -78,17 +86,26 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
     }
     if seconds is not None:
         numbers["seconds"] = seconds
+    if isinstance(response, Mapping) and (created := finite_number(response.get("created_at"))) is not None:
+        numbers["created_at"] = created
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if isinstance(output, list):
-        numbers["tool_calls"] = sum(
-            isinstance(item, dict) and item.get("type") == "function_call" for item in output
-        )
+        numbers["tool_calls"] = sum(item.get("type") == "function_call" for item in items)
     labels = {
         "outcome": outcome_of(row),
         "agent": str(agent.get("name")) if isinstance(agent, Mapping) else None,
         "end_reason": _text(row.get("_ng_end_reason")),
         "failure": _text(row.get(FAILURE_CLASS_KEY)),
+        "policy_version": _policy_version(items),
     }
     return RowEntry(numbers, labels)
+
+
+def _policy_version(items: Sequence[Mapping[str, Any]]) -> Label:
+    """Return the policy's version at the last call with a token record."""
+    records = (item.get(RECORD_FIELD) for item in reversed(items))
+    versions = (record.get("policy_version") for record in records if isinstance(record, Mapping))
+    return next((str(version) for version in versions if version is not None), None)
 
 
 class Block(NamedTuple):

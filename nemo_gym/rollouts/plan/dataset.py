@@ -51,7 +51,7 @@ def locate(path: Path) -> Path:
     raise ConfigError(
         f"the dataset {path} {problem}",
         code="dataset_missing",
-        remedy="Check the path. It must be one JSONL file; .gz and .zst are read too.",
+        remedy="Check the path. Each path is that of one JSONL file, without wildcards; .gz and .zst are read too.",
     )
 
 

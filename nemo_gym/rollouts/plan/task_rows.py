@@ -198,7 +198,9 @@ def parse_row(line: bytes) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise FaultyRowError(FieldFault("", f"is not JSON: {error}")) from error
+        raise FaultyRowError(
+            FieldFault("", f"is not JSON: {error.msg} (character {error.pos + 1})")
+        ) from error
     if not isinstance(row, dict):
         raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
     return row

@@ -17,6 +17,7 @@ from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
 from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
+    FAILED_AT_KEY,
     FAILURE_CLASS_KEY,
     OUTCOME_KEY,
     ROLLOUT_INDEX_KEY,
@@ -75,10 +76,10 @@ class Failed:
         """Whether another attempt may succeed. A rollout that reached its time limit is not attempted again."""
         return self.failure.retryable and self.failure.boundary is not Boundary.DEADLINE
 
-    def to_line(self, planned: PlannedAttempt, *, terminal: bool) -> bytes:
-        """Return the failure row, without a reward."""
+    def to_line(self, planned: PlannedAttempt, *, terminal: bool, failed_at: float | None = None) -> bytes:
+        """Return the failure row, without a reward. `failed_at` is the time in seconds since 1970."""
         kept = {key: value for key, value in self.row.items() if key != "reward"}
-        identity = {
+        identity: dict[str, Any] = {
             TASK_INDEX_KEY: planned.identity.task,
             ROLLOUT_INDEX_KEY: planned.identity.repeat,
             ATTEMPT_INDEX_KEY: planned.attempt_index,
@@ -88,6 +89,8 @@ class Failed:
             AGENT_REF_KEY: {"type": AGENT_TYPE, "name": planned.agent},
             FAILURE_KEY: self.failure.to_wire()["error"],
         }
+        if failed_at is not None:
+            identity[FAILED_AT_KEY] = failed_at
         return orjson.dumps(identity | {key: value for key, value in kept.items() if key not in identity})
 
 

@@ -28,9 +28,10 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     console = Console(file=stream, highlight=False, soft_wrap=True)
     if width is None and stream.isatty():
         width = console.width
-    for line in agent_table(summary, width):
+    table = agent_table(summary, width)
+    for line in table:
         console.print(line)
-    for text in _closing_lines(summary):
+    for text in (*_marks(summary.agents, table), *_closing_lines(summary)):
         console.print(text, markup=False)
 
 
@@ -42,10 +43,11 @@ def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:
     if not rows:
         return []
     ks = _shown_k(rows)
-    return table_lines(_columns(ks), [_cells(agent, ks) for agent in rows], width)
+    columns = _columns(ks, has_missing=any(agent.missing for agent in rows))
+    return table_lines(columns, [_cells(agent, ks) for agent in rows], width)
 
 
-def _columns(ks: Sequence[int]) -> list[Column]:
+def _columns(ks: Sequence[int], *, has_missing: bool) -> list[Column]:
     from nemo_gym.tables import Column
 
     return [
@@ -55,7 +57,7 @@ def _columns(ks: Sequence[int]) -> list[Column]:
         Column("completed", rank=8, is_number=True),
         Column("truncated", rank=5, is_number=True),
         Column("failed", rank=1, is_number=True),
-        Column("missing", rank=4, is_number=True),
+        Column("missing", rank=0 if has_missing else 4, is_number=True),
         Column("reward", is_number=True),
         Column("95 % interval", rank=2, is_number=True),
         *(Column(f"pass@{k}", rank=1 if k in (ks[0], ks[-1]) else 7, is_number=True) for k in ks),
@@ -88,13 +90,11 @@ def _percent(value: float | None) -> str:
 
 
 def _closing_lines(summary: CollectSummary) -> Iterator[str]:
-    yield from _marks(summary.agents)
     counters = summary.counters
-    now = counters.scored + counters.failed
-    rate = f", {now / summary.seconds:.1f}/s" if now and summary.seconds > 0 else ""
+    rate = f", {counters.scored / summary.seconds:.1f}/s" if counters.scored and summary.seconds > 0 else ""
     earlier = f" ({counters.finished_before:,} existed before)" if counters.finished_before else ""
     yield ""
-    yield f"{counters.scored:,} rows in {duration(summary.seconds)}{rate}{earlier}"
+    yield f"{_counted(counters.scored, 'row', 'rows')} in {duration(summary.seconds)}{rate}{earlier}"
     if counters.auto:
         yield f"auto: {counters.auto.describe()}"
     yield from _losses(summary)
@@ -105,13 +105,20 @@ def _closing_lines(summary: CollectSummary) -> Iterator[str]:
         yield f"stopped: {summary.stop.message}"
         if summary.stop.remedy:
             yield f"-> {summary.stop.remedy}"
+    if summary.missing and summary.files.present():
+        yield f"view: gym view {summary.files.rows}"
     yield f"next: {summary.next_command}"
 
 
-def _marks(agents: Sequence[AgentSummary]) -> Iterator[str]:
-    """Yield the meaning of the mark at pass@k."""
+def _marks(agents: Sequence[AgentSummary], table: Sequence[Text]) -> Iterator[str]:
+    """Yield the meaning of the mark at pass@k, for the columns that the table has."""
+    titles = table[0].plain.split() if table else []
     tasks = sum(agent.tasks for agent in agents)
-    short = {k: sum(agent.short_tasks.get(k, 0) for agent in agents) for k in _shown_k(agents)}
+    short = {
+        k: sum(agent.short_tasks.get(k, 0) for agent in agents)
+        for k in _shown_k(agents)
+        if f"pass@{k}" in titles
+    }
     counts = [f"{count:,} of {tasks:,} at k = {k}" for k, count in short.items() if count]
     if counts:
         yield f"* without the tasks that have fewer than k rewards: {', '.join(counts)}"

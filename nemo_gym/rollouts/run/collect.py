@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from nemo_gym.clock import monotonic, wall_clock
@@ -46,6 +48,7 @@ from nemo_gym.rollouts.run.summary import (
     summarize_agents,
     summarize_overall,
 )
+from nemo_gym.rollouts.run.token_texts import models_with_ids, write_token_texts
 from nemo_gym.transport import Caller
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ async def collect(
     then nothing has run. An error during the run (a full disk) ends it and becomes the summary's `stop`.
     """
     checked, servers = await _check(settings, caller, gym, checked)
-    journal, materialized = await asyncio.to_thread(_open_files, settings, checked, servers)
+    journal, materialized = await asyncio.to_thread(_open_files, settings, checked, servers, gym.logs)
     inspection, limits = checked.inspection, settings.limits
     execution = RunExecution(
         journal,
@@ -127,13 +130,19 @@ async def _check(
 
 
 def _open_files(
-    settings: CollectSettings, checked: CheckedInput, servers: Mapping[str, Mapping[str, Any]]
+    settings: CollectSettings,
+    checked: CheckedInput,
+    servers: Mapping[str, Mapping[str, Any]],
+    logs: Path | None,
 ) -> tuple[Journal, MaterializedInputs | None]:
     inspection = checked.inspection
+    start = {"started_at": time_now(), "settings": settings.to_json(), "planned": inspection.rollouts}
+    if logs is not None:  # relative, so that both can be moved together
+        start["logs"] = os.path.relpath(logs, settings.output.parent)
     journal = open_journal(
         RunFiles.of(settings.output),
         identity_of(checked.plan, inspection, servers),
-        {"started_at": time_now(), "settings": settings.to_json()},
+        start,
         is_planned=inspection.membership(),
         existing=settings.existing,
         allow_identity_change=settings.allow_identity_change,
@@ -234,16 +243,21 @@ class RunExecution:
     async def _write_metrics(
         self, plan: Iterable[PlannedAttempt]
     ) -> tuple[dict[str, AggregateResult], list[str]]:
-        """Write the metrics, and the index of the rows beside them. Return them with notes on missing metrics."""
+        """Write the metrics, and beside them the index of the rows and the texts of their tokens.
+
+        Return the metrics with notes on missing ones.
+        """
         if self.options.count_missing_rollouts_as_zero:
             await asyncio.to_thread(self.metrics.note_missing, plan)
         environment = EnvironmentMetrics(
             self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
         )
+        models = [*models_with_ids(self.servers, self.gym.config)]
         written: tuple[dict[str, AggregateResult], list[str]]
-        written, _ = await asyncio.gather(
+        written, _, _ = await asyncio.gather(
             write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
             index_large_rows(self.journal.files),
+            write_token_texts(self.journal.files, self.caller, models, self.gym.token),
         )
         return written
 

@@ -94,6 +94,7 @@ class Collector:
         try:
             await first_of(work, self._stop.draining)
             if not work.done():
+                self._note_stop()
                 await first_of(work, self._stop.cancelling, timeout=self._limits.drain_s)
         finally:
             self._may_spawn = False
@@ -102,6 +103,14 @@ class Collector:
             await work
         if self._broken:
             raise self._broken[0]
+
+    def _note_stop(self) -> None:
+        self._counters.is_stopping = True
+        log.warning(
+            "the run stops: the %d rollouts in flight have %g s to finish; an interrupt (Ctrl-C) cancels them now",
+            self._counters.in_flight,
+            self._limits.drain_s,
+        )
 
     def _spawn(self) -> None:
         """Spawn workers up to the window; each exits when the plan is empty or the window has shrunk."""
@@ -166,7 +175,8 @@ class Collector:
                 self._counters.discarded += 1
                 return
             due = result.is_retryable and planned.attempt_index + 1 < self._limits.max_attempts
-            self._output.add_failure(result.to_line(planned, terminal=not due))
+            line = result.to_line(planned, terminal=not due, failed_at=clock.wall_clock())
+            self._output.add_failure(line)
             if not due:
                 self._give_up(planned, result)
                 return

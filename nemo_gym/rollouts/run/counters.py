@@ -22,6 +22,8 @@ class RunCounters:
     finished_before: int = 0
     """Rollouts that had a row before this start."""
     in_flight: int = 0
+    is_stopping: bool = False
+    """True if no further rollout starts, although some are left."""
     completed: int = 0
     truncated: int = 0
     failed: int = 0

@@ -11,11 +11,19 @@ from typing import Any
 import orjson
 import yaml
 
+from nemo_gym.discovery_files import (
+    RUN_KEY,
+    discovery_names,
+    discovery_path,
+    name_to_read,
+    read_discovery,
+    run_in,
+)
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER
-from nemo_gym.paths import DISCOVERY_FILE, RUN_KEY, read_discovery, run_in
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.moving_caller import caller_of
 
 _HEAD_ANSWERS_S = 10.0
 
@@ -36,31 +44,39 @@ class DiscoveredGym:
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
         transport = transport or self.transport or HttpTransport()
-        return Caller(Directory.of_config(self.config), transport, token=self.token)
+        return caller_of(self.config, transport, self.token)
 
 
 async def find_gym(
-    folder: Path, *, host: str | None = None, port: int | None = None, token: str | None = None
+    folder: Path,
+    *,
+    name: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    token: str | None = None,
 ) -> DiscoveredGym:
     """Return the gym whose head server listens at `host` and `port`, or else the one started in `folder`.
 
+    `name`: its discovery name, needed only if several gyms run in the folder.
     `token`: the token of a gym started elsewhere. Raises `ConfigError` if there is no gym.
     """
-    local = _gym_started_in(folder)
-    if host is None and port is None and local is not None:
-        return local
+    if host is None and port is None:
+        local = _gym_started_in(folder, name_to_read(folder, name))
+        if local is not None:
+            return local
     url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
-    if token is None and local is not None and _head_url(local.config) == url:
-        token = local.token
+    if token is None:
+        started = (_gym_started_in(folder, each) for each in discovery_names(folder))
+        token = next((gym.token for gym in started if gym and _head_url(gym.config) == url), None)
     return DiscoveredGym(await ask_head(url, token=token), token)
 
 
-def _gym_started_in(folder: Path) -> DiscoveredGym | None:
-    config = read_discovery(folder)
+def _gym_started_in(folder: Path, name: str) -> DiscoveredGym | None:
+    config = read_discovery(folder, name)
     if config is None:
         return None
     if not config:
-        raise ConfigError(f"{folder / DISCOVERY_FILE} is not a configuration", code="discovery_damaged")
+        raise ConfigError(f"{discovery_path(folder, name)} is not a configuration", code="discovery_damaged")
     run = run_in(config)
     logs = Path(run["logs"]) if run.get("logs") else None
     return DiscoveredGym(

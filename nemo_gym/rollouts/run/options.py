@@ -31,7 +31,13 @@ class RunLimits:
     """Bounds in seconds of the delay before another attempt: exponential, with full jitter."""
 
 
-class StopOptions(BaseModel):
+class RunOptions(BaseModel):
+    """The base of options. Commands that only know their names build no validators."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class StopOptions(RunOptions):
     model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
 
     stop_after_identical_failures: int = Field(
@@ -67,7 +73,7 @@ class SkillsKeys(BaseModel):
     path: str = Field(description="The folder of skills.")
 
 
-class RoutingOptions(BaseModel):
+class RoutingOptions(RunOptions):
     """The agents of rows, and the order of rollouts."""
 
     agent_map: dict[str, str] = Field(
@@ -103,7 +109,7 @@ class RoutingOptions(BaseModel):
         return self
 
 
-class CompletenessOptions(BaseModel):
+class CompletenessOptions(RunOptions):
     """The time for starting rollouts, and the handling of those without a row."""
 
     dispatch_budget_s: float | None = Field(
@@ -149,7 +155,7 @@ TRACKER_PACKAGES = {
 """The package of each experiment tracker."""
 
 
-class TrackingOptions(BaseModel):
+class TrackingOptions(RunOptions):
     """The experiment trackers that show a run."""
 
     track: str | list[str] = Field(

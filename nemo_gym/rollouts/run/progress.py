@@ -203,7 +203,9 @@ def describe(counters: RunCounters, pace: Pace) -> list[str]:
     """Return the current figures as short phrases."""
     phrases = [f"{counters.settled:,}/{counters.planned:,} rollouts", f"{pace.per_second:.1f}/s"]
     left = pace.seconds_left(counters.planned - counters.settled)
-    if left is not None:
+    if counters.is_stopping:
+        phrases.append("stopping")
+    elif left is not None:
         phrases.append(f"{duration(left)} left")
     if counters.mean_reward is not None:
         phrases.append(f"mean reward {counters.mean_reward:.3f}")

@@ -48,13 +48,7 @@ class Stop:
         if self.requested:
             self.cancelling.set()
         else:
-            self.drain(
-                StopReason(
-                    "interrupted",
-                    "interrupted; all finished rollouts are on disk",
-                    "Resume with +resume_from_cache=true.",
-                )
-            )
+            self.drain(StopReason("interrupted", "interrupted; all finished rollouts are on disk"))
 
 
 @contextmanager

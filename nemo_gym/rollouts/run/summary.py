@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.metrics import AggregateResult, Planned
+from nemo_gym.metrics import AggregateResult, Planned, reward_interval
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
@@ -172,20 +172,11 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         failed=metrics.get("count/outcome/failed", 0),
         missing=metrics.get("count/outcome/missing", 0),
         mean_reward=metrics.get("mean/reward"),
-        ci95=_bounded_interval(metrics),
+        ci95=(interval.low, interval.high) if (interval := reward_interval(metrics)) else None,
         pass_at=_by_k(_PASS_KEY, metrics),
         short_tasks=_by_k(_SHORT_KEY, metrics),
         coverage=metrics.get("coverage/reward"),
     )
-
-
-def _bounded_interval(metrics: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the interval of the mean reward within the range of rewards, which has at least 0 and 1 in it."""
-    low, high = metrics.get("ci95_low/reward"), metrics.get("ci95_high/reward")
-    if low is None or high is None:
-        return None
-    least, most = min(0.0, metrics["min/reward"]), max(1.0, metrics["max/reward"])
-    return max(low, least), min(high, most)
 
 
 def _by_k(pattern: re.Pattern[str], metrics: Mapping[str, Any]) -> dict[int, Any]:

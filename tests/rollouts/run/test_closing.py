@@ -89,7 +89,7 @@ def test_in_a_pipe_the_table_has_all_columns() -> None:
 def test_failures_and_truncations_have_their_causes() -> None:
     text = "\n".join(printed(a_summary(AGENT)))
     for part in (
-        "460 rows in 1:23, 5.7/s",
+        "460 rows in 1:23, 5.5/s",
         "20 rollouts were truncated: 15 by max_steps, 5 by context_overflow",
         "15 rollouts failed:",
         "12 × verifier:unhandled_exception",
@@ -98,6 +98,20 @@ def test_failures_and_truncations_have_their_causes() -> None:
         "3 × engine:engine_down",
     ):
         assert part in text
+
+
+def test_missing_rollouts_are_shown_at_any_width() -> None:
+    for each, is_shown in ((AGENT, True), (replace(AGENT, missing=0), False)):
+        titles = printed(a_summary(replace(each, agent="a" * 40)), 80)[0].split()
+        assert ("missing" in titles) is is_shown
+
+
+def test_the_mark_is_explained_for_the_columns_that_are_shown() -> None:
+    narrow, wide = (printed(a_summary(replace(AGENT, agent="a" * 40)), width) for width in (80, 200))
+    assert "pass@4" not in narrow[0]
+    assert not [line for line in narrow if line.startswith("*")]
+    assert "pass@4" in wide[0]
+    assert [line for line in wide if line.startswith("* without")]
 
 
 def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
@@ -111,6 +125,7 @@ def test_notes_files_and_the_next_step_are_printed(tmp_path: Path) -> None:
         str(tmp_path / "out.jsonl"),
         "stopped: the engine is gone",
         "-> Start it.",
+        f"view: gym view {tmp_path / 'out.jsonl'}",
         "next: the same command with +resume_from_cache=true",
     ):
         assert part in text

@@ -8,6 +8,7 @@ import gzip
 import os
 import tracemalloc
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import orjson
 import pytest
 from fastapi import FastAPI, Request, Response
 
+from nemo_gym.clock import wall_clock
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError, EngineError
 from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -113,7 +115,7 @@ def out(folder: Path, ending: str = ".jsonl") -> Path:
 async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -> None:
     write_dataset(tmp_path / "tasks.jsonl", 4)
     servers = Servers()
-    summary = await run(tmp_path, servers=servers, repeats=2)
+    summary = await run(tmp_path, servers=servers, repeats=2, gym=replace(GYM, logs=tmp_path / "logs"))
     rows = sorted(read_rows(out(tmp_path)), key=lambda row: (row["_ng_task_index"], row["_ng_rollout_index"]))
     assert identities(rows) == [(task, repeat) for task in range(4) for repeat in range(2)]
     assert rows[2] == {
@@ -131,7 +133,8 @@ async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -
     assert metrics["agent_ref"]["name"] == AGENT
     assert metrics["agent_metrics"]["mean/reward"] == 0.5
     manifest = orjson.loads(out(tmp_path, "_run.json").read_bytes())
-    assert manifest["starts"][0]["end"] == "complete"
+    (start,) = manifest["starts"]
+    assert (start["end"], start["planned"], start["logs"]) == ("complete", 8, "../logs")
     assert manifest["identity"]["config"]["policy_model"] == {
         "responses_api_models": {"vllm": {"model": "small"}}
     }
@@ -151,7 +154,9 @@ async def test_what_failed_is_attempted_again_by_a_resume_and_counted_once(tmp_p
     assert (second.counters.finished_before, second.counters.completed, second.counters.failed) == (8, 1, 1)
     assert second.agents[0].completed == 9
     assert second.agents[0].failed == 1
-    assert [row["_ng_task_index"] for row in read_rows(out(tmp_path, "_failures.jsonl"))] == [5]
+    (failed,) = read_rows(out(tmp_path, "_failures.jsonl"))
+    assert failed["_ng_task_index"] == 5
+    assert abs(failed["_ng_failed_at"] - wall_clock()) < 3600
     third = await run(tmp_path, agents=Agents(), existing=Existing.RESUME)
     assert (third.exit_code, third.agents[0].completed, third.agents[0].failed) == (0, 10, 0)
     assert sorted(identities(read_rows(out(tmp_path)))) == [(task, 0) for task in range(10)]

@@ -244,13 +244,19 @@ def collect_interrupted(
     return output, counters, run_virtually(run())
 
 
-def test_an_interrupt_lets_what_is_in_flight_finish_and_starts_nothing() -> None:
+def test_an_interrupt_lets_what_is_in_flight_finish_and_starts_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     agents = Agents(seconds=3.0)
     output, counters, took = collect_interrupted(agents, RunLimits(in_parallel=10, drain_s=5.0), 4.0)
     assert len(output.rows) == 20
     assert agents.attempts.total() == 20
     assert counters.cancelled == 0
     assert took == pytest.approx(6.0)
+    assert counters.is_stopping
+    assert (
+        "the 10 rollouts in flight have 5 s to finish; an interrupt (Ctrl-C) cancels them now" in caplog.text
+    )
 
 
 def test_after_the_drain_the_rest_is_cancelled_and_nothing_is_made_up_for_it() -> None:

@@ -9,9 +9,9 @@ import orjson
 import pytest
 import yaml
 
+from nemo_gym.discovery_files import DISCOVERY_FILE
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.records import RunRecord, write_discovery
-from nemo_gym.paths import DISCOVERY_FILE
 from nemo_gym.rollouts.run.discovery import ask_head, find_gym
 from nemo_gym.transport import InMemoryTransport
 
@@ -36,6 +36,14 @@ async def test_the_gym_of_this_folder_is_found_with_its_token(tmp_path: Path) ->
     assert gym.token == "the-token-of-the-run"
     assert gym.config == CONFIG
     assert gym.caller().directory.replicas("agent") == ("http://127.0.0.1:4000",)
+
+
+async def test_one_of_several_gyms_of_a_folder_is_found_by_its_name(tmp_path: Path) -> None:
+    write_discovery(tmp_path, CONFIG, RunRecord(1, "first", "now", "http://127.0.0.1:9"))
+    other = {**CONFIG, "head_server": {"host": "127.0.0.1", "port": 10}}
+    write_discovery(tmp_path, other, RunRecord(1, "second", "now", "http://127.0.0.1:10"), "math")
+    assert (await find_gym(tmp_path)).token == "first"
+    assert (await find_gym(tmp_path, name="math")).token == "second"
 
 
 async def test_a_head_server_answers_its_configuration() -> None:

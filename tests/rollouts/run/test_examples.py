@@ -22,15 +22,20 @@ from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.server_client import ServerClient
 from tests.rollouts.doubles import AGENT, task_row
+from tests.waiting import until
 
 CONFIG: dict[str, Any] = {AGENT: {"responses_api_agents": {"simple": {"host": "127.0.0.1", "port": 4000}}}}
 
 
 class Helper(RolloutCollectionHelper):
-    """Reaches an agent in memory that needs as many hundredths of a second as its answer says."""
+    """Reaches an agent in memory that finishes attempts in the order of their answers.
 
-    def __init__(self) -> None:
-        self.in_flight = 0
+    It begins to finish them when `together` of them are in flight.
+    """
+
+    def __init__(self, together: int = 1) -> None:
+        self._together = together
+        self._answers: list[int] = []
         self.most_in_flight = 0
         self.head: BaseServerConfig | None = None
 
@@ -43,16 +48,17 @@ class Helper(RolloutCollectionHelper):
 
     async def _run(self, request: Request) -> Any:
         row = await request.json()
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        await asyncio.sleep(row["answer"] / 100)
-        self.in_flight -= 1
+        self._answers.append(row["answer"])
+        self.most_in_flight = max(self.most_in_flight, len(self._answers))
+        await until(lambda: self.most_in_flight >= self._together and row["answer"] <= min(self._answers))
+        await asyncio.sleep(0.01)
+        self._answers.remove(row["answer"])
         return Response(b"no such luck", 500) if row["answer"] == 13 else {**row, "reward": 1.0}
 
 
 async def test_results_come_in_the_order_in_which_they_finish_each_with_its_row() -> None:
     head, rows = BaseServerConfig(host="127.0.0.1", port=11000), [task_row(5), task_row(1), task_row(3)]
-    helper = Helper()
+    helper = Helper(together=3)
     got = [await each for each in helper.run_examples(examples=rows, head_server_config=head, semaphore=None)]
     assert [row["answer"] for row, _ in got] == [1, 3, 5]
     assert all(result == {**row, "reward": 1.0} for row, result in got)
@@ -69,7 +75,7 @@ async def test_a_semaphore_bounds_what_is_in_flight() -> None:
 
 async def test_an_error_answer_raises_for_its_rollout_alone() -> None:
     results: list[Any] = []
-    for each in Helper().run_examples([task_row(1), task_row(13), task_row(20)]):
+    for each in Helper(together=3).run_examples([task_row(1), task_row(13), task_row(20)]):
         try:
             results.append((await each)[1]["answer"])
         except Exception as error:  # noqa: BLE001 - what trainers look for is on the exception

@@ -73,6 +73,14 @@ def test_at_the_start_there_is_no_estimate() -> None:
     assert describe(RunCounters(5), Pace(Clock())) == ["0/5 rollouts", "0.0/s", "0 in flight"]
 
 
+def test_a_run_that_stops_has_no_time_left() -> None:
+    pace = Pace(clock := Clock())
+    clock.now += 10
+    pace.mark(5)
+    phrases = describe(RunCounters(10, completed=5, in_flight=2, is_stopping=True), pace)
+    assert phrases[2:] == ["stopping", "mean reward 0.000", "2 in flight"]
+
+
 def test_lines_appear_every_few_seconds_until_the_run_ends() -> None:
     stream, counters = io.StringIO(), RunCounters(100)
 

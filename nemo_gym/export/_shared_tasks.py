@@ -1,0 +1,71 @@
+"""The tasks that several runs share, by the content of their task rows.
+
+A task's number is only its place in the dataset of its run. Two runs have the same task if their task rows are equal:
+the input and all fields of the environment, such as the expected answer. The agent, the model and the sampling may
+differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.failures import ConfigError
+from nemo_gym.rollouts.lookback.comparison import task_digest
+from nemo_gym.rollouts.output.files import RunFiles
+from nemo_gym.rollouts.plan.compression import holds_text
+from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.plan.identity import identity_at, identity_in
+from nemo_gym.rollouts.plan.task_rows import read_object
+
+_REMEDY = "Without +options.across_runs=true, each input is exported by itself."
+
+
+class SharedTasks:
+    """The tasks of several runs."""
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        """`runs`: files of scored rows. Raises `ConfigError` for a run without its task rows."""
+        self._keys = {run: _keys_of(run) for run in runs}
+
+    def key(self, run: Path, task: str, line: int) -> str:
+        """Return the key in all runs of a task, by its number in `run`. Raises `ConfigError` if it has none."""
+        if task not in self._keys[run]:
+            raise ConfigError(
+                f"{run}:{line}: its task is not in {RunFiles.of(run).materialized_inputs}",
+                code="unknown_task",
+                remedy=_REMEDY,
+            )
+        return self._keys[run][task]
+
+
+def _keys_of(run: Path) -> dict[str, str]:
+    """Return a key for each task by its number: its digest, and its place among equal tasks of the run."""
+    path = RunFiles.of(run).materialized_inputs
+    if not holds_text(path):
+        raise ConfigError(
+            f"{run} has no task rows beside it: there is no {path}", code="no_task_rows", remedy=_REMEDY
+        )
+    digests: dict[int, str] = {}
+    for line in read_lines(path):
+        identity = identity_at(line.content)
+        if identity is None or identity.task not in digests:
+            row = read_object(line.content, f"{path}:{line.number}", code="damaged_input", remedy=_REMEDY)
+            digests[_task_in(row, f"{path}:{line.number}")] = task_digest(row)
+    seen: Counter[str] = Counter()
+    keys = {}
+    for task in sorted(digests):
+        keys[str(task)] = f"{digests[task]}:{seen[digests[task]]}"
+        seen[digests[task]] += 1
+    return keys
+
+
+def _task_in(row: Mapping[str, Any], place: str) -> int:
+    identity = identity_in(row)
+    if identity is None:
+        raise ConfigError(
+            f"{place}: the task row has no `_ng_task_index`", code="damaged_input", remedy=_REMEDY
+        )
+    return identity.task
