@@ -1,54 +1,20 @@
-"""Resolution of relative paths in configurations: the working directory, the user's other roots, the gym's folders.
-
-Also the name of the discovery file, which holds the addresses of a running gym.
-"""
+"""Resolution of relative paths in configurations: the working directory, the user's other roots, the gym's folders."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
-from nemo_gym.failures import ConfigError
 
 GYM_FOLDERS = (PARENT_DIR, PARENT_DIR / "nemo_gym")
 """The gym's own folders: the one that holds the package, and the package itself, where a wheel puts `configs/`."""
-DISCOVERY_FILE = ".nemo_gym_global_config.yaml"
-"""The discovery file in the working directory of a running gym: its configuration with all addresses."""
-RUN_KEY = "_ng_run"
-"""In the discovery file: the run's token, process id and head server URL."""
 EXTRA_ROOTS_VARIABLE = "NEMO_GYM_EXTRA_ROOTS"
 """The environment variable with further roots, separated as in `PATH`. The option `--search-dir` adds to it."""
 ROOTS_ENTRY_POINT = "nemo_gym.roots"
 """The group of entry points by which an installed package declares a module whose folder is a root."""
-
-
-def read_discovery(folder: Path) -> dict[str, Any] | None:
-    """Return the content of the discovery file in `folder`: empty if it is damaged, None if there is no file.
-
-    Raises `ConfigError` if it cannot be read. No message quotes the file, because it holds secrets.
-    """
-    import yaml
-
-    path = folder / DISCOVERY_FILE
-    try:
-        content = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", code="discovery_unreadable") from error
-    except (yaml.YAMLError, UnicodeDecodeError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def run_in(discovery: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what a discovery file holds of its run."""
-    run = discovery.get(RUN_KEY) if discovery is not None else None
-    return run if isinstance(run, Mapping) else {}
 
 
 def extra_roots() -> tuple[Path, ...]:

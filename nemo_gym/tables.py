@@ -6,6 +6,8 @@ columns of rank 0 do not fit, the first cell of each row has a line of its own.
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -78,17 +80,30 @@ def _line(
     return line
 
 
-def wrapped(phrases: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yield lines of phrases, two spaces apart. No phrase is broken."""
+def wrapped(phrases: Iterable[str], width: int | None, gap: int = GAP) -> Iterator[str]:
+    """Yield lines of phrases that are `gap` spaces apart. No phrase is broken."""
     line = ""
     for phrase in phrases:
-        longer = f"{line}{' ' * GAP}{phrase}" if line else phrase
+        longer = f"{line}{' ' * gap}{phrase}" if line else phrase
         if line and width is not None and len(longer) > width:
             yield line
             longer = phrase
         line = longer
     if line:
         yield line
+
+
+def hanging(title: str, text: str, titles: int, width: int | None) -> Iterator[str]:
+    """Yield the lines of `text` beside a title that takes `titles` columns. No word is broken."""
+    lines = wrapped(text.split(" "), None if width is None else width - titles, gap=1)
+    for line in lines:
+        yield f"{title:<{titles}}{line}"
+        title = ""
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal of standard output; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def sparkline(values: Sequence[float | None], low: float, high: float) -> str:

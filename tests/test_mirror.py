@@ -19,6 +19,8 @@ TESTED_ELSEWHERE = {
     "cli/upload_dataset_to_hf.py": "tests/datasets/test_hub.py runs the command against a stand-in for the hub",
     "datasets/_script_process.py": "tests/datasets/test_benchmarks.py runs it for every script",
     "launch/_host.py": "tests/launch/test_run_helper.py runs it as the process of a trainer's gym",
+    "launch/nodes/node.py": "tests/launch/nodes/test_hosts_spawner.py starts, asks and loses nodes",
+    "launch/nodes/nodes.py": "tests/launch/nodes/test_hosts_spawner.py starts, loses and ends nodes",
     "launch/_script.py": "tests/launch/test_spawners.py runs it for every server of its own interpreter",
     "testing/tiny_model.py": "tests/train needs it, and torch",
     "testing/transformers_engine.py": "tests/train needs it, and torch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from nemo_gym.tables import Column, sparkline, table_lines, wrapped
+from nemo_gym.tables import Column, hanging, sparkline, table_lines, wrapped
 
 COLUMNS = (
     Column("name"),
@@ -59,3 +59,11 @@ def test_phrases_are_never_broken() -> None:
 def test_a_sparkline_has_a_bar_for_each_value() -> None:
     assert sparkline([0.0, 0.5, 1.0, None, 2.0], 0.0, 1.0) == "▁▅█ █"
     assert sparkline([3.0], 3.0, 3.0) == "▁"
+
+
+def test_a_text_beside_a_title_is_wrapped_at_words() -> None:
+    assert list(hanging("python", "3.11 in a long-folder", 8, 20)) == [
+        "python  3.11 in a",
+        "        long-folder",
+    ]
+    assert list(hanging("python", "3.11 in a long-folder", 8, None)) == ["python  3.11 in a long-folder"]

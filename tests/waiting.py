@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 """Seconds after which a test fails because the event did not happen."""
 
 

@@ -30,6 +30,7 @@ _EMBEDDED = {
 }
 _SHORT = {"completion", "doctor", "list", "view"}
 """Verbs that are also short ones."""
+_SPELLINGS = {"--version": "version", "-V": "version"}
 _MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
 
 
@@ -49,7 +50,9 @@ def verbs() -> list[str]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `gym` or `ng`. Raises `SystemExit`."""
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a command of this package
-    verb = arguments[0].replace("-", "_").removeprefix("ng_") if arguments else ""
+    verb = (
+        _SPELLINGS.get(arguments[0], arguments[0]).replace("-", "_").removeprefix("ng_") if arguments else ""
+    )
     if verb in MOVED:
         say_where(verb)
     if verb in verbs() and verb not in _SHORT:

@@ -120,6 +120,7 @@ def _print(merged: Merged, shards: Sequence[Path]) -> None:
         print(f"note: {note}")
     for path in merged.files.present():
         print(f"  {path}")
+    print(f"next: gym view {merged.files.rows}")
 
 
 main = COMMAND.entry_point(aggregate)

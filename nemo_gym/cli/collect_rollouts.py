@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -96,6 +95,9 @@ class CollectKeys(CollectionKeys):
     )
     agent_name: str | None = Field(None, description="The agent of rows without `agent_ref`.")
     prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
+    discovery_name: str | None = Field(
+        None, description="The name of the gym, if several were started in this folder."
+    )
     head_server: HeadServerAddress = Field(
         default_factory=lambda: HeadServerAddress(host=None, port=None),
         description="`{host, port}` of the head server, for a gym that was started in another folder.",
@@ -135,7 +137,13 @@ def collect_rollouts(keys: CollectKeys) -> int:
 
         head = keys.head_server
         try:
-            gym = await find_gym(Path.cwd(), host=head.host, port=head.port, token=keys.run_token)
+            gym = await find_gym(
+                Path.cwd(),
+                name=keys.discovery_name,
+                host=head.host,
+                port=head.port,
+                token=keys.run_token,
+            )
         except ConfigError as error:
             check_input(settings, error)
             raise
@@ -146,6 +154,8 @@ def collect_rollouts(keys: CollectKeys) -> int:
 
 def run_in_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run a coroutine in the event loop that commands use."""
+    import asyncio
+
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

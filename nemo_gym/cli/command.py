@@ -30,6 +30,7 @@ on standard output if the key is true.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -88,7 +89,8 @@ def typed_as(name: str) -> Iterator[None]:
 class Keys(BaseModel):
     """The base of a command's keys. Each field has a description, and a default unless it is required."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
+    # A command that knows the keys of another by name alone builds no validators of them.
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True, defer_build=True)
 
 
 class NoKeys(Keys):
@@ -264,8 +266,13 @@ def _is_output_unread() -> bool:
 
 def unusable_address(host: str, port: int, error: OSError) -> ConfigError:
     """Return the error of a command that cannot listen."""
+    reason = error.strerror or str(error)
+    if error.errno == errno.EADDRINUSE:
+        from nemo_gym.launch.sockets import describe_holder
+
+        reason = f"the port is taken by {describe_holder(port)}"
     return ConfigError(
-        f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+        f"Cannot listen on {host}:{port}: {reason}.",
         code="address_unusable",
         remedy="Choose another port, or 0 for any free port.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,22 +101,21 @@ def _changes(found: RunComparison, keys: CompareKeys) -> Iterator[tuple[str, str
 
 
 def _print(found: RunComparison, keys: CompareKeys) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from nemo_gym.tables import Column, table_lines, terminal_width
 
-    console = Console(file=sys.stdout, highlight=False, markup=False)
     for name, text in _headline(found, keys):
-        console.print(f"{name:<12}{text}", soft_wrap=True)
+        print(f"{name:<12}{text}")
     if not found.changed or not keys.changes:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in _COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("question", no_wrap=True, overflow="ellipsis")
-    for row in _changes(found, keys):
-        table.add_row(*row)
-    console.print(table)
+    changes = list(_changes(found, keys))
+    columns = [Column(name, is_number=True) for name in _COLUMNS]
+    lines = table_lines(columns, [row[:-1] for row in changes], None)
+    print()
+    for line, question in zip(lines, ["question", *(row[-1] for row in changes)], strict=True):
+        line.append(f"  {question}")
+        if (width := terminal_width()) is not None:
+            line.truncate(width, overflow="ellipsis")
+        print(line.plain)
 
 
 def _markdown(found: RunComparison, keys: CompareKeys) -> Iterator[str]:

@@ -10,13 +10,16 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.tables import hanging, terminal_width
 
 EXTRAS: Mapping[str, tuple[str, str]] = {
     "math": ("math-verify", "symbolic equality of answers (math_with_judge)"),
@@ -31,6 +34,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "trackio": ("trackio", "metrics of a run by +track=trackio"),
     "tensorboard": ("tensorboardX", "metrics of a run by +track=tensorboard"),
     "opentelemetry": ("opentelemetry-sdk", "traces of rollouts"),
+    "mcp": ("mcp", "tools of MCP servers as the tools of an environment"),
     "train": ("trl", "TRL trainers on exports and rollouts"),
 }
 """Extra → its first package and its purpose."""
@@ -89,9 +93,9 @@ def examine(keys: DoctorKeys) -> int:
 
 
 def _lines(finding: MachineFact) -> Iterator[str]:
-    yield f"{finding.subject:<{_WIDTH}}{finding.fact}"
+    yield from hanging(finding.subject, finding.fact, _WIDTH, terminal_width())
     if finding.remedy:
-        yield f"{'':<{_WIDTH}}-> {finding.remedy}"
+        yield from hanging("", f"-> {finding.remedy}", _WIDTH, terminal_width())
 
 
 def _machine() -> Iterator[MachineFact]:
@@ -130,15 +134,31 @@ def _isolation() -> MachineFact:
 def _containers() -> MachineFact:
     found = [name for name in _CONTAINERS if shutil.which(name)]
     remedy = None if found else f"Environments with containers need one of {', '.join(_CONTAINERS)}."
-    return MachineFact("containers", ", ".join(found) or "none", remedy)
+    fact = f"{' and '.join(found)} on the PATH, not tried" if found else "none"
+    return MachineFact("containers", fact, remedy)
 
 
 def _extras() -> Iterator[MachineFact]:
+    absent = []
     for extra, (package, purpose) in EXTRAS.items():
         try:
             yield MachineFact(f"extra {extra}", f"{package} {version(package)}: {purpose}")
         except PackageNotFoundError:
+            absent.append(extra)
             yield MachineFact(f"extra {extra}", f"not installed: {purpose}")
+    if absent:
+        yield MachineFact(
+            "absent extras", ", ".join(absent), f"If needed: pip install '{_source()}[{absent[0]}]'"
+        )
+
+
+def _source() -> str:
+    """Return the checkout or the wheel that the gym was installed from; `the wheel` if pip has not recorded it."""
+    try:
+        recorded = json.loads(distribution("nemo_gym").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # it was never installed
+        recorded = {}
+    return url2pathname(urlsplit(recorded.get("url", "")).path) or "the wheel"
 
 
 def _gyms() -> Iterator[MachineFact]:

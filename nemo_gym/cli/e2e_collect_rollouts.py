@@ -50,10 +50,10 @@ def command() -> ConfigCommand[Any]:
             description="The agent of rows without `agent_ref`. Only this agent's declared datasets are used.",
         )
         prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
-        placement: Literal["process", "inline"] = Field(
+        placement: Literal["process", "inline", "hosts"] = Field(
             "process",
-            description="Run each server in its own process, or all of them in this one (starts faster, for small "
-            "runs). Their addresses are the same.",
+            description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
+            "or on the machines of `hosts`.",
         )
 
     return ConfigCommand(
@@ -85,9 +85,12 @@ def collect_end_to_end(
         return ExitCode.COMPLETE
 
     async def start_and_collect() -> int:
-        is_inline = keys.placement == "inline"
+        from nemo_gym.rollouts.run.engine_check import check_engines
+        from nemo_gym.rollouts.run.required_servers import required_servers
+
+        await check_engines(required_servers(checked.inspection.agents, config.data))
         async with running(
-            config, reporter, began=began, fork_server=fork_server, is_inline=is_inline
+            config, reporter, began=began, fork_server=fork_server, placement=keys.placement
         ) as gym:
             with stop_signals() as stop:
                 if not await wait_ready_or(stop, gym, reporter, began):

@@ -26,20 +26,22 @@ COMMAND = Command(
 def show_failures(keys: FailuresKeys) -> int:
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
+    from nemo_gym.viewer.runs import Run
 
     run = StoredRun(Path(keys.input_jsonl_fpath))
     failures = FailureGroups()
     for identity in sorted(run.failed()):
         failures.note_row(identity, run.failures.row(identity))
-    file = run.files.failures
+    file, logs = run.files.failures, Run(run.files.stem, run.files.stem, run.files).logs()
     run.close()
     groups = failures.ranked()
     if keys.as_json:
         print(json.dumps([group.to_json() for group in groups], indent=2))
         return ExitCode.COMPLETE
     count = sum(group.count for group in groups)
-    print(f"{count:,} rollouts failed and have no row" if count else "no rollout failed without a row")
-    print("\n".join(failure_lines(groups, None, shown=None)), end="\n" if groups else "")
+    failed = "1 rollout failed and has no row" if count == 1 else f"{count:,} rollouts failed and have no row"
+    print(failed if count else "no rollout failed without a row")
+    print("\n".join(failure_lines(groups, logs, shown=None)), end="\n" if groups else "")
     if groups:
         print(f"All attempts are in {file}.")
     return ExitCode.COMPLETE

@@ -48,7 +48,7 @@ def check_run(keys: HealthKeys) -> int:
 
 def _plain(report: HealthReport, keys: HealthKeys) -> Iterator[str]:
     for findings in report.found:
-        yield f"{findings.rule.severity:<6}{findings.rule.name}: {findings.count:,}. {findings.rule.words}"
+        yield f"{findings.rule.severity:<6}{findings.rule.name} ({findings.count:,}): {findings.rule.words}"
         yield from (f"      {_place(finding)}: {finding.text}" for finding in findings.first[: keys.places])
         if findings.count > keys.places > 0:
             yield f"      … {findings.count - keys.places:,} more (+places=)"
@@ -59,7 +59,7 @@ def _markdown(report: HealthReport, keys: HealthKeys) -> Iterator[str]:
     yield _conclusion(report)
     for findings in report.found:
         yield ""
-        yield f"- **{findings.rule.name}** ({findings.rule.severity}): {findings.count:,}. {findings.rule.words}"
+        yield f"- **{findings.rule.name}** ({findings.rule.severity}, {findings.count:,}): {findings.rule.words}"
         for finding in findings.first[: keys.places]:
             text = finding.text.replace("`", "'").replace("\n", " ")
             yield f"  - {_place(finding)}: `{text}`"

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import Command, ExitCode, NoKeys
+from nemo_gym.tables import hanging, terminal_width
 
 COMMAND = Command(
     name="ng_help",
@@ -17,9 +18,9 @@ COMMAND = Command(
 
 def list_commands(keys: NoKeys) -> int:
     commands = [import_module(f"nemo_gym.cli.{verb}").COMMAND for verb in verbs()]
-    width = max(len(command.name) for command in commands)
+    titles = 2 + max(len(command.name) for command in commands)
     for command in commands:
-        print(f"{command.name.ljust(width)}  {command.summary}")
+        print("\n".join(hanging(command.name, command.summary, titles, terminal_width())))
     print("\n<command> --help shows the keys of a command. `ng <verb>` is another form of `ng_<verb>`.")
     return ExitCode.COMPLETE
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -13,6 +11,7 @@ from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.config.types import Domain, ServerKind
+from nemo_gym.tables import terminal_width
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.catalog import CatalogEntry
@@ -74,9 +73,11 @@ def list_implementations(keys: ListKeys) -> int:
         print(json.dumps([row.json for rows in sections.values() for row in rows], indent=2))
     elif keys.name is not None:
         print("\n\n".join("\n".join(_details(row)) for rows in sections.values() for row in rows))
+    elif sections:
+        tables = ("\n".join(table(title, rows, terminal_width())) for title, rows in sections.items())
+        print("\n\n".join(tables))
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print("\n\n".join("\n".join(table(title, rows, width)) for title, rows in sections.items()))
+        print("nothing is like this; `gym list` shows everything")
     return ExitCode.COMPLETE
 
 
@@ -142,6 +143,8 @@ def _cut(text: str, width: int | None) -> str:
 def _details(row: Row) -> Iterator[str]:
     for key, value in row.json.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
         yield f"{key.replace('_', ' ')}: {'-' if text in (None, '') else text}"
 
 

@@ -152,9 +152,9 @@ async def _reverify(
     from nemo_gym.rollouts.lookback.reverify import reverify
     from nemo_gym.rollouts.run.discovery import DiscoveredGym
 
-    reporter, is_inline = Reporter(lambda: sys.stderr), keys.placement == "inline"
+    reporter = Reporter(lambda: sys.stderr)
     async with running(
-        part, reporter, began=time.monotonic(), fork_server=None, is_inline=is_inline
+        part, reporter, began=time.monotonic(), fork_server=None, placement=keys.placement
     ) as placed:
         await placed.wait_ready()
         gym = DiscoveredGym(placed.config, placed.token, placed.transport)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
@@ -18,7 +18,7 @@ from nemo_gym.serving.garbage import collected_rarely
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config.loading import GlobalConfig
-    from nemo_gym.launch.gym import RunningGym
+    from nemo_gym.launch.gym import PlacementName, RunningGym
     from nemo_gym.processes.fork_server import ForkServer
 
 
@@ -37,10 +37,10 @@ def command() -> ConfigCommand[Any]:
 
     class RunCommandKeys(Keys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
-        placement: Literal["process", "inline"] = Field(
+        placement: Literal["process", "inline", "hosts"] = Field(
             "process",
-            description="Run each server in its own process, or all of them in this one (starts faster, for small "
-            "runs). Their addresses are the same.",
+            description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
+            "or on the machines of `hosts`.",
         )
 
     return ConfigCommand(
@@ -53,7 +53,12 @@ def command() -> ConfigCommand[Any]:
 
 
 def run(
-    config: GlobalConfig, *, as_json: bool, is_inline: bool, began: float, fork_server: ForkServer | None
+    config: GlobalConfig,
+    *,
+    as_json: bool,
+    placement: PlacementName,
+    began: float,
+    fork_server: ForkServer | None,
 ) -> int:
     """Serve until a signal arrives, and return the exit code."""
     import asyncio
@@ -70,19 +75,13 @@ def run(
         return ExitCode.COMPLETE
     while_up = None if as_json or not sys.stdout.isatty() else _draw
 
+    served = partial(serve, began=began, fork_server=fork_server, while_up=while_up, placement=placement)
+
     async def serve_until_signalled() -> bool:
         with stop_signals() as stop:
-            return await serve(
-                config,
-                reporter,
-                stop,
-                began=began,
-                fork_server=fork_server,
-                while_up=while_up,
-                is_inline=is_inline,
-            )
+            return await served(config, reporter, stop)
 
-    if is_inline:  # the servers run in this event loop
+    if placement == "inline":  # the servers run in this event loop
         from nemo_gym.cli.collect_rollouts import run_in_loop
 
         was_ready = run_in_loop(serve_until_signalled())
@@ -109,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             lambda keys, config: run(
                 config,
                 as_json=keys.as_json,
-                is_inline=keys.placement == "inline",
+                placement=keys.placement,
                 began=began,
                 fork_server=fork_server,
             ),

@@ -59,13 +59,17 @@ async def _observe_all(
     return [(gym, await observe(gym, timeout_s=timeout_s)) for gym in gyms]
 
 
-def _to_json(gym: GymRecord, observations: Iterable[Observation]) -> dict[str, object]:
+def _to_json(gym: GymRecord, observations: Sequence[Observation]) -> dict[str, object]:
     """Return the gym without its token, because output ends up in logs."""
+    from nemo_gym.launch.observation import by_node
+
     return {
         "pid": gym.run.pid,
         "started_at": gym.run.started_at,
         "head": gym.run.head,
         "directory": gym.directory,
+        "name": gym.name,
+        "nodes": [each.to_json() for each in by_node(gym, observations)],
         "servers": [each.to_json() for each in observations],
     }
 
@@ -73,14 +77,17 @@ def _to_json(gym: GymRecord, observations: Iterable[Observation]) -> dict[str, o
 def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> None:
     from rich.console import Console
 
-    from nemo_gym.launch.table import server_table
+    from nemo_gym.launch.observation import by_node
+    from nemo_gym.launch.table import node_table, server_table
 
     console = Console(highlight=False, soft_wrap=True)
     for gym, observations in gyms:
+        name = f" {gym.name}" if gym.name else ""
         console.print(
-            f"gym of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}", markup=False
+            f"gym{name} of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}", markup=False
         )
-        for line in server_table(observations, console.width if sys.stdout.isatty() else None):
+        width = console.width if sys.stdout.isatty() else None
+        for line in [*node_table(by_node(gym, observations), width), *server_table(observations, width)]:
             console.print(line)
 
 

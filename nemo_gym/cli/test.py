@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from nemo_gym import PARENT_DIR
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class TestKeys(Keys):
 COMMAND = Command(
     name="ng_test",
     summary="Run the tests of an environment, an agent or a model, with its requirements.txt installed.",
-    example="ng_test +entrypoint=resources_servers/mcqa",
+    example="ng_test +entrypoint=resources_servers/my_environment",
     keys=TestKeys,
     exit_codes={
         ExitCode.COMPLETE: "every test passed",
@@ -51,10 +52,16 @@ def run_tests(keys: TestKeys) -> int:
 
 def describe(result: SuiteResult) -> str:
     """Return the result of a suite as one line."""
+    implementation = result.implementation
+    if not implementation.has_tests:
+        only = (
+            " (tests of built-in servers are only in a checkout)" if implementation.root == PARENT_DIR else ""
+        )
+        return f"{implementation.entrypoint}: no tests in {implementation.tests}{only}"
     counts = {"passed": result.passed, "failed": result.failed, "skipped": result.skipped}
     counted = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     verdict = f"{result.verdict} ({counted})" if counted else str(result.verdict)
-    return f"{result.implementation.entrypoint}: {verdict} in {result.seconds:.1f} s"
+    return f"{implementation.entrypoint}: {verdict} in {result.seconds:.1f} s"
 
 
 main = COMMAND.entry_point(run_tests)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -113,11 +112,13 @@ def check_ports(config: GlobalConfig, problems: Problems) -> None:
 
 def check_isolation(config: GlobalConfig, problems: Problems) -> str | None:
     """Return the isolation of code of models on this machine; None if no server runs any."""
+    if not config.code_runners:
+        return None
+    import asyncio
+
     from nemo_gym.failures import ConfigError
     from nemo_gym.isolation.execution import announcement
 
-    if not config.code_runners:
-        return None
     try:
         return asyncio.run(announcement(config.code_runners))
     except ConfigError as error:
@@ -127,6 +128,8 @@ def check_isolation(config: GlobalConfig, problems: Problems) -> str | None:
 
 def check_sandbox_providers(config: GlobalConfig, problems: Problems) -> None:
     """Check that the sandboxes of every server can run on this machine."""
+    if not any(server.config.get("sandbox_provider") for server in config.servers):
+        return
     from nemo_gym.sandbox.availability import missing_providers
 
     for problem in missing_providers(config.servers, config.data):

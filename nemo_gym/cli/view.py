@@ -22,7 +22,9 @@ class ViewKeys(Keys):
         default=["results"], min_length=1, description="Files of scored rows, and folders that hold them."
     )
     tokenizer: str | None = Field(
-        None, description="A model's folder or its `tokenizer.json`, for the text of tokens."
+        None,
+        description="A model's folder or its `tokenizer.json`, for the text of tokens. By default, the texts that were "
+        "collected with the run.",
     )
     host: str = Field("127.0.0.1", description="The address to listen on; by default loopback.")
     port: int = Field(0, ge=0, le=65_535, description="The port; 0 for any free port, which is printed.")
@@ -88,7 +90,11 @@ def _serve(keys: ViewKeys, runs: Sequence[Run], vocabulary: Vocabulary | None) -
     from nemo_gym.viewer.serving import serve
 
     def announce(address: str) -> None:
-        line = json.dumps({"url": address}) if keys.as_json else f"{len(runs)} runs at {address}"
+        line = (
+            json.dumps({"url": address})
+            if keys.as_json
+            else f"{len(runs)} run{'s' * (len(runs) != 1)} at {address}"
+        )
         print(line, flush=True)
 
     try:

@@ -7,9 +7,15 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nemo_gym.discovery_files import (
+    discovery_names,
+    discovery_path,
+    name_to_read,
+    read_discovery,
+    run_in,
+)
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import HEAD_SERVER
-from nemo_gym.paths import DISCOVERY_FILE, read_discovery, run_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +44,22 @@ def _own_token(url: str) -> str | None:
         head = value_of_run(HEAD_SERVER) or {}
         if head.get("port") and base_url(str(head.get("host")), int(head["port"])) == url:
             return token_of_run()
-    with contextlib.suppress(ConfigError):  # the gym was started elsewhere
-        found = find_address()
-        return found.token if found.url == url else None
+    for name in discovery_names(Path.cwd()):
+        with contextlib.suppress(ConfigError):  # the gym was started elsewhere
+            found = find_address(name=name)
+            if found.url == url:
+                return found.token
     return None
 
 
-def find_address(folder: Path | None = None) -> GymAddress:
-    """Return the address of the gym started in `folder` (default: the working folder). Raises `ConfigError` if none."""
+def find_address(folder: Path | None = None, name: str | None = None) -> GymAddress:
+    """Return the address of the gym started in `folder` (default: the working folder).
+
+    `name`: its discovery name, needed only if several gyms run in the folder. Raises `ConfigError` if there is none.
+    """
     folder = folder or Path.cwd()
-    document = read_discovery(folder)
+    name = name_to_read(folder, name)
+    document = read_discovery(folder, name)
     if document is None:
         raise ConfigError(
             f"no gym was started in {folder}",
@@ -57,7 +69,7 @@ def find_address(folder: Path | None = None) -> GymAddress:
     head, token = (run_in(document).get(key) for key in ("head", "token"))
     if not isinstance(head, str):
         raise ConfigError(
-            f"{folder / DISCOVERY_FILE} has no head server",
+            f"{discovery_path(folder, name)} has no head server",
             code="discovery_damaged",
             remedy="Start the gym again.",
         )

@@ -54,15 +54,23 @@ class _Client:
     address: GymAddress
 
     @classmethod
-    def connect(cls, folder: Path | None = None, *, url: str | None = None, token: str | None = None) -> Self:
+    def connect(
+        cls,
+        folder: Path | None = None,
+        *,
+        name: str | None = None,
+        url: str | None = None,
+        token: str | None = None,
+    ) -> Self:
         """Return the gym whose head server listens at `url`, or else the one started in `folder`.
 
         Without `token`, that of a gym that this process started, or that was started in the working folder, is used.
+        `name` is the discovery name of the gym, needed only if several gyms run in the folder.
 
         Raises `ConfigError` if no gym was started.
         """
         if url is None:
-            return cls(find_address(folder))
+            return cls(find_address(folder, name))
         return cls(GymAddress(url, token) if token is not None else address_of(url))
 
 

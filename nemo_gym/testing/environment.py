@@ -29,6 +29,7 @@ from nemo_gym.resources.gymnasium import GymnasiumServer
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.rollouts.plan.dataset import locate, read_lines
 from nemo_gym.testing.in_process import InProcessGym
+from nemo_gym.transport.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
     from responses_api_models.scripted_model.app import ScriptedModel
@@ -76,8 +77,9 @@ def run_environment(
         options: the environment's configuration.
 
     Raises:
-        UpstreamError: an attempt failed; the text is the root cause.
+        UpstreamError: an attempt failed; the text is the root cause, with its place in the author's code.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test
     gym = InProcessGym()
     for name, says in {**(judges or {}), POLICY: turns or ToolsPolicy()}.items():
         gym.add(_model_class(_policy_of(says)), name)
@@ -88,12 +90,22 @@ def run_environment(
     }
     gym.add(agent or _agent_class(environment), AGENT, **references, **(agent_options or {}))
 
+    return _attempt_each(gym, rows, over_http=over_http)
+
+
+def _attempt_each(gym: InProcessGym, rows: Iterable[Mapping[str, Any]], *, over_http: bool) -> list[Row]:
+    """Return the scored rows. The error of a failed attempt has no frames of servers and clients."""
+    __tracebackhide__ = True
+
     async def attempt() -> list[Row]:
         async with gym.running(over_http=over_http):
             with configured(gym.config):
                 return [await gym.run(AGENT, dict(row)) for row in rows]
 
-    return asyncio.run(attempt())
+    try:
+        return asyncio.run(attempt())
+    except UpstreamError as error:
+        raise error.with_traceback(None) from None
 
 
 def _policy_of(turns: Turns) -> MockPolicy:

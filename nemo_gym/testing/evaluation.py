@@ -18,12 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym.config.current import configured
 from nemo_gym.config.loading import GlobalConfig, load
+from nemo_gym.config.nodes import DictNode
+from nemo_gym.config.problems import Location, Problems
+from nemo_gym.config.pydantic_problems import validate
 from nemo_gym.config.selection import NamedConfig, select
 from nemo_gym.config.spelling import spelled
 from nemo_gym.datasets.declared import declared_files
@@ -120,7 +124,7 @@ async def evaluate_async(
     split: str = "example",
     limit: int | None = None,
     repeats: int | None = None,
-    concurrency: int = 64,
+    concurrency: int | Literal["auto"] = 64,
     output: str | Path | None = None,
     overrides: Sequence[str] = (),
     progress: bool = True,
@@ -134,10 +138,12 @@ async def evaluate_async(
         agent: the agent of rows that name none; by default the only one.
         limit: at most this number of tasks per dataset.
         repeats: rollouts of each task; by default 1, or as its dataset declares.
-        concurrency: rollouts in flight.
+        concurrency: rollouts in flight, or `auto`.
         output: the file for the rows of a new run; by default no file remains.
-        overrides: further keys, as on the command line: `mcqa_simple_agent.max_steps=3`.
+        overrides: further keys, as on the command line:
+            `++mcqa_simple_agent.responses_api_agents.simple_agent.max_steps=3`.
     """
+    _check(limit=limit, repeats=repeats, concurrency=concurrency, split=split)
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="nemo_gym_")))
         keys = await _model_keys(model, model_name, api_key, opened)
@@ -146,6 +152,24 @@ async def evaluate_async(
         path, limits = Path(output or folder / "rollouts.jsonl"), RunLimits(concurrency)
         settings = CollectSettings(datasets=datasets, output=path, limit=limit, limits=limits)
         return _evaluation(await _run(config, settings, opened, quiet=not progress))
+
+
+class _Bounds(BaseModel):
+    """The arguments of an evaluation that are neither an environment nor a model."""
+
+    model_config = ConfigDict(strict=True)
+
+    limit: Annotated[int, Field(ge=1)] | None
+    repeats: Annotated[int, Field(ge=1)] | None
+    concurrency: Annotated[int, Field(ge=1)] | Literal["auto"]
+    split: str
+
+
+def _check(**bounds: object) -> None:
+    """Raise `ConfigErrors` with all wrong bounds."""
+    problems = Problems()
+    validate(_Bounds, bounds, DictNode({}, Location("evaluate")), problems)
+    problems.raise_if_any()
 
 
 async def _model_keys(
@@ -184,9 +208,11 @@ def _datasets(
     if tasks is None:
         return declared_files(config, split, agent, repeats)
     if not isinstance(tasks, str | Path):
-        path = folder / "tasks.jsonl"
-        path.write_bytes(b"".join(orjson.dumps(dict(row)) + b"\n" for row in tasks))
-        tasks = path
+        rows = [orjson.dumps(dict(row)) + b"\n" for row in tasks]
+        if not rows:
+            raise ConfigError("`tasks` has no rows", code="no_tasks")
+        tasks = folder / "tasks.jsonl"
+        tasks.write_bytes(b"".join(rows))
     return [DatasetFile(Path(tasks), repeats or 1, agent)]
 
 

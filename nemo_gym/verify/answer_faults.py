@@ -109,6 +109,8 @@ async def _require_control(control: Callable[[], Awaitable[object]], error: Exce
     try:
         await control()
     except Exception as other:
+        if type(other) is type(error):
+            raise error from None  # the same bug is logged once
         raise error from other
 
 

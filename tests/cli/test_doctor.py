@@ -39,6 +39,16 @@ def test_the_machine_is_described(capsys: pytest.CaptureFixture[str], folder: Pa
     assert facts["engine"] == ("no URL is set", "Set policy_base_url in env.yaml, or write --url URL.")
 
 
+def test_absent_extras_are_installed_from_where_the_gym_came(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXTRAS, "math", ("a_package_that_is_absent", "to be absent"))
+    _, facts = found(capsys)
+    absent, remedy = facts["absent extras"]
+    assert "math" in absent
+    assert remedy.startswith(f"If needed: pip install '{PARENT_DIR}[")
+
+
 def test_an_engine_is_reached(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     with EngineProcess(EngineOptions(model="small")) as engine:
         (folder / "env.yaml").write_text(f"policy_base_url: {engine.base_url}\n")

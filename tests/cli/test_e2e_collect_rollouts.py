@@ -14,6 +14,7 @@ from nemo_gym.cli.e2e_collect_rollouts import chosen_datasets
 from nemo_gym.config.loading import GlobalConfig
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
+from tests.cluster.placements import PLACEMENTS, keys_of
 from tests.launch.small_servers import write_server
 
 COMMAND = [sys.executable, "-c", "from nemo_gym.cli.e2e_collect_rollouts import main; main()"]
@@ -84,8 +85,9 @@ def test_an_undeclared_type_is_an_error_with_the_declared_types(project: Path) -
 
 
 def test_an_agent_without_datasets_is_an_error(project: Path) -> None:
-    with pytest.raises(ConfigError, match="no dataset of type example of `env` is declared"):
+    with pytest.raises(ConfigError, match="no dataset of type example of `env` is declared") as caught:
         chosen_datasets(*loaded("+agent_name=env"))
+    assert "Datasets are declared for agent. Name one of them" in (caught.value.failure.remedy or "")
 
 
 def test_a_dataset_that_has_yet_to_be_made_is_an_error(project: Path) -> None:
@@ -104,14 +106,14 @@ def run_to_its_end(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("placement", ["process", "inline"])
+@pytest.mark.parametrize("placement", PLACEMENTS)
 def test_servers_start_rollouts_are_collected_and_servers_stop(project: Path, placement: str) -> None:
     example, model = (
         "resources_servers/example_single_tool_call/configs/example_single_tool_call.yaml",
         "responses_api_models/scripted_model/configs/scripted_model.yaml",
     )
     configs, output = f"+config_paths=[{example},{model}]", "+output_jsonl_fpath=out.jsonl"
-    done = run_to_its_end(configs, output, "+json=true", f"+placement={placement}")
+    done = run_to_its_end(configs, output, "+json=true", *keys_of(placement))
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout)
     rows = [json.loads(line) for line in (project / "out.jsonl").read_text().splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,27 @@ def test_failures_without_a_row_are_shown_by_cause(
         main(["eval", "failures", str(run_in(tmp_path))])
     assert exited.value.code == ExitCode.COMPLETE
     assert capsys.readouterr().out == (
-        "1 rollouts failed and have no row\n"
+        "1 rollout failed and has no row\n"
         "1 × engine:engine_down\n"
         "    the engine says engine_down\n"
         "    for example task 1, rollout 0\n"
         "    -> Start it.\n"
         f"All attempts are in {tmp_path}/out_failures.jsonl.\n"
     )
+
+
+def test_the_log_of_the_server_that_failed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run_in(tmp_path)
+    failed = Failed(replace(failure(), peer="shop"), "engine:engine_down").to_line(planned(1), terminal=True)
+    (tmp_path / "out_failures.jsonl").write_bytes(failed + b"\n")
+    log = tmp_path / "logs" / "shop.log"
+    log.parent.mkdir()
+    log.touch()
+    (tmp_path / "out_run.json").write_text(json.dumps({"starts": [{"logs": "logs"}]}))
+    assert COMMAND.run([f"+input_jsonl_fpath={rows}"], show_failures) == 0
+    assert f"    log: {log}\n" in capsys.readouterr().out
 
 
 def test_json_has_a_group_for_each_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,11 +48,11 @@ def test_faults_fail_and_signs_only_if_asked(capsys: pytest.CaptureFixture[str])
 def test_places_and_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("faults", "+places=1") == 1
     assert capsys.readouterr().out.splitlines() == [
-        "fault empty_turn: 1. A model turn has neither text nor a call.",
+        "fault empty_turn (1): A model turn has neither text nor a call.",
         "      line 3, task 1, repeat 0: the response has no output",
-        "fault duplicate_rollout: 1. Several rows have the same task and repeat.",
+        "fault duplicate_rollout (1): Several rows have the same task and repeat.",
         "      line 5, task 1, repeat 1: same rollout as line 4",
-        "sign  truncated: 1. A limit cut the rollout.",
+        "sign  truncated (1): A limit cut the rollout.",
         "      line 2, task 0, repeat 1: max_steps",
         "5 rows, 15 rules: faults: empty_turn, duplicate_rollout; signs: truncated",
     ]
@@ -62,7 +62,7 @@ def test_markdown_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> N
     assert run("faults", "--markdown") == 1
     printed = capsys.readouterr().out
     assert (
-        "- **truncated** (sign): 1. A limit cut the rollout.\n  - line 2, task 0, repeat 1: `max_steps`"
+        "- **truncated** (sign, 1): A limit cut the rollout.\n  - line 2, task 0, repeat 1: `max_steps`"
         in printed
     )
     assert run("faults", "+json=true") == 1

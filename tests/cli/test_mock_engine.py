@@ -1,5 +1,7 @@
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -73,6 +75,13 @@ def test_bad_keys_are_reported_and_exit_with_2(
         main([argument])
     assert exited.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_process_that_holds_the_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as exited:
+        main([f"+port={taken.getsockname()[1]}"])
+    assert exited.value.code == 2
+    assert f"the port is taken by pid {os.getpid()} (" in capsys.readouterr().err
 
 
 def test_every_key_is_described_in_the_help() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long_file
+
 APP = """\
 from nemo_gym.base_resources_server import BaseResourcesServerConfig, BaseVerifyResponse, SimpleResourcesServer
 
@@ -121,7 +123,7 @@ MISTAKES = (
     Mistake(
         "no policy",
         "gym eval run shop",
-        ("3 problems", "vllm_model.yaml:5:7", "--url", "--model", "--model-api-key"),
+        ("2 problems", "vllm_model.yaml:5:7", "--url", "--model"),
     ),
     Mistake(
         "an unknown format",

@@ -20,10 +20,17 @@ def test_help_has_every_key_with_its_default_an_example_and_the_exit_codes(
         "params  (mapping, optional)",
         "json  (true or false, default false)",
         "ng_sample +limit=3",
-        "2  wrong usage or configuration",
+        "2    wrong usage or configuration",
+        "130  interrupted",
     ):
         assert part in text
     assert "config_paths" not in text
+
+
+def test_help_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert CONFIGURED.run(["--help"], lambda keys, config: 1) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_help_of_a_configured_command_has_the_global_keys_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from nemo_gym.client import Gym, GymAddress, find_address
 from nemo_gym.config.current import set_global_config_dict
+from nemo_gym.discovery_files import DISCOVERY_FILE, discovery_path
 from nemo_gym.failures import ConfigError
-from nemo_gym.paths import DISCOVERY_FILE
 
 
 def test_the_file_of_a_gym_names_its_head_server_and_token(tmp_path: Path) -> None:
@@ -17,6 +17,18 @@ def test_the_file_of_a_gym_names_its_head_server_and_token(tmp_path: Path) -> No
     (tmp_path / DISCOVERY_FILE).write_text(run)
     assert find_address(tmp_path) == GymAddress("http://127.0.0.1:11000", "123")
     assert "123" not in repr(find_address(tmp_path))
+
+
+def test_one_of_several_gyms_of_a_folder_is_found_by_its_name_or_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, port in (("", 11000), ("2", 11001)):
+        run = f"_ng_run: {{head: 'http://127.0.0.1:{port}', token: secret{name}, pid: 1}}"
+        discovery_path(tmp_path, name).write_text(run)
+    assert Gym.connect(tmp_path).address == GymAddress("http://127.0.0.1:11000", "secret")
+    assert Gym.connect(tmp_path, name="2").address == GymAddress("http://127.0.0.1:11001", "secret2")
+    monkeypatch.chdir(tmp_path)
+    assert Gym.connect(url="http://127.0.0.1:11001").address.token == "secret2"
 
 
 def test_where_no_gym_was_started_none_is_found(tmp_path: Path) -> None:

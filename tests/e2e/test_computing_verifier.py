@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from tests.cluster.placements import PLACEMENTS, keys_of
 from tests.e2e.gym_run import GymRun, check_books
 
 APP = """
@@ -62,7 +63,7 @@ def test_it_runs_in_workers_of_its_server(tmp_path: Path) -> None:
     assert [failure[NG_FAILURE_CLASS_KEY] for failure in run.failures()] == ["verifier:verifier_timeout"]
 
 
-@pytest.mark.parametrize("placement", ["process", "inline"])
+@pytest.mark.parametrize("placement", PLACEMENTS)
 def test_every_kind_of_verify_scores_in_every_placement(tmp_path: Path, placement: str) -> None:
     """Plain and `async` functions, each with annotations that are types and annotations that are strings."""
     asynchronous = APP.replace("    def verify", "    async def verify")
@@ -83,7 +84,7 @@ def test_every_kind_of_verify_scores_in_every_placement(tmp_path: Path, placemen
         for question in ("yes", "no")
     ]
     write_rows(tmp_path / "tasks.jsonl", rows)
-    overrides = ("+config_paths=[gym.yaml]", "+input_jsonl_fpath=tasks.jsonl", f"+placement={placement}")
+    overrides = ("+config_paths=[gym.yaml]", "+input_jsonl_fpath=tasks.jsonl", *keys_of(placement))
     with GymRun(tmp_path, *overrides) as run:
         exit_code, summary = run.finish(120)
     assert exit_code == 0, (run.errors, summary, run.failures())

@@ -3,7 +3,8 @@ what is right gets the best reward there is.
 
 Each run of `ng_e2e_collect_rollouts` holds them all. In one the mock engine plays its plain policy, in one it repeats
 what it is asked, in one it follows the gold that each environment has (`data/example_gold.yaml`,
-docs/writing_an_environment.md). Judges are a model of their own, which follows the gold in all of them.
+docs/writing_an_environment.md). Judges are a model of their own, which follows the gold in all of them. The gold is
+followed with a process for each server, as users run them; the other two runs need one process.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from nemo_gym.failures import Outcome
@@ -22,6 +24,8 @@ from nemo_gym.mock_engine.conversation import text_of
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, Row, check_books
 from tests.our_environments import OUR_ENVIRONMENTS
+
+pytestmark = pytest.mark.long_file
 
 WITHIN_S = 240.0
 """A run takes some seconds; what takes as long as this hangs."""
@@ -38,7 +42,8 @@ def test_all_example_tasks_are_completed_and_gold_is_the_best(tmp_path: Path) ->
     with EngineProcess(gold) as judge:
         for policy, options in policies.items():
             with EngineProcess(options) as engine:
-                runs[policy] = collect(tmp_path / policy, engine, judge)
+                placement = "process" if policy == "gold" else "inline"
+                runs[policy] = collect(tmp_path / policy, engine, judge, placement)
     table, wrong = [f"{'environment':30}{'rows':>5}{'completed':>11}" + "".join(f"{p:>8}" for p in runs)], []
     for environment in OUR_ENVIRONMENTS:
         best = environment.best_rewards() * len(environment.agents())
@@ -56,12 +61,15 @@ def test_all_example_tasks_are_completed_and_gold_is_the_best(tmp_path: Path) ->
     assert wrong == []
 
 
-def collect(folder: Path, policy: EngineProcess, judge: EngineProcess) -> dict[str, list[Row]]:
+def collect(
+    folder: Path, policy: EngineProcess, judge: EngineProcess, placement: str
+) -> dict[str, list[Row]]:
     """The scored rows of one attempt at every example task, by environment and in the order of the tasks."""
     folder.mkdir()
     (folder / "judges.yaml").write_text(yaml.safe_dump(judged_by(judge)))
     files = [str(path) for environment in OUR_ENVIRONMENTS for path in environment.config_files]
     engine = [f"+policy_base_url={policy.base_url}", "+policy_api_key=none", "+policy_model_name=mock"]
+    engine.append(f"+placement={placement}")
     with GymRun(folder, f"+config_paths=[{','.join([*files, VLLM_MODEL, 'judges.yaml'])}]", *engine) as run:
         exit_code, _ = run.finish(WITHIN_S)
     assert exit_code == 0, run.errors

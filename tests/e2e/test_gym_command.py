@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -82,6 +82,15 @@ def test_an_environment_is_run_by_its_name(tmp_path: Path, environment: dict[str
     assert SECRET not in done.stdout + done.stderr + again.stdout + again.stderr
 
 
+def command_lines_below(pid: int) -> list[str]:
+    """The command line of every living descendant of a process."""
+    lines = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a probe of the machine, which has ended
+            lines.append(" ".join(child.cmdline()))
+    return lines
+
+
 def test_a_gym_starts_by_name_and_serves_a_run_without_servers(
     tmp_path: Path, environment: dict[str, str], engine: str
 ) -> None:
@@ -89,10 +98,9 @@ def test_a_gym_starts_by_name_and_serves_a_run_without_servers(
     command = [*program, "env", "start", "mcqa", "--json", *policy(engine)]
     with process(command, tmp_path, environment) as started:
         wait_until(lambda: (tmp_path / ".nemo_gym_global_config.yaml").exists())
-        children = psutil.Process(started.pid).children(recursive=True)
-        lines = [b" ".join(Path(f"/proc/{each.pid}/cmdline").read_bytes().split(b"\0")) for each in children]
+        lines = command_lines_below(started.pid)
         assert lines
-        assert not [line for line in lines if SECRET.encode() in line]
+        assert not [line for line in lines if SECRET in line]
         examples = "resources_servers/mcqa/data/example.jsonl"
         line = ["eval", "run", "--no-serve", "-a", "mcqa_simple_agent", "-i", examples, "-o", "out.jsonl"]
         done = run_gym(tmp_path, environment, *line, "--limit", "2")

@@ -14,6 +14,8 @@ from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
 from tests.e2e.gym_run import GymRun, check_books
 
+pytestmark = pytest.mark.long_file
+
 ENVIRONMENT = "example_session_state_mgmt"
 CONFIGS = (
     f"resources_servers/{ENVIRONMENT}/configs/{ENVIRONMENT}.yaml,"

@@ -132,8 +132,10 @@ def test_several_calls_in_a_turn_and_reasoning() -> None:
 
 @pytest.mark.parametrize("over_http", [False, True])
 def test_a_failed_attempt_raises_its_root_cause(over_http: bool) -> None:
-    with pytest.raises(UpstreamError, match="RuntimeError: a bug in the verifier"):
+    with pytest.raises(UpstreamError, match=r"^RuntimeError: a bug in the verifier") as caught:
         run_environment(Drawers, [{**ROW, "note": ""}], ["tea"], over_http=over_http)
+    shown = caught.traceback.filter(caught)
+    assert [frame.name for frame in shown] == [test_a_failed_attempt_raises_its_root_cause.__name__]
 
 
 @pytest.mark.parametrize("over_http", [False, True])

@@ -25,6 +25,29 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problems"),
+    [
+        (
+            {"repeats": 0, "limit": -1},
+            ["limit must be greater than or equal to 1, not -1", "repeats must be"],
+        ),
+        ({"concurrency": 0}, ["concurrency must be greater than or equal to 1 or 'auto', not 0"]),
+        ({"repeats": "4"}, ["repeats must be a whole number, not '4'"]),
+        ({"tasks": []}, ["`tasks` has no rows"]),
+        ({"agent": "nope"}, ["Datasets are declared for mcqa_simple_agent"]),
+        ({"overrides": ["mcqa_simple_agent.steps=1"]}, ["responses_api_agents.simple_agent.steps=..."]),
+    ],
+)
+def test_wrong_arguments_raise_before_anything_runs(arguments: dict[str, Any], problems: list[str]) -> None:
+    def model(_: dict[str, Any]) -> str:
+        raise AssertionError("the evaluation has begun")
+
+    with pytest.raises(ConfigError) as caught:
+        evaluate("mcqa", model=model, progress=False, **arguments)
+    assert [problem for problem in problems if problem not in str(caught.value)] == []
+
+
 def test_a_function_is_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[dict[str, Any]] = []
 

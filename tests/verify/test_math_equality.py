@@ -16,6 +16,8 @@ from nemo_gym.verify.math_equality import (
 )
 from tests.verify.math_cases import Case, all_cases
 
+pytestmark = pytest.mark.long_file
+
 TIMEOUT_S = 60.0
 SURDS = r"\frac{(3-\sqrt{3})(2-\sqrt{3})^{2016}+(3+\sqrt{3})(2+\sqrt{3})^{2016}}{6}"
 SURDS_REORDERED = r"\frac{(3+\sqrt{3})(2+\sqrt{3})^{2016}+(3-\sqrt{3})(2-\sqrt{3})^{2016}}{6}"

@@ -37,6 +37,8 @@ def complete_argument(command: str, arguments: str, typed: str) -> list[Completi
         return [CompletionItem(typed, type="file")]
     if "KIND" in arguments:
         return [CompletionItem(title) for title in _TITLES if title.startswith(typed)]
+    if "SHELL" in arguments:
+        return [CompletionItem(shell) for shell in ("bash", "zsh", "fish") if shell.startswith(typed)]
     return _names(TARGETS, typed) if "NAME" in arguments else []
 
 

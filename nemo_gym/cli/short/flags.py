@@ -101,10 +101,17 @@ INPUT = Flag(
 OUTPUT = Flag("--output -o", "FILE", "File for the results (JSONL).", key="output_jsonl_fpath")
 LIMIT = Flag("--limit", "N", "At most N tasks per dataset.", form="number")
 CONCURRENCY = Flag(
-    "--concurrency", "N", "Rollouts in flight, or `auto`.", key="num_samples_in_parallel", form="value"
+    "--concurrency",
+    "N",
+    "Rollouts in flight, or `auto`; by default 64.",
+    key="num_samples_in_parallel",
+    form="value",
 )
 RESUME = Flag("--resume", None, "Continue the run in the output.", key="resume_from_cache")
 OVERWRITE = Flag("--overwrite", None, "Move an earlier run in the output aside.")
+DISCOVERY_NAME = Flag(
+    "--discovery-name", "NAME", "Name of the gym among those of this folder; by default none, or a number."
+)
 SEARCH_DIR = Flag(
     "--search-dir",
     "DIR",
@@ -136,7 +143,13 @@ SAMPLING = (
     Flag(
         "--temperature", "T", "Sampling temperature.", key="responses_create_params.temperature", form="value"
     ),
-    Flag("--top-p", "P", "Nucleus.", key="responses_create_params.top_p", form="value"),
+    Flag(
+        "--top-p",
+        "P",
+        "Nucleus sampling: share of the probability.",
+        key="responses_create_params.top_p",
+        form="value",
+    ),
     Flag(
         "--max-output-tokens",
         "N",

@@ -83,7 +83,7 @@ def _command(verb: Verb) -> click.Command:
         callback=_callback(verb),
         help=verb.summary,
         short_help=verb.summary,
-        epilog=f"Example: {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
+        epilog=f"Example:\n\n\b\n  {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
         context_settings=_HELP_OPTIONS,
     )
 
@@ -102,7 +102,7 @@ def _callback(verb: Verb) -> Callable[..., None]:
         path = click.get_current_context().command_path
         names, extras = split_arguments(arguments)
         try:
-            line = GymLine(verb.command, values, _overrides(verb, values), names, extras)
+            line = GymLine(verb.command, values, _overrides(verb, values), names, extras, verb.arguments)
             target = verb.translate(line)
         except GymError as error:
             sys.exit(report(error, path, as_json=bool(values.get("json"))))

@@ -43,6 +43,8 @@ class GymLine:
     """The positional arguments."""
     extras: Sequence[str]
     """The overrides that the user typed."""
+    usage: str = ""
+    """The positional arguments of the verb, such as `FILE`; optional ones are in brackets."""
 
     @property
     def overrides(self) -> list[str]:
@@ -76,6 +78,8 @@ def names_as(key: str, template: str = "{}") -> Translation:
     def translate(line: GymLine) -> Target:
         add_search_dirs(line.values)
         given = [*line.names, *line.values.get("resources_server", ())]
+        if not given and not line.has_key(key) and line.usage and not line.usage.startswith("["):
+            raise click.UsageError(f"Missing argument: {line.usage}.")
         values = tuple(name if "/" in name else template.format(name) for name in given)
         named = [f"++{key}={first_or_list(values)}"] if values else []
         return Target(line.command, [*named, *line.overrides])

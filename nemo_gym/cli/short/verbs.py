@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nemo_gym.cli.short.flags import (
     CONCURRENCY,
+    DISCOVERY_NAME,
     INPUT,
     JSON,
     LIMIT,
@@ -133,10 +134,11 @@ EVAL = {
             *SELECTION,
             *MODEL,
             Flag("--no-serve", None, "Use the servers of a running gym.", key=""),
+            DISCOVERY_NAME,
             AGENT_NAME,
-            INPUT,
-            OUTPUT,
-            Flag("--num-repeats -n", "N", "Rollouts of each task.", form="number"),
+            replace(INPUT, help="Task rows (JSONL); repeatable; by default the environment's own."),
+            replace(OUTPUT, help="File for the results (JSONL); by default results/NAME.jsonl."),
+            Flag("--num-repeats -n", "N", "Rollouts of each task; by default 1.", form="number"),
             LIMIT,
             CONCURRENCY,
             RESUME,
@@ -187,7 +189,9 @@ EVAL = {
     "profile": Verb(
         command="reward_profile",
         summary="Write the pass rate of each task of a run.",
-        example="gym eval profile --rollouts out.jsonl -o profile.jsonl",
+        example="gym eval profile out.jsonl -o profile.jsonl",
+        arguments="FILE",
+        translate=names_as("input_jsonl_fpath"),
         flags=(
             Flag("--rollouts", "FILE", "Scored rows.", key="input_jsonl_fpath"),
             OUTPUT,
@@ -241,7 +245,9 @@ EVAL = {
     "export": Verb(
         command="export",
         summary="Convert scored rollouts to the format of a trainer.",
-        example="gym eval export --format sft --rollouts out.jsonl -o sft.jsonl",
+        example="gym eval export --format sft out.jsonl -o sft.jsonl",
+        arguments="FILE...",
+        translate=names_as("input"),
         flags=(
             Flag("--format", "NAME", "sft, dpo, grpo and others."),
             Flag("--rollouts", "FILE", "Scored rows.", key="input"),
@@ -283,7 +289,7 @@ ENV = {
     "test": Verb(
         command="test",
         summary="Run the tests of environments, agents and models.",
-        example="gym env test mcqa",
+        example="gym env test my_environment",
         arguments="[NAME]...",
         translate=names_as("entrypoint", "resources_servers/{}"),
         flags=(SERVER, SEARCH_DIR),
@@ -310,7 +316,7 @@ ENV = {
         example="gym env start math_with_judge --url http://localhost:8000/v1 -m Qwen3-8B",
         arguments="[NAME]...",
         translate=configured,
-        flags=(*SELECTION, *MODEL, JSON),
+        flags=(*SELECTION, *MODEL, DISCOVERY_NAME, JSON),
     ),
     "status": Verb(
         command="status",

@@ -40,6 +40,12 @@ def test_keys_are_completed_after_a_plus() -> None:
     assert values([*complete_argument("status", "", "js")]) == []
 
 
+def test_shells_are_completed() -> None:
+    assert values([*complete_argument("completion", "SHELL", "")]) == [
+        ("plain", "bash"), ("plain", "zsh"), ("plain", "fish"),
+    ]  # fmt: skip
+
+
 def test_options_with_free_values_have_no_completions() -> None:
     assert complete_option("--model", "NAME", "q") == []
 

@@ -34,6 +34,14 @@ def test_help_fits_into_80_columns(tmp_path: Path, line: str) -> None:
     assert done.stdout.startswith(f"Usage: gym {line.rpartition(' ')[0]}".rstrip())
 
 
+def test_the_version_is_asked_for_as_of_any_program(tmp_path: Path) -> None:
+    assert gym(tmp_path, "--version").stdout == gym(tmp_path, "version").stdout
+
+
+def test_a_search_without_a_result_says_so(tmp_path: Path) -> None:
+    assert "`gym list` shows everything" in gym(tmp_path, "search", "no_such_word").stdout
+
+
 def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
     assert gym(tmp_path).stdout == gym(tmp_path, "--help").stdout
 
@@ -53,6 +61,9 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("list bechmarks", "benchmarks"),
         ("list environments mcqb", "Did you mean 'mcqa'?"),
         ("eval run --search-dir nowhere mcqa", "there is no folder"),
+        ("eval failures", "Missing argument: FILE."),
+        ("eval compare --markdown", "Missing argument: BEFORE AFTER."),
+        ("completion", "Missing argument: SHELL."),
     ],
 )
 def test_a_wrong_word_ends_with_2_and_a_hint_before_anything_starts(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ def line(*names: str, flags: tuple[str, ...] = (), extras: tuple[str, ...] = (),
 def test_overrides_are_told_from_names() -> None:
     arguments = ["mcqa", "+a=1", "./b", "c.d=2", "++e=[f, g]", "~h", "i/j"]
     assert split_arguments(arguments) == (["mcqa", "./b", "i/j"], ["+a=1", "c.d=2", "++e=[f, g]", "~h"])
+
+
+def test_a_verb_that_needs_a_file_takes_it_as_argument_or_key() -> None:
+    translate = names_as("path")
+    for given in (line("a.jsonl"), line(extras=("+path=a.jsonl",))):
+        assert len(translate(replace(given, usage="FILE")).arguments) == 1
+    assert translate(replace(line(), usage="[FILE]...")).arguments == []
+    with pytest.raises(click.UsageError, match="Missing argument: FILE"):
+        translate(replace(line(), usage="FILE"))
 
 
 def test_a_verb_without_names_refuses_one() -> None:
