@@ -66,6 +66,13 @@ BENCHMARKS: Mapping[str, Shown] = {
         ),
         ("+runs=5",),
     ),
+    "validate": Shown(
+        "CPU of `ng_validate` besides the imports of implementations; CPU and memory of "
+        "`import nemo_gym.base_resources_server`",
+        {"cpu_s": "CPU s", "forks_cpu_s": "CPU s of its forks, with the imports", "memory_mb": "memory MB"},
+        (),
+        ("+runs=5",),
+    ),
     "hop": Shown(
         "one hop with 1 KB, 30 KB and 2 MB bodies, against a bare ASGI app with the same client; "
         "2 MB with 65,536 token ids through a model server",

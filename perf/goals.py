@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perf.measure import FigurePath, Figures, leaves
+from perf.validate import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,13 @@ GOALS: tuple[Goal, ...] = (
     Goal("their memory in all", "startup", ("ng_run", "memory_mb"), 600, " MB", at_most=True),
     Goal("inline: the first model request", "startup", ("inline", "first_model_request_s"), 1, " s", at_most=True),
     Goal("`import nemo_gym`", "startup", ("import_nemo_gym_s",), 0.25, " s", at_most=True),
+    Goal(
+        "CPU of `ng_validate` besides the imports of implementations", "validate",
+        ("ng_validate", "cpu_s"), 0.5, " s", at_most=True,
+    ),
+    Goal(f"CPU of `import {IMPORTED}`", "validate", (f"import {IMPORTED}", "cpu_s"), 1, " s", at_most=True),
+    Goal(f"memory after `import {IMPORTED}`", "validate", (f"import {IMPORTED}", "memory_mb"), 60, " MB",
+         at_most=True),
     Goal("rows of 4 KB that the collector writes per second", "collector", (_4_A_TASK, "rows_per_s"), 5_000),
     Goal("the same over HTTP, per second of its CPU", "collector", ("over HTTP", "rows_per_cpu_s"), 5_000),
     Goal(

@@ -9,7 +9,8 @@ without token ids requested, or with their record kept in packed form. Its floor
 an answer once.
 
 Finally, calls of 100 KB in the form of Anthropic's API pass through a model server in memory, alone and as calls of an
-opened rollout, whose record is written. The engine's own CPU is in both figures.
+opened rollout, whose record is written. The engine's own CPU is in both figures. In the end 512 rollouts make such a
+call at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.serving.base import SimpleServer
-from nemo_gym.transport import Call, InMemoryTransport, Transport
+from nemo_gym.transport import Call, InMemoryTransport, Reply, Transport
 from perf.floor import IN_FLIGHT, Hop, Peer, answer, bare_app, body_of, measure_hop, served
 from perf.measure import Figures, medians
 from responses_api_models.vllm_model.app import VLLMModel
@@ -38,6 +39,8 @@ IDS = 65_536
 TEXT_BYTES = 4 * IDS
 BYTES, JSON = "/bytes", "/json"
 GATEWAY = "100 KB call, gateway"
+AT_ONCE = 512
+_ANSWER_TAKES_S = 10.0
 
 
 class EchoServer(SimpleServer):
@@ -68,7 +71,8 @@ def run(runs: int) -> Figures:
         }
     long_answers = medians([through_a_model_server() for _ in range(runs)])
     gateway = medians([through_the_gateway() for _ in range(runs)])
-    return {**echoed, f"2 MB answer, {IDS:,} ids": long_answers, GATEWAY: gateway}
+    at_once = {f"{AT_ONCE} opened rollouts at once": calls_at_once()}
+    return {**echoed, f"2 MB answer, {IDS:,} ids": long_answers, GATEWAY: {**gateway, **at_once}}
 
 
 def _compared(size: int, bare: Peer, gym: Peer) -> Figures:
@@ -101,7 +105,7 @@ def json_of(size: int) -> bytes:
 # --- A long answer through a model server ------------------------------------------------------------------------
 
 
-def through_a_model_server() -> Figures:
+def through_a_model_server(requests: int = 4 * IN_FLIGHT) -> Figures:
     """Measure a model server's CPU for an answer with ids, and that of one parse and one dump."""
     request = orjson.dumps({"input": "Write a book."})
     chat = long_answer()
@@ -113,7 +117,7 @@ def through_a_model_server() -> Figures:
             ("ids recorded, packed", True, 2 * TEXT_BYTES),
         ):
             with served(lambda ids=ids: _model_server(engine.url, ids=ids)) as model:  # type: ignore[misc]
-                hop = measure_hop(model, "/v1/responses", request, answer_bytes=least, requests=4 * IN_FLIGHT)
+                hop = measure_hop(model, "/v1/responses", request, answer_bytes=least, requests=requests)
             figures[name] = {
                 "requests_per_s": hop.requests_per_s,
                 "server_cpu_ms": hop.server_cpu_ms,
@@ -173,7 +177,7 @@ def through_the_gateway(turns: int = 60) -> Figures:
 
 async def _gateway_figures(folder: str, turns: int) -> Figures:
     transport = InMemoryTransport()
-    transport.apps["http://model"] = _model_server_in_memory(transport, folder)
+    transport.apps["http://model"] = _model_server_in_memory(transport, folder, _new_engine())
     opened = await transport.send("http://model", Call("POST", "/ng-rollouts", b"{}"))
     key = {"x-api-key": opened.json()["key"]}
     ways: tuple[tuple[str, Mapping[str, str]], ...] = (("no rollout", {}), ("opened rollout", key))
@@ -190,12 +194,41 @@ async def _gateway_figures(folder: str, turns: int) -> Figures:
     return figures
 
 
-def _model_server_in_memory(transport: InMemoryTransport, folder: str) -> FastAPI:
+def calls_at_once(count: int = AT_ONCE, answer_takes_s: float = _ANSWER_TAKES_S) -> Figures:
+    """Measure as many calls of 100 KB at once as `count`, each of a rollout of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_figures_at_once(folder, count, answer_takes_s))
+
+
+async def _figures_at_once(folder: str, count: int, answer_takes_s: float) -> Figures:
+    transport, engine = InMemoryTransport(), _new_engine(latency_s=answer_takes_s)
+    transport.apps["http://model"] = _model_server_in_memory(transport, folder, engine)
+
+    async def send(path: str, body: bytes, headers: dict[str, str]) -> Reply:
+        reply = await transport.send("http://model", Call("POST", path, body, headers))
+        assert reply.ok, reply.body
+        return reply
+
+    keys = [(await send("/ng-rollouts", b"{}", {})).json()["key"] for _ in range(count)]
+    bodies = [_message_of_100_kb(turn % 60) for turn in range(count)]
+    began = time.process_time()
+    await asyncio.gather(
+        *(send("/v1/messages", body, {"x-api-key": key}) for key, body in zip(keys, bodies, strict=True))
+    )
+    cpu_ms = 1e3 * (time.process_time() - began) / count
+    return {"peak_in_flight": float(engine.stats.peak_in_flight), "server_cpu_ms": cpu_ms}
+
+
+def _new_engine(**options: Any) -> EngineApp:
+    return EngineApp(Engine(EngineOptions.model_validate({"model": "mock", "policy": "echo", **options})))
+
+
+def _model_server_in_memory(transport: InMemoryTransport, folder: str, engine: EngineApp) -> FastAPI:
     class Server(VLLMModel):
         def new_transport(self) -> Transport:
             return transport
 
-    base_url = mount(transport, EngineApp(Engine(EngineOptions(model="mock", policy="echo"))))
+    base_url = mount(transport, engine)
     server = Server.standalone(name="policy_model", base_url=base_url, api_key="none", model="mock")
     server.server_client.global_config_dict = {"model_call_capture_dir": folder}
     return server.setup_webserver()

@@ -23,7 +23,7 @@ def test_an_unknown_benchmark_is_bad_input_that_names_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert _exit_code("speed") == 2
-    assert "startup, hop, rollouts" in capsys.readouterr().err
+    assert "startup, validate, hop" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,16 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from perf.floor import bare_app, measure_hop, served
-from perf.hop import IDS, SIZES, json_of, long_answer, through_a_model_server, through_the_gateway
+from perf.floor import IN_FLIGHT, bare_app, measure_hop, served
+from perf.hop import (
+    IDS,
+    SIZES,
+    calls_at_once,
+    json_of,
+    long_answer,
+    through_a_model_server,
+    through_the_gateway,
+)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -35,7 +43,7 @@ def test_an_answer_of_the_wrong_size_is_no_figure() -> None:
 
 
 def test_a_long_answer_passes_a_model_server() -> None:
-    figures = through_a_model_server()
+    figures = through_a_model_server(requests=IN_FLIGHT)
     assert figures["ids recorded, packed"]["server_cpu_ms"] > figures["ids not asked for"]["server_cpu_ms"]
     assert figures["parsed and dumped once"]["server_cpu_ms"] > 1
 
@@ -44,3 +52,9 @@ def test_calls_of_an_opened_rollout_have_a_figure_of_their_own() -> None:
     figures = through_the_gateway(turns=5)
     assert figures["no rollout"]["server_cpu_ms"] > 0
     assert "more_cpu_ms" in figures["opened rollout"]
+
+
+def test_rollouts_call_the_gateway_at_once() -> None:
+    figures = calls_at_once(3, answer_takes_s=0.2)
+    assert 1 <= figures["peak_in_flight"] <= 3
+    assert figures["server_cpu_ms"] > 0
