@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 SOURCES := nemo_gym resources_servers responses_api_agents responses_api_models environment_servers simulation perf tests examples conftest.py
 
-.PHONY: demo test chaos simulate check format test-packaging test-slices test-docs test-vllm test-train test-trackers test-browser test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
+.PHONY: demo test chaos simulate check format test-packaging test-cluster test-slices slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses test-docs test-vllm test-train test-trackers test-browser screenshots bench-viewer test-harnesses page test-ecosystem docs example-grpo example-offline bench clean
 
 demo: .venv/.demo
 	@echo "The policy of this demo is a script, not a model: what it scores shows the machinery, not a skill."
@@ -16,14 +16,14 @@ demo: .venv/.demo
 	@echo "  $(BIN)/ng_run '+config_paths=[configs/demo.yaml]'    and in another shell    $(BIN)/ng_status"
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die. It takes
-# about ten minutes and prints the figures of each experiment.
+# half an hour and prints the figures of each experiment.
 chaos: .venv/.dev
-	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 NEMO_GYM_TEST_TREES=1000 $(BIN)/python -m pytest -s \
+	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 NEMO_GYM_TEST_TREES=1000 NEMO_GYM_TEST_ATTACKS=1 $(BIN)/python -m pytest -s \
 		tests/chaos/chaos_*.py tests/chaos/test_*.py tests/rollouts/test_killed.py \
-		tests/engines/gateway/test_reading.py
+		tests/engines/gateway/test_reading.py tests/simulation/test_play.py resources_servers/code_gen/tests/test_hostile.py
 
 # Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
 simulate: .venv/.dev
@@ -44,20 +44,33 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix $(SOURCES)
 
 # The environments, agents and configurations of the ecosystem's wheel beside our package: 20 minutes to install, then
-# STAGE=imports (a minute), STAGE=configurations, STAGE=tests (an hour; FOLDERS=word,word runs a sample) and STAGE=agents
-# (half an hour). KEEP=1 writes the figures and docs/compatibility.md.
+# STAGE=imports (a minute), STAGE=configurations, STAGE=refusals (ten minutes), STAGE=tests (an hour; FOLDERS=word,word
+# runs a sample, VERSION=0.5.1 the folders of that version) and STAGE=agents (half an hour). KEEP=1 writes the figures and
+# docs/compatibility.md.
 test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
 
-# A slice of every heavy suite: its environment resolves, its tests import, the simulation plays twenty seeds, and small
-# runs are shown in a browser.
-test-slices: .venv/.dev
-	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/train tests/vllm tests/browser tests/harnesses
-	bash tests/train/install.sh resolve $(BIN)
-	bash tests/vllm/install.sh resolve $(BIN)
+# Gyms on several machines, which are network namespaces: nodes that are lost or cut off, and the launcher's end. It needs
+# root, and takes half an hour.
+test-cluster: .venv/.dev
+	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s tests/cluster/cluster_*.py
+
+# A slice of every heavy suite: its environment resolves, its tests import, and small runs are
+# shown in a browser.
+# `make test` plays thirty seeds of the simulation.
+test-slices: slice-collect slice-train slice-vllm slice-browser slice-harnesses
+
+slice-collect: .venv/.dev
+	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/cluster/cluster_*.py tests/train tests/vllm tests/browser tests/harnesses
+
+slice-cluster: .venv/.dev
+	$(BIN)/python -m pytest -n 0 -s tests/cluster/cluster_lost_node.py
+
+slice-train slice-vllm slice-harnesses: slice-%: .venv/.dev
+	bash tests/$*/install.sh resolve $(BIN)
+
+slice-browser: .venv/.dev
 	bash tests/browser/slice.sh
-	bash tests/harnesses/install.sh resolve $(BIN)
-	$(BIN)/python -m simulation +seeds=20
 
 test-vllm: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/vllm/run.sh
@@ -81,6 +94,17 @@ test-trackers:
 # The viewer's page and the site in a headless Chromium, which is the system's: half a minute to install Playwright.
 test-browser: .venv/.dev .venv/.docs
 	bash tests/browser/run.sh
+
+# The pictures of docs/viewer.md, made anew by that Chromium.
+screenshots: .venv/.demo .venv/.dev
+	bash tests/browser/install.sh
+	PYTHONPATH=.venvs/browser:. $(BIN)/python -m tests.browser.screenshots
+
+# The viewer on a million rows and 10 GB, in that Chromium, with its answers checked: about 15 minutes and 12 GB of disk in
+# TMPDIR. SCALE=100 makes the runs a hundredth of their size, in a minute.
+bench-viewer: .venv/.dev
+	bash tests/browser/install.sh
+	PYTHONPATH=.venvs/browser $(BIN)/python -m perf.viewer scale=$(or $(SCALE),1)
 
 # Claude Code, Codex and other known agents as external agents, offline against the engine stub: ten minutes to install.
 test-harnesses: .venv/.dev
