@@ -12,6 +12,11 @@ settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker waits for another at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long_file") is None)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     _set_apart()

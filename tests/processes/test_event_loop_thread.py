@@ -78,6 +78,8 @@ def test_an_interrupted_reader_closes_the_stream() -> None:
 import asyncio, os, signal, threading
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+
 async def stream():
     try:
         yield 1

@@ -12,6 +12,8 @@ from nemo_gym.sandbox import AsyncSandboxCompose, SandboxSpec, SandboxStatus, cr
 from tests.sandbox.container_engines import CLOSED, IMAGE
 from tests.sandbox.recording_provider import RecordingProvider
 
+pytestmark = pytest.mark.long_file
+
 REPLY = r"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 SERVICES: dict[str, Any] = {
     "web": {

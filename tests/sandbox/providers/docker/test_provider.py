@@ -25,6 +25,8 @@ from nemo_gym.sandbox.providers.containers import Container
 from tests.sandbox.container_engines import CLOSED, IMAGE, sandbox_of
 from tests.waiting import TIMEOUT_S
 
+pytestmark = pytest.mark.long_file
+
 
 async def test_a_command_runs_in_the_container_with_its_environment(engine: str) -> None:
     several = "two\nlines"
