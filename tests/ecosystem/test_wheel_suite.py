@@ -7,6 +7,7 @@ import pytest
 from tests.ecosystem_wheel.agents import Answer, table_of
 from tests.ecosystem_wheel.causes import cause_of
 from tests.ecosystem_wheel.figures import fallen, figures_of, page_of
+from tests.ecosystem_wheel.packages import requirements_of
 from tests.ecosystem_wheel.stages import Finding
 
 
@@ -53,3 +54,14 @@ def test_the_table_of_agents_says_how_far_each_came() -> None:
     _, answered, failed = table_of([Answer("a", True, None), Answer("b", False, reason)]).splitlines()
     assert answered.split() == ["a", "yes", "yes"]
     assert failed.split(maxsplit=3) == ["b", "no", "no", "missing package: swegym"]
+
+
+def test_the_environment_has_the_versions_of_the_ecosystem_where_ours_contradict_them() -> None:
+    theirs = ["mcp<2,>=1.28.1", 'pytest; extra == "dev"', 'vllm==0.29.0; extra == "vllm"', "wandb>=0.30.0"]
+    ours = [
+        'MCP>=2; extra == "dev"',
+        'pytest>=8; extra == "dev"',
+        "hydra_core>=1.3",
+        "vllm>=0.10.2; extra=='vllm'",
+    ]
+    assert requirements_of(theirs, ours) == ["hydra_core>=1.3", "mcp<2,>=1.28.1", "pytest"]

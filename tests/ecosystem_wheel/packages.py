@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from tests.ecosystem_wheel import wheel
 
@@ -120,8 +121,16 @@ def _core() -> list[str]:
         text=True,
     )
     theirs = email.message_from_string("\n".join(wheel.metadata())).get_all("Requires-Dist") or []
-    wanted = [Requirement(line) for line in (*theirs, *ours.stdout.splitlines())]
-    return sorted({_without_marker(each) for each in wanted if _applies(each)})
+    return requirements_of(theirs, ours.stdout.splitlines())
+
+
+def requirements_of(theirs: Iterable[str], ours: Iterable[str]) -> list[str]:
+    """Return the requirements of both. Where both name a package, the folders need the versions of their own core."""
+    wanted = [each for line in theirs if _applies(each := Requirement(line))]
+    named = {canonicalize_name(each.name) for each in wanted}
+    added = [each for line in ours if _applies(each := Requirement(line))]
+    wanted += [each for each in added if canonicalize_name(each.name) not in named]
+    return sorted({_without_marker(each) for each in wanted})
 
 
 def _applies(requirement: Requirement) -> bool:
