@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.serving.panel import BoardField, Panel, TableField, TextField
+from nemo_gym.viewer.exporting import export_page
+from nemo_gym.viewer.filtering import RowFilter
+from nemo_gym.viewer.runs import find_runs
 from tests.browser.conftest import serving
 from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_log, write_run
 from tests.browser.visits import Visit
@@ -54,25 +58,39 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, runs: Path, colours: str) -> None:
-    context = chromium.new_context(
-        viewport={"width": 1280, "height": 800}, color_scheme=colours, bypass_csp=True
-    )
-    visit = Visit(context)
+def found_by_axe(visit: Visit, links: list[str]) -> str:
+    """Return what axe-core has to say about the pages, a line each."""
     found: list[str] = []
+    for link in links:
+        visit.go(link)
+        visit.page.locator("main").get_by_text("Reading…").first.wait_for(state="detached")
+        visit.page.wait_for_timeout(300)
+        visit.page.add_script_tag(path=str(AXE))
+        violations = visit.page.evaluate("axe.run().then((result) => result.violations)")
+        found += [
+            f"{link} {each['id']}: {node['html'][:200]}" for each in violations for node in each["nodes"][:3]
+        ]
+    return "\n".join(found)
+
+
+@pytest.fixture(params=["light", "dark"])
+def visit(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 800}, color_scheme=request.param, bypass_csp=True
+    )
+    yield Visit(context)
+    context.close()
+
+
+def test_axe_finds_nothing_in_served_runs(visit: Visit, runs: Path) -> None:
     with serving([runs]) as address:
         visit.open(address)
-        for link in PAGES:
-            visit.go(link)
-            visit.page.locator("main").get_by_text("Reading…").first.wait_for(state="detached")
-            visit.page.wait_for_timeout(300)
-            visit.page.add_script_tag(path=str(AXE))
-            violations = visit.page.evaluate("axe.run().then((result) => result.violations)")
-            found += [
-                f"{link} {each['id']}: {node['html'][:200]}"
-                for each in violations
-                for node in each["nodes"][:3]
-            ]
-    context.close()
-    assert "\n".join(found) == ""
+        assert found_by_axe(visit, PAGES) == ""
+
+
+def test_axe_finds_nothing_in_an_exported_file(visit: Visit, runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "run.html"
+    target.write_text(export_page(find_runs([runs]), RowFilter("")).html, encoding="utf-8")
+    visit.open(target.as_uri())
+    visit.page.locator(".embedded-note").wait_for()
+    assert found_by_axe(visit, PAGES) == ""

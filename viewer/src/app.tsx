@@ -55,7 +55,7 @@ export function App(): VNode {
         Skip to the content
       </a>
       <Head run={run} onHelp={() => setHelp(true)} />
-      {embedded && <p class="embedded-note">{embedded.note}</p>}
+      {embedded && <aside class="embedded-note">{embedded.note}</aside>}
       {run?.problem.value && <p class="notice error" role="alert">{run.problem.value}</p>}
       <main id="main" tabIndex={-1}>
         {run && path.length === 1 && <Stopped run={run} />}
