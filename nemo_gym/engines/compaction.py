@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nemo_gym import clock
 from nemo_gym.responses.turns import text_of_items
 from nemo_gym.serving.routes import parse_object
-from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.memory import reply_of
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply, send_response
 
@@ -59,10 +59,8 @@ class Compactions:
         given = asked.get("input") or []
         items = given if isinstance(given, list) else [_message(str(given))]
         carried = {name: asked[name] for name in _CARRIED if name in asked}
-        collector = ReplyCollector()
-        await handler(scope, _body_of({**carried, "input": [*items, _message(_ASK)]}, receive), collector)
-        reply = collector.reply
-        assert reply is not None
+        asked = {**carried, "input": [*items, _message(_ASK)]}
+        reply = await reply_of(handler, scope, _body_of(asked, receive))
         if reply.status != HTTPStatus.OK:
             await send_reply(send, reply)
             return

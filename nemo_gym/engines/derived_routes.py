@@ -11,7 +11,7 @@ from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import request_object
-from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.memory import reply_of
 from nemo_gym.transport.request_body import WholeBody
 
 
@@ -24,10 +24,7 @@ async def _messages(request: Request) -> HttpResponse:
     params = responses_params_of_message(await request_object(request))
     scope = {**request.scope, "path": "/v1/responses", "raw_path": b"/v1/responses"}
     app: GymApp = request.app
-    collector = ReplyCollector()
-    await app.handler_of(scope)(scope, WholeBody(orjson.dumps(params), request.receive), collector)
-    reply = collector.reply
-    assert reply is not None
+    reply = await reply_of(app.handler_of(scope), scope, WholeBody(orjson.dumps(params), request.receive))
     if reply.status != 200:
         return HttpResponse(reply.body, reply.status, dict(reply.headers))
     return JsonResponse(orjson.dumps(message_of_response(orjson.loads(reply.body))))

@@ -8,7 +8,7 @@ of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +24,7 @@ from nemo_gym.serving.error_forms import anthropic_error
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.calls import Reply
-from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.memory import reply_of
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
@@ -72,25 +72,23 @@ class EventStreams:
             await handler(scope, whole, send)
             return
         sender = EventStreamSender(path, options, send)
-        collector = ReplyCollector()
         try:
-            await self._run(handler(scope, whole, collector), sender)
+            reply = await self._run(reply_of(handler, scope, whole), sender)
         except GymError as error:
             if not sender.has_begun:
                 raise
             await sender.fail(error)
             return
-        assert collector.reply is not None
-        await sender.answer(collector.reply)
+        await sender.answer(reply)
 
-    async def _run(self, answering: Awaitable[None], sender: EventStreamSender) -> None:
-        task = asyncio.ensure_future(answering)
+    async def _run(self, answering: Coroutine[Any, Any, Reply], sender: EventStreamSender) -> Reply:
+        task = asyncio.create_task(answering)
         try:
             while not (await asyncio.wait({task}, timeout=self.tick_s))[0]:
                 await sender.tick()
         finally:
             task.cancel()  # the client has left; no effect on a handler that is done
-        task.result()
+        return task.result()
 
 
 class EventStreamSender:

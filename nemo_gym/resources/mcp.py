@@ -25,7 +25,7 @@ from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.context import SESSION_HEADER, current_context
-from nemo_gym.transport.memory import InMemoryTransport, ReplyCollector
+from nemo_gym.transport.memory import InMemoryTransport, reply_of
 from nemo_gym.transport.request_body import WholeBody
 
 MCP_PATH = "/mcp"
@@ -164,10 +164,7 @@ class _Exposure:
         body = receive.body
         if scope["path"] == "/verify":
             receive = WholeBody(_renamed(body, self._name), receive)
-        collector = ReplyCollector()
-        await handler(scope, receive, collector)
-        assert collector.reply is not None
-        reply = collector.reply
+        reply = await reply_of(handler, scope, receive)
         headers = {name: value for name, value in reply.headers.items() if name.lower() != "content-length"}
         answer = change(body, reply.body) if reply.ok else reply.body
         await Response(answer, reply.status, headers)(scope, receive, send)

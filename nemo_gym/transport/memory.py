@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from starlette.types import ASGIApp, Receive, Scope
+
 from nemo_gym.failures import TransportError
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.request_body import Message, WholeBody
@@ -44,7 +46,7 @@ class InMemoryTransport:
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
         headers += target["headers"]
         scope = {**target, "method": call.method, "headers": headers}
-        await app(scope, WholeBody(call.body or b"", _until_cancelled), receiver)
+        await app(scope, WholeBody(call.body or b"", until_cancelled), receiver)
         if receiver.reply is None:
             raise TransportError(
                 f"the app at {base_url} returned before its response was complete",
@@ -73,7 +75,7 @@ def _target(base_url: str, url_path: str) -> Mapping[str, Any]:
     }
 
 
-async def _until_cancelled() -> Message:
+async def until_cancelled() -> Message:
     """Wait forever: an in-memory client disconnects by cancellation only."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
@@ -101,3 +103,11 @@ class ReplyCollector:
             self._body = self._body + part if self._body else part
             if not message.get("more_body", False):
                 self.reply = Reply(self._status, self._headers, self._body)
+
+
+async def reply_of(handler: ASGIApp, scope: Scope, receive: Receive) -> Reply:
+    """Return the reply of a handler to a request."""
+    collector = ReplyCollector()
+    await handler(scope, receive, collector)
+    assert collector.reply is not None
+    return collector.reply
