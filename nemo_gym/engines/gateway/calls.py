@@ -29,8 +29,8 @@ from nemo_gym.failures import GymError
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.tokens.records import TokenForm
 from nemo_gym.transport.calls import Reply
-from nemo_gym.transport.memory import ReplyCollector
-from nemo_gym.transport.request_body import Message, WholeBody
+from nemo_gym.transport.memory import reply_of, until_cancelled
+from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
 
 TICK_S = 2.0
@@ -59,7 +59,7 @@ class RolloutCalls:
         self._server = server
         self.tick_s = TICK_S
         self._indices = RolloutIndices()
-        self._flights: dict[str, dict[str, _Flight]] = {}
+        self.flights: dict[str, dict[str, _Flight]] = {}
         """Rollout → digest of the request → its call in flight."""
 
     def __call__(self, handler: ASGIApp) -> ASGIApp:
@@ -67,7 +67,7 @@ class RolloutCalls:
 
     def cancel(self, opening: Opening) -> int:
         """Cancel the calls of a rollout in this process. Returns their number."""
-        flights = self._flights.get(opening.rollout_id, {}).values()
+        flights = self.flights.get(opening.rollout_id, {}).values()
         for flight in flights:
             flight.task.cancel()
         self._indices.drop(opening.folder)
@@ -83,16 +83,20 @@ class RolloutCalls:
         asked = receive.value if receive.value is not None else parse_object(receive.body)
         body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
         data = receive.body if body is asked else orjson.dumps(body)
-        await send_reply(send, await self._reply_to(handler, scope, WholeBody(data, _never, body), opening))
+        await send_reply(
+            send, await self._reply_to(handler, scope, WholeBody(data, until_cancelled, body), opening)
+        )
 
     async def _reply_to(self, handler: ASGIApp, scope: Scope, request: WholeBody, opening: Opening) -> Reply:
         _refuse_sealed(opening)
         body = request.value or {}
         parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(body))
         digest = parts.digest
-        flights = self._flights.setdefault(opening.rollout_id, {})
+        flights = self.flights.get(opening.rollout_id, {})
         flight = flights.get(digest)
-        if flight is None:
+        if (
+            flight is None or flight.task.cancelling()
+        ):  # a call that all its clients have left may still be ending
             index = self._indices.of(opening.folder)
             known = index.answer_to(digest) if _is_retry(scope) else None
             if known is not None:
@@ -100,19 +104,21 @@ class RolloutCalls:
             limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
             if limits:
                 body, parts = {**body, **limits}, parts.with_fields(limits)
-                request = WholeBody(orjson.dumps(body), _never, body)
+                request = WholeBody(orjson.dumps(body), until_cancelled, body)
             answering = self._answer(handler, scope, request, parts, opening, digest)
             flight = flights[digest] = _Flight(asyncio.create_task(answering))
+            self.flights[opening.rollout_id] = flights
             flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
         return await self._result_of(flight, opening)
 
     def _land(self, rollout_id: str, digest: str, task: asyncio.Task[Reply]) -> None:
         if not task.cancelled():
             task.exception()  # it is retrieved, even if every client has left
-        flights = self._flights.get(rollout_id, {})
-        flights.pop(digest, None)
+        flights = self.flights.get(rollout_id, {})
+        if digest in flights and flights[digest].task is task:
+            del flights[digest]
         if not flights:
-            self._flights.pop(rollout_id, None)
+            self.flights.pop(rollout_id, None)
 
     async def _result_of(self, flight: _Flight, opening: Opening) -> Reply:
         flight.waiting += 1
@@ -145,17 +151,15 @@ class RolloutCalls:
             "digest": digest,
             "started_at": clock.wall_clock(),
         }
-        collector = ReplyCollector()
         with noting() as noted:
             try:
-                await handler(scope, request, collector)
+                reply = await reply_of(handler, scope, request)
             except GymError as error:
                 self._record(opening, about, parts, noted, error)
                 raise
-        assert collector.reply is not None
         _refuse_sealed(opening)
-        self._record(opening, about, parts, noted, collector.reply)
-        return collector.reply
+        self._record(opening, about, parts, noted, reply)
+        return reply
 
     def _record(
         self,
@@ -202,8 +206,3 @@ def _refuse_sealed(opening: Opening) -> None:
 
 def _sealed(opening: Opening) -> RolloutRefusal:
     return RolloutRefusal(f"rollout {opening.rollout_id} is sealed", code="rollout_sealed", status=409)
-
-
-async def _never() -> Message:
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError("unreachable")

@@ -7,9 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.deltas import with_delta
 from nemo_gym.engines.gateway.openings import Openings, RolloutTerms
 from nemo_gym.mock_engine import EngineOptions, MockEngine
+from nemo_gym.serving.app import GymApp
 from nemo_gym.transport import Call, InMemoryTransport, Reply
 from nemo_gym.transport.request_body import WholeBody
 from tests.engines.gateway.rollouts import HELLO, WITH_TOKEN, bearer, gateway, opened, record_of
@@ -130,6 +132,37 @@ async def test_identical_calls_in_flight_are_one_and_each_client_gets_the_answer
     replies = await asyncio.gather(*(transport.send("http://gym", each) for each in call))
     assert len({reply.body for reply in replies}) == 1
     assert engine.stats.requests.total() == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+async def test_a_call_that_its_client_has_left_does_not_refuse_the_repeated_call(
+    tmp_path: Path, steps: int
+) -> None:
+    engine = MockEngine(EngineOptions(model="mock", latency_s=0.05))
+    transport = InMemoryTransport({"http://gym": gateway(tmp_path, engine.app).app})
+    rollout = (
+        await transport.send("http://gym", Call("POST", "/ng-rollouts", b"{}", dict(WITH_TOKEN)))
+    ).json()
+    call = Call("POST", "/v1/responses", orjson.dumps(HELLO), dict(bearer(rollout)))
+    left = asyncio.create_task(transport.send("http://gym", call))
+    await until(lambda: engine.stats.in_flight == 1)
+    left.cancel()
+    for _ in range(steps):  # the call ends in several steps of the loop
+        await asyncio.sleep(0)
+    reply = await transport.send("http://gym", call)
+    assert reply.ok, reply.body
+
+
+async def test_a_rollout_without_a_call_in_flight_is_not_remembered(tmp_path: Path) -> None:
+    server = gateway(tmp_path).app
+    assert isinstance(server, GymApp)
+    (calls,) = (layer for layer in server.layers if isinstance(layer, RolloutCalls))
+    transport = InMemoryTransport({"http://gym": server})
+    terms = Call("POST", "/ng-rollouts", b'{"max_calls": 0}', dict(WITH_TOKEN))
+    rollout = (await transport.send("http://gym", terms)).json()
+    refused = Call("POST", "/v1/responses", orjson.dumps(HELLO), dict(bearer(rollout)))
+    assert (await transport.send("http://gym", refused)).status == 400
+    assert not calls.flights
 
 
 def test_a_repeated_call_whose_answer_was_lost_gets_it_again(tmp_path: Path) -> None:
