@@ -7,6 +7,7 @@ import inspect
 import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -209,8 +210,12 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         """
         return ResourcesCloseSessionResponse(resources_session_id=body.resources_session_id)
 
+    @cached_property
+    def _authors_close(self) -> AuthorsClose:
+        return AuthorsClose(self.close_resources_session)
+
     async def _release(self, session: str) -> Any:
-        close = AuthorsClose(self.close_resources_session, request_of(session))
+        close = partial(self._authors_close, request_of(session))
         try:
             return await self._gym_sessions.close_of(session, close)
         finally:
@@ -225,7 +230,7 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
 
     async def _close_session_route(self, request: Request) -> Any:
         session = request.session[SESSION_ID_KEY]
-        close = AuthorsClose(self.close_resources_session, request)
+        close = partial(self._authors_close, request)
         named = parse_close(await request.body())
         answer = await self._gym_sessions.close_named(named, close) if named is not None else None
         request.session[SESSION_ID_KEY] = session  # the author may have removed it
@@ -236,7 +241,9 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
             of_session = await self._gym_sessions.close_of(session, close) if named is None else None
         if named is not None:
             return answer
-        return of_session if close.takes_agents_sessions else {"session_id": session, "was_open": was_open}
+        if self._authors_close.takes_agents_sessions:
+            return of_session
+        return {"session_id": session, "was_open": was_open}
 
     async def get_reverify_mode(self) -> ReverifyMode:
         """Return whether stored rollouts can be verified again without their sessions."""

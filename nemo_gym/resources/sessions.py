@@ -26,6 +26,8 @@ from nemo_gym.transport.context import current_context
 
 _ANSWERS_KEPT = 10_000
 
+CloseResources = Callable[[ResourcesCloseSessionRequest | None], Awaitable[Any]]
+
 
 class AuthorsClose:
     """An author's `close_resources_session`, called with the arguments of its signature.
@@ -33,17 +35,19 @@ class AuthorsClose:
     These are the body, or the request and a body. A body that may be None closes the sessions that agents opened too.
     """
 
-    def __init__(self, close: Callable[..., Awaitable[Any]], request: Request) -> None:
-        parameters = inspect.signature(close).parameters
-        hint = get_type_hints(close)["body"] if "request" in parameters else ResourcesCloseSessionRequest
+    def __init__(self, close: Callable[..., Awaitable[Any]]) -> None:
+        self._takes_request = "request" in inspect.signature(close).parameters
+        hint = get_type_hints(close)["body"] if self._takes_request else ResourcesCloseSessionRequest
         self._close = close
-        self._arguments: dict[str, Any] = {"request": request} if "request" in parameters else {}
         self._takes_model = ResourcesCloseSessionRequest in (hint, *get_args(hint))
         self.takes_agents_sessions = type(None) in get_args(hint)
 
-    async def __call__(self, body: ResourcesCloseSessionRequest | None) -> Any:
+    async def __call__(self, request: Request, body: ResourcesCloseSessionRequest | None) -> Any:
+        """Return the author's answer; None without a body that the author wants."""
+        if body is None and not self.takes_agents_sessions:
+            return None
         given = body if body is None or self._takes_model else body.model_dump(mode="json")
-        return await self._close(**self._arguments, body=given)
+        return await (self._close(request=request, body=given) if self._takes_request else self._close(given))
 
 
 def request_of(session: str) -> Request:
@@ -79,7 +83,7 @@ class ResourcesSessions:
 
         return seed_and_record
 
-    async def close_named(self, body: ResourcesCloseSessionRequest, close: AuthorsClose) -> Any:
+    async def close_named(self, body: ResourcesCloseSessionRequest, close: CloseResources) -> Any:
         """Close the session that the body names, and return the author's answer. A repeated call gets the same."""
         name = body.resources_session_id
         async with self._locks.exclusive(name):
@@ -89,11 +93,11 @@ class ResourcesSessions:
                     self._answers.popitem(last=False)
             return self._answers[name]
 
-    async def close_of(self, session: str, close: AuthorsClose) -> Any:
+    async def close_of(self, session: str, close: CloseResources) -> Any:
         """Close what was opened in the gym's `session`, and return the author's answer; None without one."""
         body = self._opened.get(session)
         if body is None:
-            return await close(None) if close.takes_agents_sessions else None
+            return await close(None)
         answer = await self.close_named(body, close)
         self._opened.pop(session, None)
         return answer
