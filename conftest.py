@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import settings
 
 settings.register_profile("gym", deadline=None)  # no test asserts a time
 settings.load_profile("gym")
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in the background of a script; programs would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
 """Solutions that attack: each scores 0 with a reason, and leaves no process and no file on the machine.
 
-Every attack is made in each of the ways in which solutions run, and in each isolation of this machine. Where the tests
-run as root, the last test runs all of them again as another user.
+Attacks are made in all ways in which solutions run, and in each isolation of this machine. Where the tests run as
+root, the last test runs them again as another user.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -307,12 +307,21 @@ async def server_in(
     return _servers[kind, timeout_s]
 
 
-STEP = int(os.environ.get("NEMO_GYM_TEST_ATTACKS", "1"))
-"""Every attack of this step is tried. The gym of another user has 8 unless it is set, as `make chaos` does."""
+STEP = int(os.environ.get("NEMO_GYM_TEST_ATTACKS", "4"))
+"""One in so many combinations of an attack, a way and an isolation is tried; `make chaos` tries all."""
+OTHER_USERS_STEP = STEP * 4 if STEP > 1 else 1
 
-every_isolation = pytest.mark.parametrize("kind", [IsolationKind.BUBBLEWRAP, IsolationKind.OWN_USER])
+KINDS = (IsolationKind.BUBBLEWRAP, IsolationKind.OWN_USER)
 every_way = pytest.mark.parametrize("way", list(TASKS))
-ways_with_two_sandboxes = pytest.mark.parametrize("way", ["program", "function", "check"])
+
+
+def in_turn(names: Iterable[str], ways: Iterable[str] = TASKS) -> pytest.MarkDecorator:
+    """A test of each attack in some of all ways and isolations, which are others for the next attack."""
+    rounds = [[(name, way, kind) for way in ways for kind in KINDS] for name in names]
+    tried = [
+        each for turn, cases in enumerate(rounds) for at, each in enumerate(cases, turn) if at % STEP == 0
+    ]
+    return pytest.mark.parametrize(("name", "way", "kind"), tried)
 
 
 async def attack(
@@ -326,9 +335,7 @@ async def attack(
     return scored
 
 
-@every_isolation
-@every_way
-@pytest.mark.parametrize("name", list(ATTACKS)[::STEP])
+@in_turn(ATTACKS)
 async def test_attacks_score_nothing(
     name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
 ) -> None:
@@ -336,30 +343,25 @@ async def test_attacks_score_nothing(
     assert scored.isolation is kind
 
 
-@every_isolation
-@ways_with_two_sandboxes
-@pytest.mark.parametrize("name", list(FORGERIES)[::STEP])
+@in_turn(FORGERIES, ways=("program", "function", "check"))
 async def test_verdicts_cannot_be_forged(
     name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
 ) -> None:
     await attack(await server_in(kind, request), way, *FORGERIES[name])
 
 
-@every_isolation
-@every_way
-@pytest.mark.parametrize("name", list(ENDLESS)[::STEP])
+@in_turn(ENDLESS)
 async def test_attacks_without_end_are_ended(
     name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
 ) -> None:
     await attack(await server_in(kind, request, HASTY_TIMEOUT_S), way, *ENDLESS[name])
 
 
-@every_isolation
-@pytest.mark.parametrize("name", list(CUT_OFF)[::STEP])
+@in_turn(CUT_OFF, ways=("function",))
 async def test_a_solution_that_cuts_the_gym_off_is_not_waited_for(
-    name: str, kind: IsolationKind, request: pytest.FixtureRequest
+    name: str, way: str, kind: IsolationKind, request: pytest.FixtureRequest
 ) -> None:
-    await attack(await server_in(kind, request, HASTY_TIMEOUT_S), "function", *CUT_OFF[name])
+    await attack(await server_in(kind, request, HASTY_TIMEOUT_S), way, *CUT_OFF[name])
 
 
 @every_way
@@ -424,7 +426,7 @@ def test_attacks_fail_on_the_gym_of_another_user() -> None:
     command = [
         *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "env"),
         *("HOME=/tmp", f"PYTHONPATH={':'.join(packages)}", "PYTHONDONTWRITEBYTECODE=1"),
-        f"NEMO_GYM_TEST_ATTACKS={os.environ.get('NEMO_GYM_TEST_ATTACKS', '8')}",
+        f"NEMO_GYM_TEST_ATTACKS={OTHER_USERS_STEP}",
         *python.for_other_users([python.executable, "-m", "pytest", "-x", "-rs", "-p", "no:cacheprovider"]),
         *(f"--rootdir={Path.cwd()}", "-n", "0", __file__),
     ]
