@@ -51,7 +51,7 @@ test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
 
 # Gyms on several machines, which are network namespaces: nodes that are lost or cut off, and the launcher's end. It needs
-# root, and takes half an hour.
+# root, and takes half an hour; six minutes more with Slurm (Debian: slurm-wlm, munge), which it starts privately.
 test-cluster: .venv/.dev
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s tests/cluster/cluster_*.py
 
