@@ -13,6 +13,7 @@ from pydantic import Field
 
 from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
 from nemo_gym.config.problems import Problems
+from nemo_gym.json_objects import object_in
 
 if TYPE_CHECKING:
     from nemo_gym.config.datasets import ServerDataset
@@ -78,17 +79,10 @@ def _check_rows(file: Path, what: str, problems: Problems) -> None:
         return
     if first is None:
         problems.add(None, f"{what}: {file} has no rows.")
-    elif not file.name.endswith((".gz", ".zst")) and not _is_json_object(first):
+    elif not file.name.endswith((".gz", ".zst")) and object_in(first) is None:
         problems.add(
             None, f"{what}: the first line of {file} is not a JSON object.", "Each line must be one task row."
         )
-
-
-def _is_json_object(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
 
 
 def check_ports(config: GlobalConfig, problems: Problems) -> None:

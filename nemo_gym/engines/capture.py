@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import orjson
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +23,7 @@ from nemo_gym.engines.model_calls import (
     observability_enabled_from_config,
 )
 from nemo_gym.failures import GymError
+from nemo_gym.json_objects import object_in
 from nemo_gym.serving.app import GymApp
 from nemo_gym.transport.context import SESSION_HEADER, current_context
 from nemo_gym.transport.request_body import WholeBody
@@ -167,8 +167,5 @@ class _Exchange:
 
 def _parsed(name: str, body: bytes) -> dict[str, Any]:
     """Return the body as a JSON object under `name`, or else as text under `<name>_raw`."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        value = None
-    return {name: value} if isinstance(value, dict) else {f"{name}_raw": body.decode(errors="replace")}
+    value = object_in(body)
+    return {name: value} if value is not None else {f"{name}_raw": body.decode(errors="replace")}

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, checked_tools, harvest_tools
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
@@ -221,11 +222,8 @@ def _result_of(reply: Reply) -> dict[str, Any]:
     if not reply.ok:
         return _error_result(text)
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
-    try:
-        value = orjson.loads(reply.body)
-    except orjson.JSONDecodeError:
-        return result
-    return {**result, "structuredContent": value} if isinstance(value, dict) else result
+    value = object_in(reply.body)
+    return {**result, "structuredContent": value} if value is not None else result
 
 
 def _error_result(message: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import json
 
 import orjson
 
+from nemo_gym.json_objects import object_in
 from nemo_gym.responses.dialects import BadArguments
 from nemo_gym.responses.problems import ConversionProblems, Note
 
@@ -20,10 +21,7 @@ _LARGEST_EXACT = 2**53
 
 def is_json_object(text: str) -> bool:
     """Return whether Python's `json`, which engines use, parses `text` as an object."""
-    try:
-        return isinstance(orjson.loads(text), dict)
-    except orjson.JSONDecodeError:
-        return _is_lenient_json_object(text)
+    return object_in(text) is not None or _is_lenient_json_object(text)
 
 
 def _is_lenient_json_object(text: str) -> bool:

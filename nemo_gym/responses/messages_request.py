@@ -14,8 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-import orjson
-
+from nemo_gym.json_objects import object_in
 from nemo_gym.responses._content_parts import present, required_text
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
@@ -296,11 +295,10 @@ def _data_url(source: Mapping[str, Any]) -> str:
 
 def input_of(arguments: str) -> dict[str, Any]:
     """Return the tool input for the arguments that the model wrote."""
-    try:
-        parsed = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return {RAW_ARGUMENTS: arguments}  # the tool reports the error to the model
-    return parsed if isinstance(parsed, dict) else {RAW_ARGUMENTS: arguments}
+    parsed = object_in(arguments)
+    return (
+        parsed if parsed is not None else {RAW_ARGUMENTS: arguments}
+    )  # the tool reports the error to the model
 
 
 def arguments_of(given: object) -> str:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nemo_gym.failures import Boundary, Failure, GymError, InputError
+from nemo_gym.json_objects import object_in
 from nemo_gym.processes.author_code import place_of
 from nemo_gym.serving.error_forms import MESSAGES_PATH, anthropic_error
 from nemo_gym.serving.json_response import JsonResponse
@@ -50,10 +51,7 @@ def _failure_of(error: Exception, server: str, boundary: Boundary) -> Failure:
     """Convert an unexpected exception. An upstream's failure inside it is passed on with its root cause."""
     upstream = getattr(error, "response_content", None)
     if isinstance(upstream, bytes | str) and upstream:
-        try:
-            passed_on = Failure.from_wire(orjson.loads(upstream), status=getattr(error, "status", None))
-        except orjson.JSONDecodeError:
-            passed_on = None
+        passed_on = Failure.from_wire(object_in(upstream), status=getattr(error, "status", None))
         if passed_on is not None:
             return passed_on.passed_on_by(server)
     log.error("unhandled error in `%s`", server, exc_info=error)

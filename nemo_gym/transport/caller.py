@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import orjson
-
 from nemo_gym import clock
 from nemo_gym.failures import DeadlineError, Failure, TransportError, error_of
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.transport._errors import DISCONNECTED, REDIRECTED, call_failed
 from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Received, Reply, Transport
@@ -267,10 +266,7 @@ def is_our_envelope(reply: Reply) -> bool:
 
 def failure_of_reply(reply: Received) -> Failure | None:
     """Return the failure in an error envelope of the gym; None for other replies."""
-    try:
-        return Failure.from_wire(orjson.loads(reply.body), status=reply.status)
-    except orjson.JSONDecodeError:
-        return None
+    return Failure.from_wire(object_in(reply.body), status=reply.status)
 
 
 def retry_after_s(reply: Reply) -> float | None:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import InputError
+from nemo_gym.json_objects import object_in
 from nemo_gym.responses.wire import read_field
 from nemo_gym.verify.json_equality import is_same_json
 
@@ -170,8 +171,5 @@ def _longest_in_order(same: Sequence[Sequence[bool]], width: int) -> dict[int, i
 
 def _read_arguments(arguments: object) -> Mapping[str, Any] | None:
     if isinstance(arguments, str):
-        try:
-            arguments = orjson.loads(arguments or "{}")
-        except orjson.JSONDecodeError:
-            return None
+        return object_in(arguments or "{}")
     return arguments if isinstance(arguments, Mapping) else None

@@ -22,6 +22,7 @@ from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.secrets import hide_secrets, secret_values
 from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.stored import StoredRun
@@ -129,11 +130,7 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
 
 def _row_in(line: bytes) -> dict[str, Any] | None:
     """Return the row of a whole line; None for other content."""
-    try:
-        row = orjson.loads(line) if line.endswith(b"\n") else None
-    except orjson.JSONDecodeError:
-        return None
-    return row if isinstance(row, dict) else None
+    return object_in(line) if line.endswith(b"\n") else None
 
 
 def _known_secrets() -> set[str]:

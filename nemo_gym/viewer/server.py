@@ -16,6 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
 from nemo_gym.failures import GymError, InputError
+from nemo_gym.json_objects import object_in
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
@@ -150,11 +151,11 @@ def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
     async def cards(name: str, at: str, kind: Kind = "rows") -> Response:
         places = at.split(",")[:_MOST_CARDS]
         found = [await viewer.row(name, kind, place) for place in places]
-        return _json({"cards": [card_of(_object(row)) for row in found]})
+        return _json({"cards": [card_of(object_in(row) or {}) for row in found]})
 
     @app.get("/api/runs/{name}/tokens/{place}")
     async def tokens(name: str, place: str) -> Response:
-        row = _object(await viewer.row(name, "rows", place))
+        row = object_in(await viewer.row(name, "rows", place)) or {}
         found = await asyncio.to_thread(viewer.tokens, name, row)
         if found is None:
             raise InputError("the row has no token record", code="no_tokens", status=404)
@@ -172,7 +173,7 @@ def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
     with path.open("rb") as file:
 
         def log_around(start: int, length: int) -> list[dict[str, Any]]:
-            return log_of(_object(os.pread(file.fileno(), length, start)), logs)
+            return log_of(object_in(os.pread(file.fileno(), length, start)) or {}, logs)
 
         return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
 
@@ -206,14 +207,6 @@ def _at_most(blocks: Iterable[bytes], size: int) -> list[bytes]:
         if size <= 0:
             break
     return taken
-
-
-def _object(row: bytes) -> Mapping[str, Any]:
-    try:
-        parsed = orjson.loads(row)
-    except orjson.JSONDecodeError:
-        return {}
-    return parsed if isinstance(parsed, Mapping) else {}
 
 
 def _json(content: Any) -> Response:

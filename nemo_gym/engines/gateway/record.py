@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.failures import EngineError
+from nemo_gym.json_objects import object_in
 
 _SUFFIX = ".calls.jsonl"
 
@@ -92,11 +93,8 @@ def _files_in(folder: Path) -> list[tuple[str, int]]:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) and "completed_at" in value else None
+    value = object_in(line)
+    return value if value is not None and "completed_at" in value else None
 
 
 def _is_torn(descriptor: int) -> bool:

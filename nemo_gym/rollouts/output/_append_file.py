@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.disk import disk, write_all
 
@@ -89,7 +88,7 @@ class AppendFile:
         A last line that is not a JSON object is torn. A complete one without a line break gets one.
         """
         last = self.last_line()
-        if not last or is_object(last):
+        if not last or object_in(last) is not None:
             if last and not last.endswith(b"\n"):
                 self._add(b"\n")
             return 0
@@ -154,11 +153,3 @@ class AppendFile:
                 return start + place + 1
             end = start
         return 0
-
-
-def is_object(line: bytes) -> bool:
-    """Return whether a line is a JSON object."""
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False

@@ -29,6 +29,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 import orjson
 
+from nemo_gym.json_objects import object_in
 from nemo_gym.metrics.records import (
     finite_number,
     is_masked,
@@ -187,11 +188,8 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
 
 
 def _entry_of_line(line: bytes) -> RowEntry:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        row = None
-    return entry_of(row) if isinstance(row, dict) else RowEntry({}, {"outcome": "unreadable"})
+    row = object_in(line)
+    return entry_of(row) if row is not None else RowEntry({}, {"outcome": "unreadable"})
 
 
 def split_blocks(content: bytes) -> list[bytes]:

@@ -14,6 +14,7 @@ import orjson
 
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, SKILLS_REF_KEY
 from nemo_gym.rollouts.plan.routing import Routing, source_of
 
@@ -237,11 +238,8 @@ def extra_body_of(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engine parameters in `metadata.extra_body`. Raises `FaultyRowError` unless it is a JSON object."""
     metadata = params.get("metadata") or {}
     written = metadata.get("extra_body") if isinstance(metadata, Mapping) else metadata
-    try:
-        extra_body = orjson.loads(written or "{}")
-    except orjson.JSONDecodeError:
-        extra_body = None
-    if not isinstance(extra_body, dict):
+    extra_body = object_in(written or "{}")
+    if extra_body is None:
         place = f"{PARAMS_KEY}.metadata.extra_body"
         raise FaultyRowError(
             FieldFault(place, "must be a JSON string of an object, because a seed is added to it")

@@ -13,9 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import orjson
-
 from nemo_gym.failures import GymError
+from nemo_gym.json_objects import object_in
 from nemo_gym.transport import Caller, Deadline, RetryBudget
 
 log = logging.getLogger(__name__)
@@ -71,8 +70,4 @@ async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
     reply = await caller.call(
         server, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
     )
-    try:
-        stats: Any = reply.json() if reply.ok else {}
-    except orjson.JSONDecodeError:
-        return {}
-    return stats if isinstance(stats, Mapping) else {}
+    return (object_in(reply.body) if reply.ok else None) or {}

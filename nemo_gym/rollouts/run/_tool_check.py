@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from nemo_gym.config.problems import Location, Problem, did_you_mean
 from nemo_gym.failures import GymError
+from nemo_gym.json_objects import object_in
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import server_block
@@ -75,9 +74,10 @@ async def _tools_of(caller: Caller, server: str, seconds: float) -> set[str]:
         reply = await caller.call(
             server, "GET", "/openapi.json", deadline=Deadline.after(seconds), repeatable=True
         )
-        paths = orjson.loads(reply.body).get("paths", {}) if reply.ok else {}
-    except (GymError, orjson.JSONDecodeError):
+    except GymError:
         return set()  # the server's own check reports what is wrong with it
+    listed = object_in(reply.body) if reply.ok else None
+    paths = (listed or {}).get("paths", {})
     posted = [path for path, methods in paths.items() if "post" in methods and not is_control_route(path)]
     serves_any = any("{" in path or path == STEPS for path in posted)
     return set() if serves_any else {path.strip("/") for path in posted}

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import orjson
-
 from nemo_gym.failures import Boundary, Failure
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
@@ -97,7 +96,7 @@ def group_file(path: Path) -> list[FailureGroup]:
     groups, start = FailureGroups(), 0
     with path.open("rb") as file:
         for line in file:
-            row = _parsed(line)
+            row = object_in(line) or {}
             groups.note_row(identity_in(row) or RolloutId(-1, 0), row, (start, len(line)))
             start += len(line)
     return groups.ranked()
@@ -124,14 +123,6 @@ def _stored_failure(row: Mapping[str, Any], failure_class: str) -> Failure:
     given = fields if isinstance(fields, Mapping) else {}
     message = str(given.get("message") or failure_class)
     return Failure(Boundary.AGENT, failure_class, message, remedy=given.get("remedy"), peer=given.get("peer"))
-
-
-def _parsed(line: bytes) -> Mapping[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return row if isinstance(row, Mapping) else {}
 
 
 def failure_lines(

@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import GymError
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -85,8 +86,7 @@ async def _ask(caller: Caller, model: str, ids: list[int], token: str | None) ->
         deadline=Deadline.after(_ANSWER_S),
         repeatable=True,
     )
-    answer = reply.json() if reply.ok else None
-    return answer if isinstance(answer, dict) else {}
+    return (object_in(reply.body) if reply.ok else None) or {}
 
 
 def _agreed(answers: Collection[Mapping[str, str]]) -> dict[str, str]:

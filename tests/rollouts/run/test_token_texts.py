@@ -38,9 +38,10 @@ def files(tmp_path: Path) -> RunFiles:
 class TextServer:
     """A model server that gives texts, as an ASGI app."""
 
-    def __init__(self, texts: Mapping[str, str], status: int = 200) -> None:
+    def __init__(self, texts: Mapping[str, str], status: int = 200, instead: bytes | None = None) -> None:
         self.asked: list[list[int]] = []
         self._texts = texts
+        self._instead = instead
         self._status = status
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -49,7 +50,7 @@ class TextServer:
         self.asked.append(ids)
         texts = {str(token): self._texts[str(token)] for token in ids if str(token) in self._texts}
         await send({"type": "http.response.start", "status": self._status, "headers": []})
-        await send({"type": "http.response.body", "body": orjson.dumps(texts)})
+        await send({"type": "http.response.body", "body": self._instead or orjson.dumps(texts)})
 
 
 async def write(files: RunFiles, **servers: TextServer) -> None:
@@ -81,6 +82,12 @@ async def test_ids_on_which_models_differ_have_no_text(files: RunFiles) -> None:
 async def test_a_server_without_texts_is_no_failure(files: RunFiles) -> None:
     await write(files, policy=TextServer({}, status=404))
     assert not files.token_texts.exists()
+
+
+@pytest.mark.parametrize("instead", [b"<html>", b"[1]"])
+async def test_an_answer_of_another_form_is_no_failure(files: RunFiles, instead: bytes) -> None:
+    await write(files, one=TextServer({}, instead=instead), two=TextServer({"1": "a"}))
+    assert orjson.loads(files.token_texts.read_bytes()) == {"1": "a"}
 
 
 @pytest.mark.parametrize("content", [b"", b"torn{", b"[1]", b'{"x": "y"}', b'{"1": 2}'])

@@ -16,12 +16,17 @@ ROW = Location("tasks.jsonl", 7)
 
 
 async def problems_of(
-    *routes: str, tool: str = "get_prize", agent: str = "simple_agent", **options: Any
+    *routes: str, tool: str = "get_prize", agent: str = "simple_agent", lists: bool = True, **options: Any
 ) -> list[Any]:
-    app = FastAPI()
+    app = FastAPI(openapi_url="/openapi.json" if lists else None)
 
     async def answer() -> dict[str, str]:
         return {}
+
+    async def of_another_kind() -> list[str]:
+        return [*routes]
+
+    app.get("/openapi.json")(of_another_kind)
 
     for route in ("/verify", "/seed_session", *routes):
         app.post(route)(answer)
@@ -52,6 +57,10 @@ async def test_a_tool_unlike_any_is_reported_with_the_tools_there_are() -> None:
 )
 async def test_an_environment_that_may_serve_the_tool_is_accepted(routes: tuple[str, ...]) -> None:
     assert await problems_of(*routes) == []
+
+
+async def test_a_server_whose_list_has_another_form_is_not_checked() -> None:
+    assert await problems_of("/get_price", lists=False) == []
 
 
 async def test_tools_over_mcp_are_not_checked() -> None:
