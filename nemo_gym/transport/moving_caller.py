@@ -8,6 +8,7 @@ from typing import Any
 
 from nemo_gym.config import bootstrap
 from nemo_gym.failures import TransportError
+from nemo_gym.json_objects import object_in
 from nemo_gym.names import DIRECTORY_ROUTE, TOKEN_HEADER
 from nemo_gym.transport.caller import Caller
 from nemo_gym.transport.calls import Call, Reply, Transport
@@ -92,8 +93,9 @@ class MovingCaller(Caller):
                 reply = await self.transport.send(self.directory.head_url, call)
         except (TransportError, TimeoutError):
             return  # the head server is restarted, this machine is cut off, or the gym has ended
-        if reply.ok:
-            self.directory.update(reply.json())
+        document = object_in(reply.body) if reply.ok else None
+        if document is not None and "version" in document:  # another program may have taken the head's port
+            self.directory.update(document)
 
 
 def _node_lost(server: str, url: str, call: Call) -> TransportError:
