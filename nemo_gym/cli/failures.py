@@ -26,13 +26,13 @@ COMMAND = Command(
 def show_failures(keys: FailuresKeys) -> int:
     from nemo_gym.rollouts.lookback.stored import StoredRun
     from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines
-    from nemo_gym.viewer.runs import Run
+    from nemo_gym.viewer.runs import find_runs
 
-    run = StoredRun(Path(keys.input_jsonl_fpath))
+    rows = Path(keys.input_jsonl_fpath)
+    run = StoredRun(rows)
     failures = FailureGroups()
     for identity in sorted(run.failed()):
         failures.note_row(identity, run.failures.row(identity))
-    file, logs = run.files.failures, Run(run.files.stem, run.files.stem, run.files).logs()
     run.close()
     groups = failures.ranked()
     if keys.as_json:
@@ -41,9 +41,10 @@ def show_failures(keys: FailuresKeys) -> int:
     count = sum(group.count for group in groups)
     failed = "1 rollout failed and has no row" if count == 1 else f"{count:,} rollouts failed and have no row"
     print(failed if count else "no rollout failed without a row")
-    print("\n".join(failure_lines(groups, logs, shown=None)), end="\n" if groups else "")
     if groups:
-        print(f"All attempts are in {file}.")
+        (viewed,) = find_runs([rows])
+        print("\n".join(failure_lines(groups, viewed.logs(), shown=None)))
+        print(f"All attempts are in {run.files.failures}.")
     return ExitCode.COMPLETE
 
 

@@ -49,9 +49,9 @@ _COLUMNS = (
     Column("kind", rank=3),
     Column("url", rank=4),
 )
-_NODE_COLUMNS = (Column("node", rank=1), Column("moves", rank=3, is_number=True))
-"""Added for a gym on several machines."""
-_COLUMNS_OF_NODES = (
+_PLACE_COLUMNS = (Column("node", rank=1), Column("moves", rank=3, is_number=True))
+"""Further columns of servers on several machines."""
+_NODE_COLUMNS = (
     Column("node"),
     Column("state"),
     Column("load", is_number=True),
@@ -78,8 +78,8 @@ def server_table(observations: Sequence[Observation], width: int | None) -> list
     columns: Sequence[Column] = _COLUMNS
     rows = [_row(each, observations) for each in observations]
     if any(each.server.node for each in observations):
-        columns = (*_COLUMNS, *_NODE_COLUMNS)
-        rows = [[*row, *_node_cells(each.server)] for row, each in zip(rows, observations, strict=True)]
+        columns = (*_COLUMNS, *_PLACE_COLUMNS)
+        rows = [[*row, *_place_cells(each.server)] for row, each in zip(rows, observations, strict=True)]
     by_process = {
         each.server.pid: each.memory_bytes for each in observations if each.memory_bytes is not None
     }
@@ -101,7 +101,7 @@ def node_table(nodes: Sequence[NodeObservation], width: int | None) -> list[Text
         ]
         for each in nodes
     ]
-    return [*table_lines(_COLUMNS_OF_NODES, rows, width), Text()] if rows else []
+    return [*table_lines(_NODE_COLUMNS, rows, width), Text()] if rows else []
 
 
 def _row(each: Observation, observations: Sequence[Observation]) -> list[str | Text]:
@@ -118,7 +118,7 @@ def _row(each: Observation, observations: Sequence[Observation]) -> list[str | T
     ]
 
 
-def _node_cells(server: ServerRecord) -> Sequence[str | Text]:
+def _place_cells(server: ServerRecord) -> Sequence[str | Text]:
     return (server.node or "-", _alarming(max(0, server.generation - 1)))
 
 

@@ -48,25 +48,21 @@ class Run:
     title: str
     files: RunFiles
 
-    def manifest(self) -> Mapping[str, Any] | None:
-        """Return the content of the manifest; None if there is none or if it is unreadable."""
-        return _object_in(self.files.manifest)
-
     def vocabulary(self) -> Vocabulary:
         """Return the texts of the tokens that were collected with the run. They may be none."""
         return Vocabulary.of_texts(self.files.token_texts)
 
     def logs(self) -> Path | None:
         """Return the folder with the logs of the servers at the last start; None if the run does not name one."""
-        named = (_last_start(self.manifest()) or {}).get("logs")
+        named = self._last_start().get("logs")
         return self.files.folder / named if isinstance(named, str) else None
 
     def state(self) -> RunState:
         """Return the state of the run now."""
         if _is_locked(self.files.rows):
             return RunState.RUNNING
-        start = _last_start(self.manifest())
-        if start is None:
+        start = self._last_start()
+        if not start:
             return RunState.UNKNOWN
         return {"complete": RunState.COMPLETE, "partial": RunState.PARTIAL}.get(
             str(start.get("end")), RunState.STOPPED
@@ -74,7 +70,7 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """Return the state, the times and the size of the run as JSON."""
-        start = _last_start(self.manifest()) or {}
+        start = self._last_start()
         counts = start.get("counts") or {}
         status = _status_of(self.files.rows)
         return {
@@ -88,7 +84,7 @@ class Run:
             "failures": counts.get("failed"),
             "started_at": start.get("started_at"),
             "updated_at": status.st_mtime if status else None,
-            **self._figures(),
+            **_figures_in(*_version_of(self.files.aggregate_metrics)),
         }
 
     def details(self) -> dict[str, Any]:
@@ -98,20 +94,15 @@ class Run:
             "stem": self.files.stem,
             "looks_fine": self._marks(),
             "files": list(self._described_files()),
-            "manifest": self.manifest(),
-            "metrics": self._metrics(),
+            "manifest": _object_in(self.files.manifest),
+            "metrics": _metrics_in(*_version_of(self.files.aggregate_metrics)),
         }
 
-    def _figures(self) -> dict[str, Any]:
-        path = self.files.aggregate_metrics
-        status = _status_of(path)
-        return _figures_in(path, status.st_mtime_ns, status.st_size) if status else _figures_of([])
-
-    def _metrics(self) -> Any:
-        """Return the metrics without those of each task: the page has them from the rows."""
-        path = self.files.aggregate_metrics
-        status = _status_of(path)
-        return _metrics_in(path, status.st_mtime_ns, status.st_size) if status else None
+    def _last_start(self) -> Mapping[str, Any]:
+        """Return the entry of the last start in the manifest; empty without one."""
+        starts = (_object_in(self.files.manifest) or {}).get("starts")
+        last = starts[-1] if isinstance(starts, list) and starts else None
+        return last if isinstance(last, Mapping) else {}
 
     def _marks(self) -> list[str]:
         """Return the rollouts that `<stem>_looks_fine.json` marks, which the page saves."""
@@ -205,8 +196,15 @@ def _is_locked(rows: Path) -> bool:
     return status is not None and any(f":{status.st_ino} " in line and " FLOCK " in line for line in locks)
 
 
+def _version_of(path: Path) -> tuple[Path, int, int]:
+    """Return a file's path, the time of its last change in nanoseconds, and its bytes; 0 for both without a file."""
+    status = _status_of(path)
+    return (path, status.st_mtime_ns, status.st_size) if status else (path, 0, 0)
+
+
 @lru_cache(maxsize=16)
 def _metrics_in(path: Path, changed_ns: int, size: int) -> Any:
+    """Return the metrics without those of each task: the page has them from the rows."""
     content = _content_of(path)
     agents = content if isinstance(content, list) else []
     for agent in (each for each in agents if isinstance(each, dict)):
@@ -235,12 +233,6 @@ def _figures_of(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "interval": [interval.low, interval.high] if interval else None,
         "pass_at": max(passed.items(), default=None),
     }
-
-
-def _last_start(manifest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    starts = manifest.get("starts") if manifest else None
-    last = starts[-1] if isinstance(starts, list) and starts else None
-    return last if isinstance(last, Mapping) else None
 
 
 def _object_in(path: Path) -> Mapping[str, Any] | None:
