@@ -1,9 +1,8 @@
 """Token ids exactly as the engine read and sampled them. Pure functions on data; builds on `responses`.
 
-    capture, probing     the ids of one engine answer; tests that an engine's ids and log-probabilities are usable
-    sampling             sampling fields of a request, and those that change the distribution
+    capture              the ids of one engine answer
     ids                  sequences of ids and their fingerprints
-    linkage, ledgers     how each call's prompt extends earlier calls, per session; memory limits over all sessions
+    linkage              how each call's prompt extends the earlier calls of its session
     histories, splicing  digests of messages; the exact prompt of the next turn
     spelling             the sampled text of tool calls that an agent wrote again
     records, rows        the record of one call; the calls of a rollout's row, in three forms

@@ -13,10 +13,16 @@ from typing import Any
 
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
 from nemo_gym.failures import EngineError, GymError
-from nemo_gym.tokens.probing import Findings, LogprobsMode, candidate_requests, findings_of, plain_request
 from nemo_gym.tokens.reasons import MaskReason
-from nemo_gym.tokens.sampling import distortions
 from nemo_gym.transport.context import current_context
+from responses_api_models.vllm_model.probing import (
+    Findings,
+    LogprobsMode,
+    candidate_requests,
+    findings_of,
+    plain_request,
+)
+from responses_api_models.vllm_model.sampling import distortions
 from responses_api_models.vllm_model.training import training_request
 
 log = logging.getLogger(__name__)

@@ -17,13 +17,13 @@ from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, capture_chat
 from nemo_gym.tokens.histories import History, digest_of, history_of, reasoning_texts
 from nemo_gym.tokens.ids import IdSequence
-from nemo_gym.tokens.ledgers import Ledgers
 from nemo_gym.tokens.linkage import CallLink, exact_reason
-from nemo_gym.tokens.probing import LogprobsMode
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
-from nemo_gym.tokens.sampling import PINNED, distortions, sampling_of
 from nemo_gym.transport.context import current_context
+from responses_api_models.vllm_model.ledgers import Ledgers
+from responses_api_models.vllm_model.probing import LogprobsMode
+from responses_api_models.vllm_model.sampling import PINNED, distortions, sampling_of
 
 TRAINING_REQUEST: Mapping[str, Any] = {
     "logprobs": True,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import EngineError
-from nemo_gym.tokens.probing import Findings, LogprobsMode, findings_of, logprobs_mode
 from nemo_gym.tokens.reasons import MaskReason
 from responses_api_models.vllm_model.engine_probe import check_trainable
+from responses_api_models.vllm_model.probing import Findings, LogprobsMode, findings_of, logprobs_mode
 from tests.tokens.conversations import Ground
 
 WARM = {"a": -0.5, "b": -1.5, "c": -3.5}

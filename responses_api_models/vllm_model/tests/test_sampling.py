@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.tokens.sampling import PINNED, distortions, sampling_of
+from responses_api_models.vllm_model.sampling import PINNED, distortions, sampling_of
 
 
 @pytest.mark.parametrize(
