@@ -50,6 +50,8 @@ from nemo_gym.transport.server_client import (
     rate_limited_calls,
 )
 
+log = logging.getLogger(__name__)
+
 
 class BaseServer(BaseModel):
     """A server object with `config` and `server_client`; subclasses set up their state in `model_post_init`."""
@@ -178,6 +180,8 @@ class SimpleServer(BaseServer):
         self._follow_moves()
         await self.on_start()
         tasks = [asyncio.create_task(task) for task in self.background_tasks()]
+        for task in tasks:
+            task.add_done_callback(self._log_failure)
         try:
             yield
         finally:
@@ -187,6 +191,12 @@ class SimpleServer(BaseServer):
             await self.before_stop()
             await self.on_stop()
             await flush_traces()
+
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error(
+                "background work of `%s` has ended: %r", self.config.name, task.get_coro(), exc_info=error
+            )
 
     def _follow_moves(self) -> None:
         """In a gym on several machines: learn which replicas are lost, even without calling any."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
 import pytest
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.testclient import TestClient
 
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from tests.serving.environments import VERIFY, Amount, CounterEnvironment, task_row
+from tests.waiting import until
 
 
 class Notebook(CounterEnvironment):
@@ -105,6 +109,22 @@ def test_stats_count_requests_errors_and_sessions(environment: CounterEnvironmen
 def test_a_deadline_that_is_no_number_is_named(environment: CounterEnvironment, deadline: str) -> None:
     refused = TestClient(environment.setup_webserver()).get("/", headers={"x-ng-deadline": deadline})
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_deadline")
+
+
+async def test_background_work_that_fails_is_logged_when_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(CounterEnvironment):
+        def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
+            return (self.count_sheep(),)
+
+        async def count_sheep(self) -> None:
+            raise LookupError("no sheep")
+
+    async with Failing.standalone(name="env").alive():
+        await until(lambda: caplog.records)
+    (record,) = caplog.records
+    assert "count_sheep" in record.message
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
 
 
 async def test_a_server_that_stops_frees_its_open_sessions() -> None:
