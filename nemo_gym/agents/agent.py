@@ -23,7 +23,7 @@ from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rollout_paths import apply_rollout_prefix
 from nemo_gym.serving.routes import dump_body
-from nemo_gym.transport.context import current_context
+from nemo_gym.transport.rollout_context import current_rollout_id
 
 
 class BaseResponsesAPIAgentConfig(BaseRunServerInstanceConfig):
@@ -112,8 +112,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
 
     def rollout_id_from_run(self, body: Any) -> str | None:
         """Return the id of the current attempt, which is its session; None outside of an attempt."""
-        context = current_context.get()
-        return context.session if context is not None else None
+        return current_rollout_id()
 
     def url_path_for_run(self, url_path: str, body: Any) -> str:
         """Return `url_path` unchanged: `server_client` sends the attempt's id in a header."""

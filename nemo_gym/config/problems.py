@@ -135,11 +135,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     Of words that do not resemble it, those that begin it, or that it begins, are taken: `input` and `input_file`.
     """
     words = sorted(set(known))
-    near = difflib.get_close_matches(word, words, n=3, cutoff=0.7)
-    near = (
-        near
-        or [each for each in words if f"{word}_".startswith(f"{each}_") or each.startswith(f"{word}_")][:3]
-    )
+    near = difflib.get_close_matches(word, words, n=3, cutoff=0.7) or [
+        each for each in words if word.startswith(f"{each}_") or each.startswith(f"{word}_")
+    ]
     if not near:
         return None
-    return f"Did you mean {' or '.join(repr(match) for match in near)}?"
+    return f"Did you mean {' or '.join(repr(match) for match in near[:3])}?"

@@ -11,6 +11,7 @@ from typing import Any
 
 from nemo_gym.metrics import sample_standard_deviation
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY
+from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.plan.task_rows import Task
 
 
@@ -80,10 +81,7 @@ def summary_of(numbers: Sequence[int]) -> dict[str, float]:
 
 def text_of_item(item: Mapping[str, Any]) -> str:
     """Return the text of an input item: of a message, a tool output or the arguments of a call."""
-    content = item.get("content")
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-    return str(content or item.get("output") or item.get("arguments") or "")
+    return text_of_content(item.get("content") or item.get("output") or item.get("arguments"))
 
 
 def _characters_in(item: Mapping[str, Any]) -> int:

@@ -7,7 +7,7 @@ that answers pass through without loss, and `NullMeansDefault` treats null as ab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, with_config
@@ -73,6 +73,14 @@ class Selected:
 def read_field(value: object, name: str) -> Any:
     """Return the field `name` of a JSON object or a model, or None."""
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def text_of_content(content: object) -> str:
+    """Return the text of an item's content: a string, or the texts of its parts, which are JSON objects or models."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, Sequence) else ()
+    return "".join(str(read_field(part, "text") or "") for part in parts)
 
 
 def as_plain(value: object) -> object:

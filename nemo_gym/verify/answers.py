@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from nemo_gym.responses.wire import read_field
+from nemo_gym.responses.wire import read_field, text_of_content
 
 
 class AnswerForm(StrEnum):
@@ -38,15 +38,8 @@ def last_assistant_text(response: object) -> str:
     """Return the text of the last assistant message of a Response (an object or its JSON); "" when there is none."""
     for item in reversed(read_field(response, "output") or ()):
         if read_field(item, "type") in ("message", None) and read_field(item, "role") == "assistant":
-            return _text_of(read_field(item, "content"))
+            return text_of_content(read_field(item, "content"))
     return ""
-
-
-def _text_of(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, Sequence) else ()
-    return "".join(read_field(part, "text") or "" for part in parts)
 
 
 _THINKING_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from nemo_gym.names import PARAMS_KEY
+from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
 from nemo_gym.tokens.rows import calls_of, output_of
@@ -85,14 +86,6 @@ class CheckedRow:
         for item in output_of(self.row):
             if _is_tool_result(item):
                 yield text_of_content(item.get("output"))
-
-
-def text_of_content(content: object) -> str:
-    """Return the text of an item's content: a string, or parts with a `text`."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
 
 
 def _turns(output: Sequence[Mapping[str, Any]]) -> Iterator[ModelTurn]:
