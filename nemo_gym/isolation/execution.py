@@ -126,7 +126,7 @@ class ConfinedRunner:
                 code="sandbox_unavailable",
                 remedy="Install bubblewrap, or use paths relative to the workspace.",
             )
-        return _make_workspace(isolation, seen_as, parent)
+        return new_workspace(seen_as, parent, has_own_user=isolation.has_own_users)
 
     async def run(
         self,
@@ -172,7 +172,7 @@ class ConfinedRunner:
         isolation = await self._found()
         async with contextlib.AsyncExitStack() as stack:
             if workspace is None and isolation.kind is not IsolationKind.BUBBLEWRAP:
-                workspace = _make_workspace(isolation)
+                workspace = new_workspace(has_own_user=isolation.has_own_users)
                 stack.push_async_callback(remove_workspace, workspace)
             process = await _start(
                 isolation, program, stdin, limits or SandboxLimits(), workspace, environment
@@ -224,7 +224,7 @@ class ConfinedRunner:
         folder = None
         try:
             if isolation.kind is not IsolationKind.BUBBLEWRAP:
-                folder = _make_workspace(isolation)
+                folder = new_workspace(has_own_user=isolation.has_own_users)
             if isolation.kind is IsolationKind.OWN_USER and self._python is not None:
                 # The first call copies the interpreter, if that is necessary.
                 await asyncio.to_thread(self._python.for_other_users, self._probe)
@@ -276,10 +276,11 @@ async def _start(
     )
 
 
-def _make_workspace(
-    isolation: Isolation, seen_as: Path | None = None, parent: Path | None = None
+def new_workspace(
+    seen_as: Path | None = None, parent: Path | None = None, *, has_own_user: bool
 ) -> Workspace:
-    user = claim_user() if isolation.has_own_users else None
+    """Create a folder for programs, which run as a user of their own (as root only) or as the gym's."""
+    user = claim_user() if has_own_user else None
     folder = Path(tempfile.mkdtemp(prefix="nemo_gym_sandbox_", dir=parent))
     if user is not None:
         os.chown(folder, user.uid, user.uid)

@@ -45,8 +45,9 @@ def _inspections(
                 )
                 continue
             faults = list(option_faults(model, server.config, server.path, data["default_host"]))
-            runs_code = bool(getattr(model, "RUNS_CODE", False))
-            yield server.name, Inspection(faults, runs_code=runs_code)
+            # Code that runs in a provider's sandboxes needs no isolation of this machine.
+            runs_code = getattr(model, "RUNS_CODE", False) and not server.config.get("sandbox_provider")
+            yield server.name, Inspection(faults, runs_code=bool(runs_code))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # author code may raise anything
         inspection = _inspection_of_failure(error, script)
         yield from ((server.name, inspection) for server in servers)

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
-from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError, model_validator
 
 from nemo_gym import clock
 from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
+from nemo_gym.config.current import value_of_run
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, EndReason, Episode
 from nemo_gym.failures import AgentError, InputError, error_of
 from nemo_gym.isolation.confinement import MIB
-from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
+from nemo_gym.isolation.execution import SandboxLimits
 from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
 from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, folder_of
+from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
     HOME,
@@ -32,6 +34,12 @@ from responses_api_agents.external_agent.attempt import (
     AgentExit,
     AgentSandbox,
     AttemptPlaces,
+    ConfinedSandbox,
+)
+from responses_api_agents.external_agent.container import (
+    CONTAINER_PROVIDERS,
+    ContainerOptions,
+    ContainerSandbox,
 )
 from responses_api_agents.external_agent.folder import TakenFiles, take_files
 from responses_api_agents.external_agent.gateway import MCP_PATH, AttemptGateway, GatewayTargets
@@ -52,7 +60,7 @@ USUAL_ENVIRONMENT = {
 """The environment of every agent, to which `environment` of its configuration is added."""
 _REPORTED_CHARS = 2000
 _KEY_OUTLIVES_S = 60.0
-_CERTIFICATES = "/etc/ssl/certs"
+_CERTIFICATES = Path("/etc/ssl/certs")
 
 
 class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
@@ -69,7 +77,11 @@ class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
     files: dict[str, str] = Field(default_factory=dict)
     """Path → text of files in the agent's home folder, such as its configuration."""
     readable: list[str] = Field(default_factory=list)
-    """Folders that the sandbox shows read-only, beside /usr: the agent's installation."""
+    """Folders that the sandbox shows read-only, beside /usr or the image: the agent's installation."""
+    sandbox_provider: str | dict[str, Any] | None = None
+    """`docker` or `podman` with its options, or the name of a top-level block; None for the isolation of the gym."""
+    sandbox_image: str | None = None
+    """The image of the containers, which must be on this machine."""
     model: str = "policy"
     """The name under which the agent asks for the model."""
     model_name: str | None = None
@@ -91,6 +103,21 @@ class ExternalAgentConfig(BaseResponsesAPIAgentConfig):
     """Files of one agent together, and its private /tmp."""
     max_output_mib: PositiveInt = 16
 
+    @model_validator(mode="after")
+    def _check_containers(self) -> Self:
+        if (self.sandbox_provider is None) != (self.sandbox_image is None):
+            raise ValueError("`sandbox_provider` and `sandbox_image` belong together")
+        given = self.sandbox_provider
+        block = value_of_run(given) if isinstance(given, str) else given
+        if block is None:  # no containers, or a block whose absence is reported elsewhere
+            return self
+        (name,) = resolve_provider_config(block)
+        if name not in CONTAINER_PROVIDERS:
+            raise ValueError(f"`sandbox_provider` can be {' or '.join(CONTAINER_PROVIDERS)} here, not {name}")
+        if strange := [path for path in self.readable if ":" in path]:
+            raise ValueError(f"`readable`: {', '.join(strange)} has a colon and cannot be mounted")
+        return self
+
 
 class ExternalAgent(SimpleResponsesAPIAgent):
     config: ExternalAgentConfig
@@ -110,12 +137,32 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             processes=config.max_processes,
             open_files=4096,
         )
-        readable = [Path(path) for path in (*config.readable, _CERTIFICATES)]
-        self._sandbox = AgentSandbox([path for path in readable if path.exists()], limits)
-        self._slots = asyncio.Semaphore(config.max_concurrent_attempts or 4 * available_cores())
+        most = config.max_concurrent_attempts or 4 * available_cores()
+        self._sandbox = self._new_sandbox(limits, most)
+        self._slots = asyncio.Semaphore(most)
+
+    def _new_sandbox(self, limits: SandboxLimits, most_attempts: int) -> AgentSandbox:
+        config = self.config
+        readable = [path for path in map(Path, config.readable) if path.exists()]
+        if config.sandbox_provider is None or config.sandbox_image is None:
+            certificates = [_CERTIFICATES] if _CERTIFICATES.exists() else []
+            return ConfinedSandbox([*readable, *certificates], limits)
+        blocks = self.server_client.global_config_dict
+        ((provider, options),) = resolve_provider_config(config.sandbox_provider, blocks).items()
+        labels = resolve_provider_metadata(config.sandbox_provider, blocks)
+        return ContainerSandbox(
+            ContainerOptions(
+                provider, options or {}, config.sandbox_image, labels, readable, limits, most_attempts
+            )
+        )
 
     async def on_start(self) -> None:
-        await self._sandbox.isolation()
+        await super().on_start()
+        await self._sandbox.start()
+
+    async def on_stop(self) -> None:
+        await super().on_stop()
+        await self._sandbox.stop()
 
     async def responses(
         self, request: Request, response: HttpResponse, body: NeMoGymResponseCreateParamsNonStreaming = Body()
@@ -158,10 +205,10 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         return AttemptGateway(self.server_client, targets)
 
     async def _run(self, episode: Episode, places: AttemptPlaces, gateway: AttemptGateway) -> AgentExit:
-        forwards = await self._sandbox.isolation() is not IsolationKind.UNSANDBOXED
+        forwards = await self._sandbox.forwards()
         async with gateway.listening(places.socket if forwards else None) as port:
             if forwards:
-                self._sandbox.open_socket(places)
+                places.open_socket()
             base_url = f"http://127.0.0.1:{PORT if forwards else port}"
             written = self._written_command()
             command = written.filled(
@@ -176,14 +223,15 @@ class ExternalAgent(SimpleResponsesAPIAgent):
                 }
             )
             put_files(places.workspace, command.files, HOME)
-            return await self._sandbox.run(places, command, forwards=forwards)
+            return await self._sandbox.run(places, command)
 
     def _written_command(self) -> AgentCommand:
         config = self.config
+        usual: dict[str, str | None] = {**USUAL_ENVIRONMENT}
+        if config.sandbox_image is not None:
+            del usual["PATH"]  # the image has its own
         environment = {
-            name: value
-            for name, value in {**USUAL_ENVIRONMENT, **config.environment}.items()
-            if value is not None
+            name: value for name, value in {**usual, **config.environment}.items() if value is not None
         }
         return AgentCommand(config.command, config.stdin, environment, config.files)
 
@@ -199,7 +247,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
             "ending": exit_.ending.value,
             "seconds": round(exit_.seconds, 3),
             "calls": gateway.calls,
-            "isolation": exit_.isolation.value,
+            "isolation": exit_.isolation,
             "stderr": exit_.stderr[-_REPORTED_CHARS:],
             "left_out": taken.left_out,
         }

@@ -6,9 +6,10 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason
@@ -26,11 +27,11 @@ from nemo_gym.isolation.workspace_files import put_files
 from responses_api_agents.external_agent.folder import is_larger
 
 SEEN_AS = Path("/attempt")
-"""The path of the workspace in bubblewrap: the same in every attempt, so that prompts are, too."""
+"""The path of the workspace in bubblewrap and in containers: the same in every attempt, so that prompts are, too."""
 WORK, HOME = "work", "home"
 PORT = 8080
 """The port of the gateway in the sandbox's own network."""
-_FORWARDER = Path(__file__).with_name("forwarder.py")
+FORWARDER = Path(__file__).with_name("forwarder.py")
 _WATCH_INTERVAL_S = 1.0
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -54,6 +55,12 @@ class AttemptPlaces:
     def socket(self) -> Path:
         return self.workspace.folder / "gateway"
 
+    def open_socket(self) -> None:
+        """Let the agent, and no other user, connect to the gateway's socket."""
+        self.socket.chmod(0o600)
+        if self.workspace.user is not None:
+            os.chown(self.socket, self.workspace.user.uid, self.workspace.user.uid)
+
     def seen(self, place: Path) -> str:
         """The path at which the agent sees one of these."""
         return str(self.workspace.place / place.name)
@@ -69,7 +76,8 @@ class AgentExit:
     seconds: float
     stdout: str
     stderr: str
-    isolation: IsolationKind
+    isolation: str
+    """An `IsolationKind`, or the provider of the container."""
     is_folder_full: bool
 
     @property
@@ -106,7 +114,7 @@ class AgentCommand:
         )
 
 
-def _accounts_of(workspace: Workspace) -> tuple[Path, Path]:
+def accounts_of(workspace: Workspace) -> tuple[Path, Path]:
     """Write the list of users, in which some runtimes look for their own name, and return it with its place."""
     user = workspace.user.uid if workspace.user is not None else os.getuid()
     place = workspace.folder / "passwd"
@@ -115,8 +123,27 @@ def _accounts_of(workspace: Workspace) -> tuple[Path, Path]:
     return place, Path("/etc/passwd")
 
 
-class AgentSandbox:
+class AgentSandbox(Protocol):
     """Runs agents' commands, each in a sandbox without network but the port of its gateway."""
+
+    async def start(self) -> None:
+        """Prepare the first attempt. Raises ConfigError if agents cannot run on this machine."""
+
+    async def stop(self) -> None:
+        """Release what `start` made. No attempt is running."""
+
+    async def forwards(self) -> bool:
+        """Return whether agents have a network of their own, in which the forwarder offers the gateway's socket."""
+
+    def places(self, files: Mapping[str, str]) -> AbstractAsyncContextManager[AttemptPlaces]:
+        """Create the folders of an attempt, with `files` in its working folder; they are deleted at the end."""
+
+    async def run(self, places: AttemptPlaces, command: AgentCommand) -> AgentExit:
+        """Run a filled command to its end, and end all its processes."""
+
+
+class ConfinedSandbox:
+    """The sandboxes of this machine (`nemo_gym.isolation`)."""
 
     def __init__(self, readable: Sequence[Path], limits: SandboxLimits) -> None:
         self._python = PythonInstallation.of_the_gym()
@@ -128,34 +155,36 @@ class AgentSandbox:
             own_network=True,
         )
 
-    async def isolation(self) -> IsolationKind:
-        """The isolation of agents on this machine. Raises ConfigError if there is none."""
-        return await self._runner.isolation()
+    async def start(self) -> None:
+        """Find the isolation of agents on this machine. Raises ConfigError if there is none."""
+        await self._runner.isolation()
+
+    async def stop(self) -> None:
+        """Do nothing: an attempt releases all that it has."""
+
+    async def forwards(self) -> bool:
+        """True but for a bare process, which has the gym's network."""
+        return await self._runner.isolation() is not IsolationKind.UNSANDBOXED
 
     @asynccontextmanager
     async def places(self, files: Mapping[str, str]) -> AsyncIterator[AttemptPlaces]:
         """Create the folders of an attempt, with `files` in its working folder; they are deleted at the end."""
-        is_mounted = await self.isolation() is IsolationKind.BUBBLEWRAP
+        is_mounted = await self._runner.isolation() is IsolationKind.BUBBLEWRAP
         workspace = await self._runner.make_workspace(SEEN_AS if is_mounted else None)
         try:
             if is_mounted:
-                workspace = replace(workspace, mounts=(_accounts_of(workspace),))
+                workspace = replace(workspace, mounts=(accounts_of(workspace),))
             places = AttemptPlaces(workspace)
             put_files(workspace, files, WORK)
             yield places
         finally:
             await remove_workspace(workspace)
 
-    def open_socket(self, places: AttemptPlaces) -> None:
-        """Let the agent, and no other user, connect to the gateway's socket."""
-        places.socket.chmod(0o600)
-        if places.workspace.user is not None:
-            os.chown(places.socket, places.workspace.user.uid, places.workspace.user.uid)
-
-    async def run(self, places: AttemptPlaces, command: AgentCommand, *, forwards: bool) -> AgentExit:
-        """Run a filled command to its end. `forwards`: through the forwarder to the gateway's socket."""
+    async def run(self, places: AttemptPlaces, command: AgentCommand) -> AgentExit:
+        """Run a filled command to its end."""
+        forwards = await self.forwards()
         socket = places.seen(places.socket) if forwards else os.devnull
-        forwarder = self._python.command(_FORWARDER.read_text(encoding="utf-8"))
+        forwarder = self._python.command(FORWARDER.read_text(encoding="utf-8"))
         arguments = [socket, str(PORT if forwards else 0), places.seen(places.work), *command.command]
         began = clock.monotonic()
         async with self._runner.open(
@@ -178,14 +207,17 @@ class AgentSandbox:
                 clock.monotonic() - began,
                 output.stdout.decode(errors="replace"),
                 output.stderr.decode(errors="replace"),
-                process.isolation,
+                process.isolation.value,
                 is_folder_full=watch.done() and not watch.cancelled(),
             )
 
     async def _watch(self, process: SandboxedProcess, folder: Path) -> None:
         """End the agent when its folder has outgrown its limit."""
-        is_full = False
-        while not is_full:
-            await asyncio.sleep(_WATCH_INTERVAL_S)
-            is_full = await asyncio.to_thread(is_larger, folder, self._limits.folder_bytes)
+        await until_full(folder, self._limits.folder_bytes)
         process.kill(Ending.STOPPED)
+
+
+async def until_full(folder: Path, most_bytes: int) -> None:
+    """Wait until the folder of a running attempt has outgrown its limit."""
+    while not await asyncio.to_thread(is_larger, folder, most_bytes):  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(_WATCH_INTERVAL_S)

@@ -90,7 +90,7 @@ class AttemptGateway:
         assert runner.server is not None
         loop = asyncio.get_running_loop()
         if socket is not None:
-            server = await loop.create_unix_server(runner.server, sock=_bound(socket))
+            server = await loop.create_unix_server(runner.server, sock=bound_socket(socket))
         else:
             server = await loop.create_server(runner.server, "127.0.0.1", 0)
         try:
@@ -175,7 +175,7 @@ class AttemptGateway:
                 self.failure = failure
 
 
-def _bound(place: Path) -> socketlib.socket:
+def bound_socket(place: Path) -> socketlib.socket:
     """Create a socket at a path, which may be longer than the name of a socket."""
     folder = os.open(place.parent, os.O_PATH | os.O_DIRECTORY)
     try:

@@ -150,6 +150,17 @@ def test_the_isolation_of_code_is_named(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("runs_code")
+def test_code_that_runs_in_a_providers_sandboxes_needs_no_isolation(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = folder / "resources_servers" / "weather" / "app.py"
+    option = "cities: int = 1"
+    app.write_text(app.read_text().replace(option, f"{option}\n    sandbox_provider: str | None = None"))
+    out, _ = validated(capsys, "+sandbox={local: {}}", f"++{WEATHER}.sandbox_provider=sandbox")
+    assert "code of models runs in isolation" not in out
+
+
+@pytest.mark.usefixtures("runs_code")
 def test_code_without_isolation_is_refused_unless_the_user_allows_it(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -19,8 +19,8 @@ BLOCKS: dict[str, Any] = {
 }
 
 
-def server(provider: Any, name: str = "agent") -> ServerInstance:
-    config = {"sandbox_provider": provider} if provider is not None else {}
+def server(provider: Any, name: str = "agent", **options: Any) -> ServerInstance:
+    config = {"sandbox_provider": provider, **options} if provider is not None else {}
     return ServerInstance(name, "responses_api_agents", "harness", Path("/"), "app.py", config, None)
 
 
@@ -53,3 +53,33 @@ def test_every_server_with_a_missing_provider_is_named_at_once() -> None:
     with pytest.raises(ConfigErrors) as raised:
         require_providers(servers, BLOCKS)
     assert [problem.message.partition(":")[0] for problem in raised.value.problems] == ["one", "three"]
+
+
+ENGINE = """#!/bin/sh
+[ "$1 $2" != "image inspect" ] && exit 0
+[ "$5" = localhost/here:1 ] && exit 0
+echo "$5: image not known" >&2; exit 125
+"""
+
+
+@pytest.mark.parametrize("name", ["docker", "podman"])
+def test_an_image_that_is_not_here_is_named_with_the_command_that_gets_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text(ENGINE)
+    (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    servers = [
+        server({name: {}}, image, sandbox_image=f"localhost/{image}:1") for image in ("here", "there", "away")
+    ]
+    there, away = missing_providers(servers, {})
+    assert (
+        there.message
+        == f"there: {name} has no image 'localhost/there:1' here: localhost/there:1: image not known"
+    )
+    assert f"`{name} pull localhost/there:1`" in (there.remedy or "")
+    assert away.message.startswith("away: ")
+
+
+def test_a_provider_without_images_does_not_look_for_one() -> None:
+    assert missing_providers([server("sandbox", sandbox_image="localhost/any:1")], BLOCKS) == []

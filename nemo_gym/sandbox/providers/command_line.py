@@ -51,13 +51,15 @@ class CommandLine:
         stdin: bytes | IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
         variables: Mapping[str, str] | None = None,
+        max_output_bytes: int | None = None,
     ) -> CommandDone:
         """Run the program with `variables` added to its environment, and wait for its exit.
 
-        `stdin` is its whole input. Its output goes to the file `stdout`, if that is given.
+        `stdin` is its whole input. Its output goes to the file `stdout`, if that is given. A program that prints more
+        than `max_output_bytes` (by default `MAX_OUTPUT_BYTES`) is killed.
         """
         async with self._slots, _input(stdin) as source:
-            with _Streams() as streams:
+            with _Streams(MAX_OUTPUT_BYTES if max_output_bytes is None else max_output_bytes) as streams:
                 process = await self._start(arguments, source, stdout, streams, variables or {})
                 error = None
                 try:
@@ -99,7 +101,8 @@ class _Streams:
     `Process.wait` waits for the end of the process's own pipes, which a container that outlives it may hold open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._pipes = [os.pipe() for _ in range(2)]
         self._data = [bytearray(), bytearray()]
         self._open: set[int] = set()
@@ -137,7 +140,7 @@ class _Streams:
         into += chunk
         if not chunk:
             self._stop_reading(read)
-        elif sum(map(len, self._data)) > MAX_OUTPUT_BYTES:
+        elif sum(map(len, self._data)) > self._most_bytes:
             self.exceeded = True
             self._kill()
 

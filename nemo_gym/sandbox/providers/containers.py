@@ -119,7 +119,22 @@ class ContainerProvider(abc.ABC):
         container: Container = handle.raw
         context = ExecContext(cwd, env or {}, user, has_stdin=stdin is not None)
         limit = timeout_s if timeout_s is not None else self._default_timeout_s
-        done = await self._run_in(container, [container.shell, "-c", command], context, limit, stdin)
+        return await self.run(handle, [container.shell, "-c", command], context, timeout_s=limit, stdin=stdin)
+
+    async def run(
+        self,
+        handle: SandboxHandle,
+        program: Sequence[str],
+        context: ExecContext,
+        *,
+        timeout_s: float | None,
+        stdin: bytes | None = None,
+        max_output_bytes: int | None = None,
+    ) -> SandboxExecResult:
+        """Run a program without a shell. The output of one that was given up is what it had printed."""
+        done = await self._run_in(
+            handle.raw, program, context, timeout_s, stdin, max_output_bytes=max_output_bytes
+        )
         error = done.error
         if error is None and await self._is_engine_failure(handle, done):
             error = "sandbox"
@@ -176,10 +191,16 @@ class ContainerProvider(abc.ABC):
         timeout_s: float | None,
         stdin: bytes | IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
+        max_output_bytes: int | None = None,
     ) -> CommandDone:
         with self._call(container, program, context) as call:
             return await self._engine.run(
-                *call.arguments, timeout_s=timeout_s, stdin=stdin, stdout=stdout, variables=call.variables
+                *call.arguments,
+                timeout_s=timeout_s,
+                stdin=stdin,
+                stdout=stdout,
+                variables=call.variables,
+                max_output_bytes=max_output_bytes,
             )
 
     async def _transfer(

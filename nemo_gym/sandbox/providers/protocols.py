@@ -69,6 +69,15 @@ class SupportsAvailabilityCheck(Protocol):
 
 
 @runtime_checkable
+class SupportsImageCheck(Protocol):
+    """Names the reason why an image cannot be used here, before anything starts."""
+
+    @classmethod
+    def find_missing_image(cls, image: str) -> str | None:
+        """Return the reason why an image is not on this machine, and None if it is. The provider itself works."""
+
+
+@runtime_checkable
 class SupportsSandboxEndpoint(Protocol):
     """Gives access to services in a sandbox."""
 

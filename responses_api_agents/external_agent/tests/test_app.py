@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.isolation.confinement import isolations
-from nemo_gym.isolation.execution import IsolationKind
+from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind
 from nemo_gym.transport.upstream_error import UpstreamError
+from responses_api_agents.external_agent.attempt import ConfinedSandbox
 from responses_api_agents.external_agent.tests.agents import ASK, AgentGym, folder_row, said_in
 from tests.serving.environments import CounterEnvironment, task_row, text
 
@@ -17,6 +18,11 @@ async def play(
     program: str, *turns: Any, row: dict[str, Any] | None = None, **options: Any
 ) -> dict[str, Any]:
     return await AgentGym(program, *turns, **options).run("agent", row or folder_row())
+
+
+def runner_of(gym: AgentGym) -> ConfinedRunner:
+    assert isinstance(gym.agent._sandbox, ConfinedSandbox)
+    return gym.agent._sandbox._runner
 
 
 async def test_a_program_calls_the_model_and_its_output_is_the_response() -> None:
@@ -126,7 +132,7 @@ async def test_a_row_whose_paths_lead_out_of_the_folder_is_refused() -> None:
 
 async def test_an_agent_runs_as_a_user_of_its_own_without_bubblewrap() -> None:
     gym = AgentGym("", [text("")], command=["/usr/bin/python3", "-c", ASK + "ask(); print('done')"])
-    runner = gym.agent._sandbox._runner
+    runner = runner_of(gym)
     ways = isolations((), python=runner._python, own_network=True)
     runner._candidates = [way for way in ways if way.kind is IsolationKind.OWN_USER]
     if not runner._candidates:
@@ -138,7 +144,7 @@ async def test_an_agent_runs_as_a_user_of_its_own_without_bubblewrap() -> None:
 
 async def test_an_agent_without_isolation_gets_a_gateway_on_a_port() -> None:
     gym = AgentGym("ask(); print('done')", [text("")])
-    runner = gym.agent._sandbox._runner
+    runner = runner_of(gym)
     ways = isolations((), python=runner._python, allow_unsandboxed=True, own_network=True)
     runner._candidates = [way for way in ways if way.kind is IsolationKind.UNSANDBOXED]
     row = await gym.run("agent", folder_row())

@@ -24,6 +24,11 @@ async def test_a_call_has_output_input_variables_and_an_exit_code() -> None:
     assert (await SHELL.run("-c", "cat", timeout_s=None)).stdout == ""
 
 
+async def test_a_call_may_have_a_bound_on_its_output() -> None:
+    program = CommandLine("/usr/bin/yes")
+    assert (await program.run(timeout_s=30, max_output_bytes=1000)).error == "output_exceeded"
+
+
 async def test_files_are_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"\x00\xff")
     with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:

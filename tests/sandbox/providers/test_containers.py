@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym.sandbox import SandboxExecResult
+from nemo_gym.sandbox.providers.containers import ContainerProvider, ExecContext
 from tests.sandbox.container_engines import sandbox_of
 
 
@@ -46,6 +48,19 @@ async def test_a_command_over_its_timeout_or_its_output_is_a_result(
         much = await sandbox.exec("yes")
         assert (much.return_code, much.error_type) == (125, "output_exceeded")
         assert (await sandbox.exec("echo again")).stdout == "again\n"
+
+
+async def test_a_program_runs_without_a_shell_and_with_a_bound_of_its_own(engine: str) -> None:
+    async with sandbox_of(engine) as sandbox:
+        await sandbox.start()
+        provider, handle = sandbox._provider, sandbox._require_handle()
+        assert isinstance(provider, ContainerProvider)
+        context = ExecContext(cwd="/tmp", env={"A": "x"}, user="1000:1000", has_stdin=True)
+        program = ["sh", "-c", 'pwd; id -u; echo "$A" "$0"; cat', "$HOME; yes"]
+        done = await provider.run(handle, program, context, timeout_s=30, stdin=b"in")
+        assert done == SandboxExecResult("/tmp\n1000\nx $HOME; yes\nin", "", 0)
+        much = await provider.run(handle, ["yes"], ExecContext(), timeout_s=30, max_output_bytes=1000)
+        assert (much.return_code, much.error_type) == (125, "output_exceeded")
 
 
 async def test_files_go_in_and_out_and_links_lead_nowhere(engine: str, tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from nemo_gym.sandbox.providers.containers import (
     ContainerCall,
     ContainerProvider,
     ExecContext,
+    answer_of,
     warn_of_unused,
 )
 from nemo_gym.sandbox.providers.docker._run_command import (
     environment_arguments,
+    normalize_image,
     run_arguments,
     unused_options,
 )
@@ -28,6 +30,7 @@ from nemo_gym.sandbox.providers.docker.options import (
     DockerExecConfig,
     DockerProbeConfig,
 )
+from nemo_gym.sandbox.providers.leftovers import LeftoverRemover
 from nemo_gym.sandbox.providers.options import section
 from nemo_gym.sandbox.providers.specification import (
     SandboxCreateError,
@@ -78,6 +81,11 @@ class DockerProvider(ContainerProvider):
             default_timeout_s=self._exec_config.default_timeout_s,
         )
 
+    @classmethod
+    def find_missing_image(cls, image: str) -> str | None:
+        """The reason why an image is not on this machine; None if it is."""
+        return answer_of(cls.name, "image", "inspect", "--format", "{{.Id}}", normalize_image(image))
+
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Start a container, and wait until it runs commands. Raises SandboxCreateError with the engine's reason."""
         assert isinstance(spec.resources, SandboxResources)
@@ -105,6 +113,10 @@ class DockerProvider(ContainerProvider):
             await asyncio.shield(self.close(handle))
             raise
         return handle
+
+    def leftover_remover(self) -> LeftoverRemover:
+        """A program that removes containers with its `labels` (`metadata` of a specification) after a kill."""
+        return LeftoverRemover(self._engine.program, self._REMOVE)
 
     async def close(self, handle: SandboxHandle) -> None:
         """Remove the container with its processes. Idempotent. Raises OSError if the engine does not answer."""

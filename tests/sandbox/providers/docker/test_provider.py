@@ -144,8 +144,11 @@ async def test_mounted_folders_and_other_arguments_are_the_users(engine: str, tm
     assert (tmp_path / "name").read_text() == "box\n"
 
 
-def test_a_working_engine_lacks_nothing(engine: str) -> None:
-    assert get_provider_class(engine).find_missing({}) is None
+def test_a_working_engine_lacks_nothing_but_images(engine: str) -> None:
+    provider = get_provider_class(engine)
+    assert provider.find_missing({}) is None
+    assert provider.find_missing_image(f"docker://{IMAGE}") is None
+    assert "no-such-image" in provider.find_missing_image("localhost/no-such-image:1")
 
 
 def test_a_missing_program_daemon_or_option_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
