@@ -29,6 +29,12 @@ DIRECTORY_KEY: Final = "_ng_directory"
 """In the configuration of a running gym on several machines: the addresses of all replicas, which can move."""
 DIRECTORY_ROUTE: Final = "/_ng/directory"
 """The head server's route that answers the current value of that key."""
+SCALE_ROUTE: Final = "/_ng/scale"
+"""The head server's route that adds and removes replicas."""
+DRAIN_TIMEOUT_S: Final = 1800.0
+"""Seconds that replicas to be removed may take to finish their sessions, as long as a rollout may take by default."""
+SESSIONS_ROUTE: Final = "/_ng/sessions"
+"""The route of every server that answers the names of its sessions."""
 
 ALLOW_UNSANDBOXED: Final = "allow_unsandboxed"
 """The global key that lets code of models run without isolation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -9,13 +10,33 @@ from typing import Any, ClassVar
 
 import yaml
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.names import DIRECTORY_KEY, DIRECTORY_ROUTE, HEAD_SERVER, SERVER_KINDS
+from nemo_gym.head._launcher import ask_launcher, not_scalable
+from nemo_gym.names import (
+    DIRECTORY_KEY,
+    DIRECTORY_ROUTE,
+    DRAIN_TIMEOUT_S,
+    HEAD_SERVER,
+    SCALE_ROUTE,
+    SERVER_KINDS,
+)
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport.directory import Directory, base_url, server_block
+
+
+class ScaleRequest(BaseModel):
+    """The body of `POST /_ng/scale`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    servers: dict[str, int]
+    """Server → the number of replicas that it shall have."""
+    drain_timeout_s: float = Field(DRAIN_TIMEOUT_S, ge=0)
+    """Seconds that replicas to be removed may take to finish their sessions."""
 
 
 class HeadServer(SimpleServer):
@@ -36,6 +57,7 @@ class HeadServer(SimpleServer):
         app.get("/global_config_dict_yaml")(self.global_config_dict_yaml)
         app.get("/server_instances")(self.server_instances)
         app.get(DIRECTORY_ROUTE)(self.directory)
+        app.post(SCALE_ROUTE)(self.scale)
         app.post("/rollouts")(self.rollouts)
         return app
 
@@ -54,6 +76,14 @@ class HeadServer(SimpleServer):
         if known is None:
             return Response(status_code=HTTPStatus.NOT_FOUND)
         return Response(_read(known["file"]), media_type="application/json")
+
+    async def scale(self, body: ScaleRequest) -> Any:
+        """Add and remove replicas. The answer comes when the added ones are ready and the removed ones have ended."""
+        known = self.server_client.global_config_dict.get(DIRECTORY_KEY)
+        address = json.loads(_read(known["file"])).get("control") if known is not None else None
+        if address is None:
+            raise not_scalable()
+        return await ask_launcher(address, self.middleware.access.token, body.model_dump())
 
     async def rollouts(self, request: Request) -> Response:
         """Run the task rows in the body; stream one line per finished rollout."""

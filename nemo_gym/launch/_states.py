@@ -18,6 +18,8 @@ class ServerState(StrEnum):
     """It answered `GET /` with 200."""
     CRASHED = "crashed"
     """The process died and will be restarted; callers wait in the backlog of its socket."""
+    DRAINING = "draining"
+    """It finishes its sessions and gets no new ones; then it is removed."""
     STOPPING = "stopping"
     """It was sent SIGTERM."""
     STOPPED = "stopped"
@@ -31,7 +33,10 @@ TRANSITIONS: Mapping[ServerState, frozenset[ServerState]] = {
     ServerState.STARTING: frozenset(
         {ServerState.READY, ServerState.CRASHED, ServerState.STOPPING, ServerState.STOPPED}
     ),
-    ServerState.READY: frozenset({ServerState.CRASHED, ServerState.STOPPING, ServerState.STOPPED}),
+    ServerState.READY: frozenset(
+        {ServerState.CRASHED, ServerState.DRAINING, ServerState.STOPPING, ServerState.STOPPED}
+    ),
+    ServerState.DRAINING: frozenset({ServerState.STOPPING, ServerState.STOPPED}),
     ServerState.CRASHED: frozenset({ServerState.STARTING, ServerState.FAILED, ServerState.STOPPED}),
     ServerState.STOPPING: frozenset({ServerState.STOPPED}),
     ServerState.STOPPED: frozenset(),

@@ -71,6 +71,11 @@ class SupervisedServer:
         return self.child.pid if self.child is not None and not self.child.exited.done() else None
 
     @property
+    def is_leaving(self) -> bool:
+        """Return whether it is being removed, so that it is not restarted."""
+        return self.state in (ServerState.DRAINING, ServerState.STOPPING)
+
+    @property
     def node(self) -> str:
         """The name of its node; empty on the launcher's machine."""
         place = self.child.place if self.child is not None else None
@@ -119,7 +124,7 @@ class Supervisor:
         *,
         startup_timeout_s: float = STARTUP_TIMEOUT_S,
     ) -> None:
-        self.servers = tuple(servers)
+        self.servers = list(servers)
         self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
         """Resolves when a server has failed."""
         self._spawner = spawner
@@ -127,16 +132,73 @@ class Supervisor:
         self._policy = policy or RestartPolicy()
         self._startup_timeout_s = startup_timeout_s
         self._is_stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        """The `id` of a server → the task that runs it."""
         self._rotation: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start all servers concurrently."""
         for server in self.servers:
-            task = asyncio.create_task(self._supervise(server), name=f"supervise {server.name}")
-            task.add_done_callback(self._note_end)
-            self._tasks.append(task)
+            self._start(server).add_done_callback(self._note_end)
         self._rotation = asyncio.create_task(self._rotate_logs(), name="rotate logs")
+
+    def _start(self, server: SupervisedServer) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._supervise(server), name=f"supervise {server.name}")
+        self._tasks[id(server)] = task
+        return task
+
+    async def add(self, servers: Sequence[SupervisedServer]) -> None:
+        """Start more servers, and wait until they have answered. If one fails, all of them end.
+
+        Raises the `LaunchError` of one that failed, which is no failure of the gym.
+        """
+        self.servers += servers
+        starting = [self._start(server) for server in servers]
+        answered = asyncio.gather(*(server.has_answered.wait() for server in servers))
+        either: list[asyncio.Future[Any]] = [answered, *starting]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            for task in starting:
+                if task.done():
+                    task.result()
+        except BaseException:
+            await self.remove(servers)
+            raise
+        finally:
+            answered.cancel()
+            await asyncio.gather(answered, return_exceptions=True)
+        for task in starting:
+            task.add_done_callback(self._note_end)
+
+    async def remove(self, servers: Sequence[SupervisedServer]) -> None:
+        """End servers of a gym that goes on."""
+        tasks = [self._tasks[id(server)] for server in servers]
+        await self._end(servers)
+        for server in servers:
+            server.signal(signal.SIGKILL)
+        await asyncio.wait(tasks)
+        for server in servers:
+            if server.state not in TERMINAL_STATES:
+                server.become(ServerState.STOPPED)
+            self.servers[:] = [each for each in self.servers if each is not server]
+            del self._tasks[id(server)]
+
+    async def _end(self, servers: Sequence[SupervisedServer]) -> None:
+        """Ask servers to end, and wait until they have, or for the grace period."""
+        tasks = []
+        for server in servers:
+            task = self._tasks.get(id(server))
+            if task is None:  # the gym has not started
+                continue
+            tasks.append(task)
+            if server.pid is None:
+                task.cancel()
+            else:
+                if server.state is not ServerState.STOPPING:
+                    server.become(ServerState.STOPPING)
+                server.signal(signal.SIGTERM)
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_GRACE_S)
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
@@ -153,31 +215,23 @@ class Supervisor:
     async def stop(self) -> None:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
         self._is_stopping = True
-        for server, task in zip(self.servers, self._tasks, strict=False):  # there are none before `start`
-            if server.pid is None:
-                task.cancel()
-            else:
-                server.become(ServerState.STOPPING)
-                server.signal(signal.SIGTERM)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_GRACE_S)
+        await self._end(self.servers)
         for server in self.servers:
             server.signal(signal.SIGKILL)
         await self._spawner.close()
         if self._rotation is not None:
             self._rotation.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks.values())
         for server in self.servers:
             if server.state not in TERMINAL_STATES:
                 server.become(ServerState.STOPPED)
 
     async def _rotate_logs(self) -> None:
         """Keep the log of a server that prints much from filling the disk."""
-        paths = {server.log_path for server in self.servers}
         while True:
             await asyncio.sleep(_ROTATION_INTERVAL_S)
-            for path in paths:
+            for path in {server.log_path for server in self.servers}:
                 try:
                     await asyncio.to_thread(logs.rotate, path)
                 except OSError as error:
@@ -199,10 +253,10 @@ class Supervisor:
                 python = await asyncio.to_thread(self._choose_interpreter, server.requirements)
                 server.process = replace(server.process, python=python)
             record = DeathRecord(self._policy)
-            while not self._is_stopping:
+            while server.state not in TERMINAL_STATES and not self._is_stopping:
                 log_start = logs.size(server.log_path)
                 await self._live_once(server, record)
-                if not self._is_stopping:
+                if server.state not in TERMINAL_STATES and not self._is_stopping:
                     self._give_up_if_hopeless(server, record, log_start)
                     await asyncio.sleep(record.delay_s)
         except LaunchError as error:
@@ -225,8 +279,8 @@ class Supervisor:
             if not self._is_stopping:
                 server.become(ServerState.READY)
         code = await child.exited
-        if self._is_stopping:
-            server.become(ServerState.STOPPED)
+        if self._is_stopping or server.is_leaving:
+            server.become(ServerState.STOPPED, child.reason)
             return
         record.died(ready_for_s=None if ready_since is None else time.monotonic() - ready_since)
         server.become(ServerState.CRASHED, child.reason or describe_exit(code))

@@ -32,10 +32,11 @@ from nemo_gym.launch._supervisor import (
     SupervisedServer,
     Supervisor,
 )
+from nemo_gym.launch.control import ControlPort
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, plan_servers
+from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, plan_more, plan_servers
 from nemo_gym.launch.records import (
     GymRecord,
     NodeRecord,
@@ -51,6 +52,7 @@ from nemo_gym.names import HEAD_SERVER
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
+    from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
     from nemo_gym.transport import Transport
 
 PlacementName: TypeAlias = Literal["process", "inline", "hosts"]
@@ -123,6 +125,8 @@ class RunningGym:
         )
         self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
         """Returns the current states of its machines; none if its servers run on this one."""
+        self.control: ControlPort | None = None
+        """The port for requests of the head server; None if there are none to make."""
         self.discovery_name = NO_NAME
         """Its name among the gyms of the working folder."""
         self._is_announced = False
@@ -140,7 +144,7 @@ class RunningGym:
 
     @property
     def servers(self) -> tuple[SupervisedServer, ...]:
-        return self._supervisor.servers
+        return tuple(self._supervisor.servers)
 
     @property
     def failure(self) -> asyncio.Future[LaunchError]:
@@ -153,8 +157,7 @@ class RunningGym:
 
     def begin(self) -> None:
         """Write the files that announce the gym and start all servers. Raises `ConfigError` for a taken name."""
-        for server in self.servers:
-            server.listeners += [*self._options.listeners, lambda event: self.write_record()]
+        self.listen_to(self.servers)
         wanted = self.config.get("discovery_name")
         self.discovery_name = write_discovery(self._options.working_folder, self.config, self.run, wanted)
         self._is_announced = True
@@ -164,6 +167,11 @@ class RunningGym:
                 f"{self.discovery_name!r}: commands take +discovery_name={self.discovery_name}"
             )
         self._supervisor.start()
+
+    def listen_to(self, servers: Sequence[SupervisedServer]) -> None:
+        """Report and record the changes of servers."""
+        for server in servers:
+            server.listeners += [*self._options.listeners, lambda event: self.write_record()]
 
     def rewrite_discovery(self) -> None:
         """Write the discovery file again, because addresses have changed."""
@@ -180,6 +188,8 @@ class RunningGym:
             return
         self._is_stopped = True
         try:
+            if self.control is not None:
+                await self.control.close()
             await self._supervisor.stop()
         finally:
             self._sockets.close()
@@ -282,7 +292,25 @@ async def _prepare_on_hosts(
     gym = RunningGym(data, addresses, keys, supervisor, options, log_folder)
     gym.nodes = spawner.node_records
     spawner.on_move, spawner.on_loads = gym.rewrite_discovery, gym.write_record
+    await _let_scale(gym, spawner, supervisor, keys, options)
     return gym
+
+
+async def _let_scale(
+    gym: RunningGym, spawner: HostsSpawner, supervisor: Supervisor, keys: RunKeys, options: LaunchOptions
+) -> None:
+    """Open the control port, at which replicas are added and removed."""
+    from nemo_gym.launch.nodes.scaling import Scaling
+
+    def plan(replicas: Sequence[Replica]) -> list[SupervisedServer]:
+        first = replicas[0]
+        servers = plan_more(gym.config, first.instance, replicas, first.key.number, keys, gym.log_folder)
+        gym.listen_to(servers)
+        return servers
+
+    scaling = Scaling(spawner, supervisor, plan, options.announce, keys.token)
+    gym.control = await ControlPort.open(keys.token, scaling.handle)
+    spawner.publish_control(gym.control.address)
 
 
 def _supervisor(

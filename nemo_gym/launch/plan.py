@@ -46,6 +46,16 @@ class _Run:
     keys: RunKeys
     log_folder: Path
 
+    def replicas_of(
+        self, instance: ServerInstance, addresses: Sequence[HeldAddress], first: int = 0
+    ) -> Iterator[SupervisedServer]:
+        folder = instance.directory.resolve()
+        # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
+        path = (str(folder), str(root_of(folder)))
+        script = folder / instance.entrypoint
+        name, kind, implementation = instance.path
+        return self.replicas(name, kind, implementation, script, addresses, *path, first=first)
+
     def replicas(
         self,
         name: str,
@@ -54,9 +64,10 @@ class _Run:
         script: Path,
         addresses: Sequence[HeldAddress],
         *search_path: str,
+        first: int = 0,
     ) -> Iterator[SupervisedServer]:
         requirements = script.parent / REQUIREMENTS_FILE
-        for replica, held in enumerate(addresses):
+        for replica, held in enumerate(addresses, start=first):
             yield SupervisedServer(
                 name=name,
                 kind=kind,
@@ -71,7 +82,7 @@ class _Run:
                     bootstrap=Bootstrap(
                         name, self.config, self.keys.token, self.keys.cookie_key, [], replica
                     ),
-                    log_path=logs.log_path(self.log_folder, name, replica, len(addresses)),
+                    log_path=logs.log_path(self.log_folder, name, replica, first + len(addresses)),
                 ),
             )
 
@@ -89,11 +100,17 @@ def plan_servers(
     # The head server's folder stays off the search path, where its modules would shadow others.
     servers = list(run.replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
     for each in instances:
-        folder = each.directory.resolve()
-        # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
-        path = (str(folder), str(root_of(folder)))
-        sockets = addresses.servers[each.name]
-        servers += run.replicas(
-            each.name, each.kind, each.implementation, folder / each.entrypoint, sockets, *path
-        )
+        servers += run.replicas_of(each, addresses.servers[each.name])
     return servers
+
+
+def plan_more(
+    config: dict[str, Any],
+    instance: ServerInstance,
+    addresses: Sequence[HeldAddress],
+    first: int,
+    keys: RunKeys,
+    log_folder: Path,
+) -> list[SupervisedServer]:
+    """One `SupervisedServer` per added replica of a server; `first` is the number of the first of them."""
+    return list(_Run(config, keys, log_folder).replicas_of(instance, addresses, first))

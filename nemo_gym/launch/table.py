@@ -22,6 +22,7 @@ _STYLE_OF_STATE: Mapping[str, str] = {
     "ready": "green",
     "crashed": "red",
     "silent": "red",
+    "draining": "yellow",
     "stopping": "yellow",
     "stopped": "dim",
     "failed": "bold red",

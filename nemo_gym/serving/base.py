@@ -26,8 +26,16 @@ from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig, Placement
 from nemo_gym.failures import Boundary
-from nemo_gym.names import ALLOWED_HOSTS, DIRECTORY_KEY, HEALTH_ROUTES, METRICS_ROUTE, OPEN_NETWORK
+from nemo_gym.names import (
+    ALLOWED_HOSTS,
+    DIRECTORY_KEY,
+    HEALTH_ROUTES,
+    METRICS_ROUTE,
+    OPEN_NETWORK,
+    SESSIONS_ROUTE,
+)
 from nemo_gym.processes.loop_monitor import LoopMonitor
+from nemo_gym.serving._busy_sessions import BusySessions
 from nemo_gym.serving._error_responses import set_error_form
 from nemo_gym.serving._replica_access import ReplicaAccess
 from nemo_gym.serving._session_access import SessionAccess
@@ -95,6 +103,7 @@ class SimpleServer(BaseServer):
     authenticates_sessions: ClassVar[bool] = False
     """If True, a request can use a session only with the run's token or a signed cookie."""
     _loop_monitor: LoopMonitor | None = PrivateAttr(default=None)
+    _busy_sessions: BusySessions = PrivateAttr(default_factory=BusySessions)
 
     @cached_property
     def middleware(self) -> RequestMiddleware:
@@ -129,6 +138,9 @@ class SimpleServer(BaseServer):
         """Create an app with the routes that all servers have."""
         app = GymApp(self.middleware, title=self.config.name or type(self).__name__)
         app.layers.extend(tracing_layers(app.title))
+        given = bootstrap.current()
+        if given is not None and given.generation is not None:
+            app.layers.append(self._busy_sessions)
         placement = self.config.placement
         if isinstance(placement, Placement) and placement.max_in_flight is not None:
             app.layers.append(AdmissionLimit(placement.max_in_flight))
@@ -140,6 +152,7 @@ class SimpleServer(BaseServer):
         for path in sorted(HEALTH_ROUTES):
             app.get(path, include_in_schema=False)(_answer_ok)
         app.get("/_ng/stats")(self._answer_stats)
+        app.get(SESSIONS_ROUTE, include_in_schema=False)(self._answer_sessions)
         app.get(METRICS_ROUTE, include_in_schema=False)(self._answer_metrics)
 
     async def _answer_stats(self) -> dict[str, Any]:
@@ -155,6 +168,10 @@ class SimpleServer(BaseServer):
             "workers": _worker_stats(),
             "loop_held": self._loop_monitor.to_wire() if self._loop_monitor is not None else {},
         }
+
+    async def _answer_sessions(self) -> list[str]:
+        """Return the open sessions, and, in a gym on several machines, those whose requests are handled now."""
+        return sorted({*self.middleware.access.sessions.names(), *self._busy_sessions.names()})
 
     async def _answer_metrics(self) -> Response:
         name = self.middleware.access.server_name

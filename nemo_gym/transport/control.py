@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
+from nemo_gym.names import SCALE_ROUTE, SESSIONS_ROUTE
+
 TOKEN_TEXTS = "/token_texts"
 """The route of a model server that gives the texts of token ids."""
 ROLLOUT_RECORDS = "/ng-rollouts"
@@ -23,6 +25,8 @@ CONTROL_ROUTES = frozenset(
         "/aggregate_metrics",
         "/policy_version",
         "/rollouts",
+        SCALE_ROUTE,
+        SESSIONS_ROUTE,
         ROLLOUT_RECORDS,
         TOKEN_TEXTS,
     }

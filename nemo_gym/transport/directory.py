@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -93,10 +93,20 @@ class Directory:
         if len(urls) == 1:
             return urls[0]
         if session is None:
-            if is_out is not None:
-                urls = tuple(url for url in urls if not is_out(url)) or urls
-            return urls[next(self._round_robin[server]) % len(urls)]
-        numbers = range(len(urls))
-        return urls[
-            max(numbers, key=lambda n: hashlib.blake2b(f"{n} {session}".encode(), digest_size=8).digest())
-        ]
+            return self._next(server, urls, is_out)
+        return urls[home_of(session, len(urls))]
+
+    def _next(self, server: str, urls: Sequence[str], is_out: Callable[[str], bool] | None) -> str:
+        if is_out is not None:
+            urls = [url for url in urls if not is_out(url)] or urls
+        return urls[next(self._round_robin[server]) % len(urls)]
+
+
+def home_of(session: str, replicas: int) -> int:
+    """Return the number of the replica for a session, among `replicas` of them, by rendezvous hashing.
+
+    Of the sessions of n replicas, an added one gets the share 1/(n + 1), and all others keep their replica.
+    """
+    return max(
+        range(replicas), key=lambda n: hashlib.blake2b(f"{n} {session}".encode(), digest_size=8).digest()
+    )

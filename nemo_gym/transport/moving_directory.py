@@ -15,7 +15,7 @@ from typing import Any
 from nemo_gym.failures import TransportError
 from nemo_gym.names import DIRECTORY_KEY
 from nemo_gym.transport.deadline import Timer
-from nemo_gym.transport.directory import Directory
+from nemo_gym.transport.directory import Directory, home_of
 
 NODE_LOST = "node_lost"
 """The failure code of a call to a replica that is no longer there."""
@@ -38,6 +38,8 @@ class MovingDirectory(Directory):
         self.version = 0
         self.head_url = ""
         """The head server, which answers the current document."""
+        self._taking: Mapping[str, int] = {}
+        """Server → the number of its first replicas that take new sessions, if some of the others leave."""
         self._generations: dict[str, int] = {}
         """Base URL → the generation of the replica there."""
         self._calls: defaultdict[str, set[Timer]] = defaultdict(set)
@@ -49,11 +51,13 @@ class MovingDirectory(Directory):
     def update(self, document: Mapping[str, Any]) -> None:
         """Take the replicas of a later version, and end the calls in flight to those that are no longer there.
 
-        `document`: `version`, `head` (a base URL) and `servers` (name → pairs of base URL and generation).
+        `document`: `version`, `head` (a base URL), `servers` (name → pairs of base URL and generation) and, while
+        replicas leave, `taking` (name → the number of the first replicas that take new sessions).
         """
         if document["version"] <= self.version:
             return
         self.version, self.head_url = document["version"], document["head"]
+        self._taking = document.get("taking", {})
         pairs = {name: [tuple(pair) for pair in replicas] for name, replicas in document["servers"].items()}
         self._replicas = {name: tuple(url for url, _ in replicas) for name, replicas in pairs.items()}
         for name in self._replicas:
@@ -65,12 +69,13 @@ class MovingDirectory(Directory):
 
     def choose(self, server: str, session: str | None, is_out: Callable[[str], bool] | None = None) -> str:
         """Return the replica for `session`. Raises `TransportError` after the removal of its replica."""
-        if session is None:
-            return super().choose(server, session, is_out)
         urls = self._replicas.get(server) or self.replicas(server)
+        taking = self._taking.get(server, len(urls))
+        if session is None:
+            return self._next(server, urls[:taking], is_out)
         number = self._homes.get((server, session))
         if number is None:
-            number = urls.index(super().choose(server, session))
+            number = home_of(session, taking)
             self._homes[server, session] = number
             if len(self._homes) > _SESSIONS_REMEMBERED:
                 del self._homes[next(iter(self._homes))]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from nemo_gym.transport import Directory
+from nemo_gym.transport.directory import home_of
 
 
 def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
@@ -13,6 +17,26 @@ def test_a_session_stays_with_its_replica_and_most_stay_when_one_goes() -> None:
     assert set(before.values()) == set(urls)
     moved = [session for session, url in before.items() if three.choose("env", session) != url]
     assert {before[session] for session in moved} == {urls[3]}
+
+
+@given(st.text(max_size=20), st.integers(1, 20), st.integers(1, 20))
+@settings(max_examples=50)
+def test_a_session_moves_only_to_an_added_replica_or_from_a_removed_one(
+    session: str, before: int, after: int
+) -> None:
+    fewer, more = sorted((before, after))
+    home = home_of(session, more)
+    assert 0 <= home < more
+    assert home_of(session, fewer) == home or home >= fewer
+
+
+def test_the_share_that_moves_is_that_of_the_added_replicas() -> None:
+    sessions = [f"task-{n}" for n in range(1000)]
+    for before, after in ((20, 25), (20, 21), (3, 4)):
+        moved = sum(home_of(each, before) != home_of(each, after) for each in sessions)
+        share = 1 - before / after
+        deviation = (len(sessions) * share * (1 - share)) ** 0.5
+        assert abs(moved - len(sessions) * share) < 4 * deviation
 
 
 def test_calls_without_a_session_take_turns() -> None:

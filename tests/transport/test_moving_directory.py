@@ -95,3 +95,12 @@ async def test_calls_to_other_replicas_go_on() -> None:
     with directory.calling("http://a") as calling:
         directory.update(moving(2, ("http://a", 1), ("http://c", 2)))
         assert not calling.takes_back_cancellation()
+
+
+def test_replicas_that_leave_keep_their_sessions_and_get_no_new_ones() -> None:
+    directory = MovingDirectory(moving(1, *replicas(3)))
+    before = {str(n): directory.choose("env", str(n)) for n in range(100)}
+    directory.update({**moving(2, *replicas(3)), "taking": {"env": 2}})
+    assert before == {session: directory.choose("env", session) for session in before}
+    later = {directory.choose("env", f"later-{n}") for n in range(100)}
+    assert later == {directory.choose("env", None) for _ in range(4)} == {"http://0", "http://1"}

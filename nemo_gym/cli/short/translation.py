@@ -105,6 +105,17 @@ def searched(line: GymLine) -> Target:
     return Target(line.command, [f"++words={spelled(list(line.names))}", *line.overrides])
 
 
+def scaled(line: GymLine) -> Target:
+    """`gym env scale NAME=REPLICAS...`. Names with a dash are no overrides of a command line, others look like some."""
+    pairs = [*line.names, *(each for each in line.extras if not each.startswith("+"))]
+    wrong = next((each for each in pairs if not re.fullmatch(r"[^=]+=-?\d+", each)), None)
+    if wrong is not None or not (pairs or any("servers" in each for each in line.extras)):
+        shown = f"{wrong!r} is not NAME=REPLICAS" if wrong is not None else "Missing argument: NAME=REPLICAS"
+        raise click.UsageError(f"{shown}, such as my_environment=8.")
+    extras = [each for each in line.extras if each.startswith("+")]
+    return Target(line.command, [*(f"++servers.{pair}" for pair in pairs), *line.flags, *extras])
+
+
 def stored_on_hub(line: GymLine) -> Target:
     """A dataset on the Hugging Face hub, the only storage."""
     if line.values.get("storage") not in (None, "hf"):

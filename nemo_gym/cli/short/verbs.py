@@ -32,6 +32,7 @@ from nemo_gym.cli.short.translation import (
     plain,
     prepared,
     rendered,
+    scaled,
     searched,
     stored_on_hub,
 )
@@ -323,6 +324,24 @@ ENV = {
         summary="Show the running gyms and their servers.",
         example="gym env status",
         flags=(JSON,),
+    ),
+    "scale": Verb(
+        command="scale",
+        summary="Add and remove replicas of servers while a gym runs.",
+        example="gym env scale my_environment=8",
+        arguments="NAME=REPLICAS...",
+        translate=scaled,
+        flags=(
+            Flag(
+                "--drain-timeout",
+                "S",
+                "Seconds for removed replicas to finish their sessions; by default 1800.",
+                key="drain_timeout_s",
+                form="value",
+            ),
+            DISCOVERY_NAME,
+            JSON,
+        ),
     ),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Verb]]] = {

@@ -7,6 +7,7 @@ one: it gets a new address and a new generation, which the directory publishes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,8 @@ class Replica:
     url: str = ""
     generation: int = 1
     """Increases with every loss of its node."""
+    is_published: bool = True
+    """False until an added replica has answered."""
 
     @property
     def port(self) -> int:
@@ -81,6 +84,12 @@ class HostsSpawner:
     """The value of `_ng_directory`, kept current."""
     nodes: Nodes | None = None
     _replicas: dict[ReplicaKey, Replica] = field(default_factory=dict)
+    _addresses: dict[str, list[Replica]] = field(default_factory=dict)
+    """The published replicas of each server."""
+    _taking: dict[str, int] = field(default_factory=dict)
+    """Server → the number of its first replicas that take new sessions, while the others leave."""
+    _removed: dict[ReplicaKey, int] = field(default_factory=dict)
+    """Removed replica → its last generation, which no other replica of its number may have."""
     _config: dict[str, Any] = field(default_factory=dict)
     _socket_numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _timeout_s: float = STARTUP_TIMEOUT_S
@@ -118,7 +127,7 @@ class HostsSpawner:
             head.close()
             control.close()
             raise
-        return Addresses(head, self._by_server())
+        return Addresses(head, self._addresses)
 
     def _document(
         self, instances: Sequence[ServerInstance], keys: RunKeys, host: str, port: int
@@ -171,16 +180,89 @@ class HostsSpawner:
         self._publish()
         self._config[DIRECTORY_KEY] = self.directory
 
-    def _by_server(self) -> dict[str, list[Replica]]:
-        servers: dict[str, list[Replica]] = {}
-        for key, replica in self._replicas.items():
-            servers.setdefault(key.server, []).append(replica)
-        return servers
-
     def node_records(self) -> tuple[NodeRecord, ...]:
         """The current states of the nodes."""
         nodes = self.nodes.nodes if self.nodes is not None else ()
         return tuple(NodeRecord(node.name, node.state, node.load, node.losses) for node in nodes)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration with all addresses."""
+        return self._config
+
+    def publish_control(self, address: str) -> None:
+        """Let the head server know the launcher's control port."""
+        self.directory["control"] = address
+        self._publish()
+
+    # --- Replicas that are added and removed ----------------------------------------------------------------------
+
+    def published(self, server: str) -> Sequence[Replica]:
+        """Return the replicas of a server, in the order of their numbers."""
+        return tuple(self._addresses[server])
+
+    async def add(self, server: str, count: int) -> list[Replica]:
+        """Hold sockets for more replicas. They are not published yet.
+
+        Raises `ConfigErrors` if the nodes have no room for all of them, `LaunchError` if a socket is not reached.
+        """
+        assert self.nodes is not None
+        known = self._addresses[server]
+        keys = [ReplicaKey(server, len(known) + number) for number in range(count)]
+        added = {
+            key: Replica(
+                key,
+                known[0].instance,
+                known[0].placement,
+                generation=self._removed.get(key, 0) + 1,
+                is_published=False,
+            )
+            for key in keys
+        }
+        self._replicas |= added
+        rooms = {id(node.room): node for node in self.nodes.nodes if node.is_up}
+        try:
+            wanted = {key: replica.placement for key, replica in added.items()}
+            placed = place_all(wanted, [node.room for node in rooms.values()])
+            holding = (self._hold(added[key], rooms[id(room)]) for key, room in placed.items())
+            for outcome in await asyncio.gather(*holding, return_exceptions=True):
+                if outcome is not None:
+                    raise outcome
+        except BaseException:
+            self.retire(list(added.values()))
+            await self.release(list(added.values()))
+            raise
+        return list(added.values())
+
+    def publish(self, added: Sequence[Replica]) -> None:
+        """Let added replicas take new sessions."""
+        for replica in added:
+            replica.is_published = True
+        self._publish()
+
+    def drain(self, server: str, staying: int) -> None:
+        """Let only the first replicas take new sessions."""
+        self._taking[server] = staying
+        self._publish()
+
+    def retire(self, replicas: Sequence[Replica]) -> None:
+        """Take replicas out of the directory. Their processes must end now."""
+        for replica in replicas:
+            del self._replicas[replica.key]
+            if replica.is_published:
+                self._removed[replica.key] = replica.generation
+            self._taking.pop(replica.key.server, None)
+        self._publish()
+
+    async def release(self, replicas: Sequence[Replica]) -> None:
+        """Close the sockets of retired replicas whose processes have ended, and free their room."""
+        for replica in replicas:
+            if replica.node is not None:
+                with contextlib.suppress(NodeLostError):  # its sockets are closed
+                    await replica.node.ask("release", socket=replica.socket)
+        for node in self.nodes.nodes if self.nodes is not None else ():
+            for replica in replicas:
+                node.room.leave(replica.key)
 
     # --- A replica ------------------------------------------------------------------------------------------------
 
@@ -283,14 +365,22 @@ class HostsSpawner:
             self._publish()
 
     def _publish(self) -> None:
+        self._addresses.clear()
+        for key, replica in self._replicas.items():
+            if replica.is_published:
+                self._addresses.setdefault(key.server, []).append(replica)
         servers = {
             name: [[replica.url, replica.generation] for replica in replicas]
-            for name, replicas in self._by_server().items()
+            for name, replicas in self._addresses.items()
         }
+        taking = {**self._taking}
         for alias, agent in aliases_of(self._config):
             if agent in servers:
                 servers[alias] = servers[agent]
-        self.directory |= {"version": self.directory["version"] + 1, "servers": servers}
+            if agent in taking:
+                taking[alias] = taking[agent]
+        version = self.directory["version"] + 1
+        self.directory |= {"version": version, "servers": servers, "taking": taking}
         write_private(Path(self.directory["file"]), json.dumps(self.directory))
         self.on_move()
 

@@ -138,8 +138,13 @@ class Node:
         number = next(self._numbers)
         child = Child(0, lambda signal: self._signal(number, signal))
         self._servers[number] = RemoteServer(child, log_path)
+        asking = asyncio.ensure_future(self.ask("spawn", child=number, **fields))
         try:
-            child.pid = await self.ask("spawn", child=number, **fields)
+            child.pid = await asyncio.shield(asking)
+        except asyncio.CancelledError:  # it may be starting already
+            asking.add_done_callback(lambda _: self._signal(number, signal.SIGKILL))
+            asking.add_done_callback(_note_failure)
+            raise
         except BaseException:
             self._servers.pop(number, None)
             raise
@@ -208,3 +213,9 @@ class Node:
 
     def _lost(self) -> NodeLostError:
         return NodeLostError(f"the node {self.name} was lost", code="node_lost", peer=self.name)
+
+
+def _note_failure(asking: asyncio.Future[Any]) -> None:
+    """Read the exception of a request that nobody awaits any more."""
+    if not asking.cancelled():
+        asking.exception()

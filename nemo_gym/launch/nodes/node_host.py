@@ -77,6 +77,7 @@ class NodeHost:
         self._requests: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
             "hold": self._hold,
             "spawn": self._spawn,
+            "release": self._release,
         }
 
     async def run(self) -> None:
@@ -147,6 +148,11 @@ class NodeHost:
         proof = secrets.token_hex(8)
         self._start(_show_once(held.listener, proof))
         return {"port": held.port, "proof": proof}
+
+    async def _release(self, message: dict[str, Any]) -> None:
+        """Close the socket of a replica that was removed."""
+        if message["socket"] in self._sockets:
+            self._sockets.pop(message["socket"]).close()
 
     async def _spawn(self, message: dict[str, Any]) -> int:
         """Start a server and return its pid. Its output and its end are reported later."""

@@ -20,6 +20,7 @@ from nemo_gym.cli.short.translation import (
     plain,
     prepared,
     rendered,
+    scaled,
     searched,
     split_arguments,
     stored_on_hub,
@@ -128,3 +129,20 @@ def test_folders_of_a_search_precede_those_of_the_variable(
     assert os.environ["NEMO_GYM_EXTRA_ROOTS"] == f"{here / 'mine'}{os.pathsep}/before"
     with pytest.raises(click.UsageError, match="there is no folder"):
         add_search_dirs({"search_dir": ("nothing",)})
+
+
+def test_servers_and_their_replicas_become_keys() -> None:
+    given = line("my-env=8", flags=("++json=true",), extras=("model=2", "+run_token=x"))
+    assert scaled(given).arguments == [
+        "++servers.my-env=8",
+        "++servers.model=2",
+        "++json=true",
+        "+run_token=x",
+    ]
+    assert scaled(line(extras=("+servers.env=3",))).arguments == ["+servers.env=3"]
+
+
+@pytest.mark.parametrize("given", [line(), line("env"), line(extras=("env=many",)), line("env=")])
+def test_servers_without_a_number_are_refused(given: GymLine) -> None:
+    with pytest.raises(click.UsageError, match="NAME=REPLICAS, such as my_environment=8"):
+        scaled(given)

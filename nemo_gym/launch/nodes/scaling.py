@@ -1,0 +1,165 @@
+"""Replicas that are added and removed while a gym runs.
+
+An added replica takes sessions when it has answered. A replica to be removed gets no new sessions, finishes those that
+it has, within a bound, and then ends. Sessions stay where they are, so that only the share of later sessions moves that
+rendezvous hashing gives to another replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.launch._states import ServerState
+from nemo_gym.launch._supervisor import SupervisedServer, Supervisor
+from nemo_gym.launch.nodes.draining import Draining, ask_with
+from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
+from nemo_gym.names import HEAD_SERVER
+from nemo_gym.transport.directory import aliases_of
+
+Plan = Callable[[Sequence[Replica]], list[SupervisedServer]]
+"""Returns the processes of replicas of one server."""
+_SHOWN_SESSIONS = 10
+
+
+class Change(NamedTuple):
+    """The number of replicas of a server, before and after."""
+
+    server: str
+    before: int
+    after: int
+
+
+class Scaling:
+    """Carries out the requests of `POST /_ng/scale`."""
+
+    def __init__(
+        self,
+        spawner: HostsSpawner,
+        supervisor: Supervisor,
+        plan: Plan,
+        announce: Callable[[str], None],
+        token: str,
+    ) -> None:
+        """`token`: the run's, with which servers answer the names of their sessions."""
+        self._spawner = spawner
+        self._supervisor = supervisor
+        self._plan = plan
+        self._announce = announce
+        self._draining = Draining(supervisor.servers, ask_with(token))
+        self._changing: set[str] = set()
+
+    async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Scale servers. Raises `ConfigErrors` for a request that cannot be met, before anything changes."""
+        changes = self._checked(request["servers"])
+        added = await self._hold(changes)
+        self._changing |= {change.server for change in changes}
+        try:
+            work = [
+                self._grow(change, added[change.server])
+                if change.server in added
+                else self._shrink(change, float(request["drain_timeout_s"]))
+                for change in changes
+            ]
+            outcomes = await asyncio.gather(*work, return_exceptions=True)
+        finally:
+            self._changing -= {change.server for change in changes}
+        lost: dict[str, list[str]] = {}
+        for change, outcome in zip(changes, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            lost[change.server] = outcome
+        return {
+            "version": self._spawner.directory["version"],
+            "servers": {
+                change.server: {
+                    "before": change.before,
+                    "after": change.after,
+                    "lost_sessions": lost[change.server],
+                }
+                for change in changes
+            },
+        }
+
+    def _checked(self, wanted: Mapping[str, int]) -> list[Change]:
+        """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
+        servers = self._spawner.directory["servers"]
+        aliases = dict(aliases_of(self._spawner.config))
+        known = [name for name in servers if name not in aliases]
+        problems = [] if wanted else [Problem(None, "no server is named.", "Name one: NAME=REPLICAS.")]
+        for name, count in wanted.items():
+            if name == HEAD_SERVER:
+                problems.append(Problem(None, f"{name} always has one process.", None))
+            elif name in aliases:
+                agent = aliases[name]
+                problems.append(Problem(None, f"{name} is a second name of {agent}.", f"Scale {agent}."))
+            elif name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"Did you mean {near[0]}?" if near else f"Servers: {', '.join(known)}."
+                problems.append(Problem(None, f"no server is named {name}.", hint))
+            elif count < 1:
+                problems.append(Problem(None, f"{name}: {count} replicas.", "A server has at least 1."))
+            elif name in self._changing:
+                problems.append(Problem(None, f"{name} is being scaled.", "Wait until that has ended."))
+        if problems:
+            raise ConfigErrors(problems)
+        return [Change(name, len(servers[name]), count) for name, count in wanted.items()]
+
+    async def _hold(self, changes: Sequence[Change]) -> dict[str, list[Replica]]:
+        """Hold sockets for all replicas to be added. Raises as `HostsSpawner.add`."""
+        added: dict[str, list[Replica]] = {}
+        try:
+            for change in changes:
+                if change.after > change.before:
+                    added[change.server] = await self._spawner.add(
+                        change.server, change.after - change.before
+                    )
+        except BaseException:
+            for replicas in added.values():
+                await self._give_up(replicas)
+            raise
+        return added
+
+    async def _grow(self, change: Change, added: Sequence[Replica]) -> list[str]:
+        """Start replicas, and publish them when all have answered."""
+        try:
+            await self._supervisor.add(self._plan(added))
+        except BaseException:
+            await self._give_up(added)
+            raise
+        self._spawner.publish(added)
+        self._announce(f"{change.server} has {change.after} replicas instead of {change.before}")
+        return []
+
+    async def _give_up(self, added: Sequence[Replica]) -> None:
+        self._spawner.retire(added)
+        await self._spawner.release(added)
+
+    async def _shrink(self, change: Change, timeout_s: float) -> list[str]:
+        """Remove the last replicas when they have finished their sessions. Returns the sessions that are lost."""
+        server, after = change.server, change.after
+        if after == change.before:
+            return []
+        leaving = [each for each in self._supervisor.servers if each.name == server and each.replica >= after]
+        replicas = self._spawner.published(server)[after:]
+        self._spawner.drain(server, after)
+        for each in leaving:
+            if each.state is ServerState.READY:
+                each.become(ServerState.DRAINING)
+        lost = await self._draining.wait(leaving, change.before, after, timeout_s)
+        self._spawner.retire(replicas)
+        await self._supervisor.remove(leaving)
+        await self._spawner.release(replicas)
+        self._spawner.on_loads()  # the record of the gym is without them
+        self._announce(f"{server} has {after} replicas instead of {change.before}{_lost(lost, timeout_s)}")
+        return lost
+
+
+def _lost(sessions: Sequence[str], timeout_s: float) -> str:
+    if not sessions:
+        return ""
+    shown = ", ".join(sessions[:_SHOWN_SESSIONS]) + (", …" if len(sessions) > _SHOWN_SESSIONS else "")
+    return f"; {len(sessions)} sessions did not end within {timeout_s:g} s and are attempted again: {shown}"
