@@ -18,12 +18,15 @@ demo: .venv/.demo
 test: .venv/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die. It takes
-# half an hour and prints the figures of each experiment.
+# The files of which `make test` tries a sample (tests/samples.py).
+SAMPLED := $(addprefix tests/,rollouts/test_killed.py engines/gateway/test_reading.py simulation/test_play.py \
+	simulation/test_planted_bugs.py simulation/test_gateway_records.py cli/test_planted_mistakes.py \
+	verify/test_math_equality.py) resources_servers/code_gen/tests/test_hostile.py
+
+# What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die, every attack
+# and every planted mistake. It takes forty minutes and prints the figures of each experiment.
 chaos: .venv/.dev
-	NEMO_GYM_TEST_KILLS=100 NEMO_GYM_TEST_ROLLOUTS=1000 NEMO_GYM_TEST_TREES=1000 NEMO_GYM_TEST_ATTACKS=1 $(BIN)/python -m pytest -s \
-		tests/chaos/chaos_*.py tests/chaos/test_*.py tests/rollouts/test_killed.py \
-		tests/engines/gateway/test_reading.py tests/simulation/test_play.py resources_servers/code_gen/tests/test_hostile.py
+	NEMO_GYM_TEST_WHOLE=1 $(BIN)/python -m pytest -s tests/chaos/chaos_*.py tests/chaos/test_*.py $(SAMPLED)
 
 # Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
 simulate: .venv/.dev

@@ -2,7 +2,7 @@
 
 After every other kill the last row is cut off somewhere, as by a kill that meets a write half done.
 
-`NEMO_GYM_TEST_KILLS` sets how many kills are tried.
+`make test` tries two kills, `make chaos` 100.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from nemo_gym import PARENT_DIR
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from tests.rollouts.doubles import identities, read_rows, write_dataset
+from tests.samples import IS_WHOLE
 
-KILLS = int(os.environ.get("NEMO_GYM_TEST_KILLS", "2"))
+KILLS = 100 if IS_WHOLE else 2
 TASKS = 300 * KILLS
 SCRIPT = Path(__file__).with_name("killable_run.py")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,9 +33,10 @@ from simulation.virtual_time import run_virtually
 from tests.engines.gateway.random_trees import RandomAgent, Talk
 from tests.engines.gateway.rollouts import TOKEN, WITH_TOKEN, bearer
 from tests.harnesses.laws import check_laws
+from tests.samples import IS_WHOLE
 from tests.tokens.conversations import RandomPolicy
 
-SEEDS = int(os.environ.get("NEMO_GYM_TEST_TREES", "200")) // 2
+SEEDS = 500 if IS_WHOLE else 100
 MODEL_URL, ENGINE_URL = "http://model:1", "http://engine:1"
 FAULTS = (
     FaultKind.SLOW,

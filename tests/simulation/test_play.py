@@ -20,10 +20,11 @@ from simulation.faults import (
     Fault,
     FaultKind,
 )
+from tests.samples import IS_WHOLE, one_in
 
 pytestmark = pytest.mark.long_file
 
-SEEDS = range(30)
+SEEDS = one_in(2, range(30))
 REPLAYED = (4, 7, 11)
 _DIGESTS = "from simulation import draw, play\nfor seed in {}: print(play(draw(seed)).digest)"
 
@@ -95,9 +96,9 @@ def test_a_run_recovers_from_a_death_at_every_single_operation_on_its_files(
 ) -> None:
     """Not by chance: the process dies once at each of them, with half or all of a write done.
 
-    `make chaos` plays each of them; otherwise every third is played.
+    `make chaos` plays each of them; otherwise every fourth is played.
     """
-    step = 1 if "NEMO_GYM_TEST_KILLS" in os.environ else 3
+    step = 1 if IS_WHOLE else 4
     operation, died = 0, True
     while died:
         operation += step

@@ -14,6 +14,7 @@ from nemo_gym.verify.math_equality import (
     compare_structures,
     is_equal,
 )
+from tests.samples import one_in
 from tests.verify.math_cases import Case, all_cases
 
 pytestmark = pytest.mark.long_file
@@ -38,7 +39,7 @@ def verdict_on(expected: str, answer: str) -> str:
     return "equal" if verdict.is_equal else str(verdict.reason)
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.one} | {case.other}")
+@pytest.mark.parametrize("case", one_in(4, all_cases()), ids=lambda case: f"{case.one} | {case.other}")
 def test_the_verdict_on_each_case_holds_in_both_orders(case: Case) -> None:
     verdicts = (verdict_on(case.one, case.other), verdict_on(case.other, case.one))
     assert verdicts == (case.verdict, case.verdict), case.reason

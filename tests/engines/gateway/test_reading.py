@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,9 +14,10 @@ from nemo_gym.tokens.records import RECORD_FIELD
 from nemo_gym.tokens.rows import calls_of
 from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, random_rollout
 from tests.engines.gateway.rollouts import bearer
+from tests.samples import IS_WHOLE
 from tests.tokens.conversations import words
 
-TREES, PARTS = int(os.environ.get("NEMO_GYM_TEST_TREES", "200")), 10
+TREES, PARTS = (1000 if IS_WHOLE else 100), 10
 """Random trees, and the tests that share them. `make chaos` plays 1,000."""
 
 
