@@ -104,9 +104,15 @@ async def test_a_blocking_handler_is_named_with_its_location(
 
 
 async def test_a_handler_that_holds_the_gil_of_an_idle_server_is_named() -> None:
-    monitor = (await call("backtracks", beside=None))._loop_monitor
-    assert monitor is not None
-    assert "Environment.backtracks" in monitor.held
+    """On a starved machine the only sample may be of the moment before the handler, so there are several calls."""
+    named: set[str] = set()
+    for _ in range(5):
+        monitor = (await call("backtracks", beside=None))._loop_monitor
+        assert monitor is not None
+        named |= monitor.held.keys()
+        if "Environment.backtracks" in named:
+            return
+    pytest.fail(f"only these are named: {named}")
 
 
 async def test_a_handler_that_awaits_is_not_named() -> None:
