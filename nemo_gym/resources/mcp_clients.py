@@ -147,6 +147,12 @@ class _SessionClients:
                     await self._connect(stack)
                     self.opened.set_result(None)
                     await self._closing.wait()
+        except asyncio.CancelledError:
+            if not self.opened.done():
+                self.opened.set_exception(
+                    _session_lost("the session was closed before its MCP servers were connected")
+                )
+            raise
         except Exception as error:  # noqa: BLE001 - the client library raises groups of errors of any type
             cause = _cause(error)
             if self.opened.done():
@@ -257,12 +263,11 @@ def _failed(message: str) -> ToolError:
 
 
 def _lost(name: str, reason: str) -> VerifierError:
-    return VerifierError(
-        f"the MCP server of the tool {name} has ended: {reason}",
-        code="session_lost",
-        retryable=True,
-        status=409,
-    )
+    return _session_lost(f"the MCP server of the tool {name} has ended: {reason}")
+
+
+def _session_lost(message: str) -> VerifierError:
+    return VerifierError(message, code="session_lost", retryable=True, status=409)
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from nemo_gym.failures import ConfigError, ToolError, VerifierError
 from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions, function_tools
+from tests.waiting import until
 
 NOTES = Path(__file__).with_name("mcp_notes.py")
 PROGRAM = McpServerOptions(command=[sys.executable, str(NOTES)])
@@ -72,6 +74,17 @@ async def test_a_server_that_does_not_start_fails_the_opening(options: dict[str,
         await clients.open("a", {})
     assert caught.value.failure.code == "mcp_server_unavailable"
     assert clients.folder("a") is None
+
+
+async def test_a_session_that_is_closed_while_it_opens_fails_the_opening() -> None:
+    silent = McpServerOptions(command=[sys.executable, "-c", "import sys; sys.stdin.read()"])
+    clients = McpClients("notes", {"silent": silent})
+    opening = asyncio.create_task(clients.open("a", {}))
+    await until(lambda: clients.folder("a") not in (None, Path()))
+    await clients.close("a")
+    await until(opening.done)
+    with pytest.raises(VerifierError, match="was closed before its MCP servers were connected"):
+        await opening
 
 
 async def test_two_servers_cannot_offer_tools_of_one_name() -> None:
