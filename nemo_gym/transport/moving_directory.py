@@ -42,6 +42,8 @@ class MovingDirectory(Directory):
         """Server → the number of its first replicas that take new sessions, if some of the others leave."""
         self._generations: dict[str, int] = {}
         """Base URL → the generation of the replica there."""
+        self._names: frozenset[str] = frozenset()
+        """The replicas that are there, as `server/number/generation`."""
         self._calls: defaultdict[str, set[Timer]] = defaultdict(set)
         """Base URL → the calls in flight to it."""
         self._homes: dict[tuple[str, str], int] = {}
@@ -63,6 +65,11 @@ class MovingDirectory(Directory):
         for name in self._replicas:
             self._round_robin.setdefault(name, itertools.count())
         before, self._generations = self._generations, dict(itertools.chain(*pairs.values()))
+        self._names = frozenset(
+            f"{name}/{number}/{generation}"
+            for name, replicas in pairs.items()
+            for number, (_, generation) in enumerate(replicas)
+        )
         for url in [url for url in self._calls if before.get(url) != self._generations.get(url)]:
             for call in self._calls.pop(url):
                 call.expire()
@@ -90,9 +97,7 @@ class MovingDirectory(Directory):
 
     def has_lost(self, replica: str) -> bool:
         """Return whether the replica named `server/number/generation` is no longer there."""
-        server, number, generation = replica.rsplit("/", 2)
-        urls = self._replicas.get(server, ())
-        return int(number) >= len(urls) or self._generations[urls[int(number)]] != int(generation)
+        return replica not in self._names
 
     def generation(self, url: str) -> int:
         """Return the current generation of the replica at `url`."""

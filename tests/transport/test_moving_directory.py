@@ -68,8 +68,8 @@ def test_only_the_sessions_of_a_removed_replica_are_lost() -> None:
 
 def test_a_caller_of_an_earlier_generation_is_lost() -> None:
     directory = MovingDirectory(moving(1, ("http://a", 1), ("http://b", 2)))
-    lost = [directory.has_lost(f"env/{each}") for each in ("0/1", "1/1", "1/2", "2/1")]
-    assert lost == [False, True, False, True]
+    lost = [directory.has_lost(f"env/{each}") for each in ("0/1", "1/1", "1/2", "2/1", "x", "")]
+    assert lost == [False, True, False, True, True, True]
 
 
 @pytest.mark.parametrize("later", [("http://c", 2), ("http://a", 2)], ids=["address", "generation"])
