@@ -6,14 +6,13 @@ of time, so that their part is found without reading the log.
 
 from __future__ import annotations
 
-import math
 import mmap
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nemo_gym.metrics.records import finite_number
 from nemo_gym.names import FAILED_AT_KEY
@@ -28,6 +27,7 @@ _MOST_BYTES: Final = 1 << 16
 _INLINE: Final = "inline"
 """The name of the log of all servers in one process."""
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
+_STAMP_BYTES: Final = 24
 _STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} ", re.MULTILINE)
 
 
@@ -65,13 +65,27 @@ def _lines_around(path: Path, moment: float) -> Iterator[str]:
 
 
 def _first_from(content: mmap.mmap, moment: float) -> int:
-    """Return the offset of the first line of a log that is as late as `moment`."""
+    """Return the offset of the first line of a log that has a time and is as late as `moment`.
 
-    def time_from(at: int) -> float:
-        """Return the time of the first line from `at` on that has one."""
-        found = _STAMP.search(content, at)
-        return datetime.fromisoformat(found[1].decode()).timestamp() if found else math.inf
+    No part is read twice, however long the lines without a time are.
+    """
+    low, high, first = 0, len(content), len(content)
+    while low < high:
+        middle = (low + high) // 2
+        found = next(_timed_lines(content, middle, high + _STAMP_BYTES), None)
+        if found is not None and found.moment < moment:
+            low = found.start + _STAMP_BYTES
+        else:
+            high, first = middle, first if found is None else found.start
+    return first
 
-    at = bisect_left(range(len(content)), moment, key=time_from)
-    found = _STAMP.search(content, at)
-    return found.start() if found else len(content)
+
+class _TimedLine(NamedTuple):
+    start: int
+    moment: float
+
+
+def _timed_lines(content: mmap.mmap, start: int, end: int) -> Iterator[_TimedLine]:
+    for found in _STAMP.finditer(content, start, end):
+        with suppress(ValueError, OverflowError):  # a text that only looks like a time
+            yield _TimedLine(found.start(), datetime.fromisoformat(found[1].decode()).timestamp())

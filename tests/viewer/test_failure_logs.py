@@ -48,6 +48,17 @@ def test_a_time_outside_of_the_log_has_no_lines(logs: Path, at: float) -> None:
     assert lines_of(failure(at), logs) == []
 
 
+@pytest.mark.parametrize("text", ["2026-13-45 99:99:99,000 x\n", "no time\n" * 5000])
+def test_lines_without_a_time_hide_no_others(tmp_path: Path, text: str) -> None:
+    log = text + stamped(-90, "before") + text + stamped(-1, "shown")
+    (tmp_path / "policy.log").write_text(log + text + stamped(60, "after"), encoding="utf-8")
+    lines = lines_of(failure(), tmp_path)
+    assert not any(line.endswith(("before", "after")) for line in lines)
+    assert len(text) > 100 or any(line.endswith("shown") for line in lines)
+    (tmp_path / "policy.log").write_text(log, encoding="utf-8")
+    assert lines_of(failure(), tmp_path)[-1].endswith("shown")
+
+
 def test_a_failure_without_a_time_or_a_log_has_no_lines(logs: Path) -> None:
     (logs / "empty.log").touch()
     for row in (
