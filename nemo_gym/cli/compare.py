@@ -107,12 +107,9 @@ def _print(found: RunComparison, keys: CompareKeys) -> None:
         print(f"{name:<12}{text}")
     if not found.changed or not keys.changes:
         return
-    changes = list(_changes(found, keys))
-    columns = [Column(name, is_number=True) for name in _COLUMNS]
-    lines = table_lines(columns, [row[:-1] for row in changes], None)
+    columns = [*(Column(name, is_number=True) for name in _COLUMNS), Column("question")]
     print()
-    for line, question in zip(lines, ["question", *(row[-1] for row in changes)], strict=True):
-        line.append(f"  {question}")
+    for line in table_lines(columns, list(_changes(found, keys)), None):
         if (width := terminal_width()) is not None:
             line.truncate(width, overflow="ellipsis")
         print(line.plain)

@@ -16,7 +16,7 @@ from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.compaction import COMPACT_PATH, Compactions
 from nemo_gym.engines.derived_routes import add_derived_routes
 from nemo_gym.engines.event_streams import EventStreams
-from nemo_gym.engines.gateway.access import RolloutKeys
+from nemo_gym.engines.gateway.access import CALL_PATHS, RolloutKeys
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
@@ -45,9 +45,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
-    cancel_on_disconnect: ClassVar[frozenset[str]] = frozenset(
-        {"/v1/responses", COMPACT_PATH, "/v1/chat/completions", "/v1/messages"}
-    )
+    cancel_on_disconnect: ClassVar[frozenset[str]] = CALL_PATHS
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()

@@ -22,11 +22,6 @@ export interface ColumnTerm {
   length: number;
 }
 
-export interface TextTerm {
-  kind: "text";
-  text: string;
-}
-
 export interface Problem {
   /** The position in the text of the filter, and the number of characters there. */
   at: number;
