@@ -88,7 +88,8 @@ def collect_end_to_end(
         from nemo_gym.rollouts.run.engine_check import check_engines
         from nemo_gym.rollouts.run.required_servers import required_servers
 
-        await check_engines(required_servers(checked.inspection.agents, config.data))
+        if keys.placement in ("process", "inline"):  # the engines of nodes may be out of this machine's reach
+            await check_engines(required_servers(checked.inspection.agents, config.data))
         async with running(
             config, reporter, began=began, fork_server=fork_server, placement=keys.placement
         ) as gym:

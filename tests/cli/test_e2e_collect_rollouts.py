@@ -18,6 +18,7 @@ from tests.cluster.placements import PLACEMENTS, keys_of
 from tests.launch.small_servers import write_server
 
 COMMAND = [sys.executable, "-c", "from nemo_gym.cli.e2e_collect_rollouts import main; main()"]
+EXAMPLE = "resources_servers/example_single_tool_call/configs/example_single_tool_call.yaml"
 GYM = """
 env:
   resources_servers:
@@ -59,6 +60,23 @@ def loaded(*arguments: str) -> tuple[Any, GlobalConfig]:
 
 def test_without_a_file_the_example_datasets_of_the_configuration_are_taken(project: Path) -> None:
     assert chosen_datasets(*loaded()) == [DatasetFile(project / "few.jsonl", 1, "agent")]
+
+
+@pytest.mark.parametrize(("placement", "code"), [("process", "invalid_config"), ("hosts", "no_hosts")])
+def test_the_engines_of_nodes_are_not_asked_from_this_machine(
+    project: Path, placement: str, code: str
+) -> None:
+    keys, config = e2e_collect_rollouts.command().load(
+        [
+            f"+config_paths=[{EXAMPLE},responses_api_models/vllm_model/configs/vllm_model.yaml]",
+            "+output_jsonl_fpath=out.jsonl",
+            *("+policy_base_url=http://127.0.0.1:9/v1", "+policy_api_key=none", "+policy_model_name=m"),
+            f"+placement={placement}",
+        ]
+    )
+    with pytest.raises(ConfigError) as caught:
+        e2e_collect_rollouts.collect_end_to_end(keys, config, began=0.0, fork_server=None)
+    assert caught.value.failure.code == code
 
 
 def test_a_split_names_another_type_and_the_one_agent_of_the_environment_runs_it(project: Path) -> None:
