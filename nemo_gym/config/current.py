@@ -114,9 +114,13 @@ class GlobalConfigDictParser:
         )
 
     def load(
-        self, parse_config: GlobalConfigDictParserConfig | None = None, *, inspect: Inspect | None = None
+        self,
+        parse_config: GlobalConfigDictParserConfig | None = None,
+        *,
+        command_keys: type[BaseModel] | None = None,
+        inspect: Inspect | None = None,
     ) -> GlobalConfig:
-        """Return the configuration with its servers and origins. `inspect` is as in `nemo_gym.config.load`.
+        """Return the configuration with its servers and origins. The options are as in `nemo_gym.config.load`.
 
         Raises `ConfigErrors`.
         """
@@ -133,6 +137,7 @@ class GlobalConfigDictParser:
             initial=plain_dict(given.initial_global_config_dict or {}),
             makes_token=is_embedded,
             keeps_typed_keys=True,
+            command_keys=command_keys,
             inspect=inspect,
         )
 

@@ -1,8 +1,8 @@
 """A launcher in its own process, for programs that embed a gym.
 
 A trainer's interpreter is busy, runs threads and forks, so supervision runs outside it. The trainer requests
-the inspection of servers, sends the loaded configuration and receives `Ready`, and a `Failure` if the gym fails, at its
-start or later. The gym ends when the channel is closed or the trainer has ended.
+the inspection of servers, sends an `Order` and receives `Ready`, and a `Failure` if the gym fails, at its start or
+later. The gym ends when the channel is closed or the trainer has ended.
 """
 
 from __future__ import annotations
@@ -14,16 +14,39 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, field_validator
+
 import nemo_gym.config.loading  # noqa: F401 - the class of the message, imported while the trainer loads it
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import GymError
-from nemo_gym.launch.gym import LaunchableConfig, RunningGym
+from nemo_gym.launch.gym import LaunchableConfig, PlacementName, RunningGym
 from nemo_gym.launch.inspection import inspect
 from nemo_gym.launch.reporting import Reporter
 from nemo_gym.launch.serving import serve, stop_signals
 from nemo_gym.processes import messages
 from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.processes.program import until_parent_ends
+
+
+class EmbeddedKeys(BaseModel):
+    """The keys of a trainer's configuration that are no keys of its servers."""
+
+    placement: PlacementName = "process"
+    """As of `ng_run`."""
+
+    @field_validator("placement")
+    @classmethod
+    def _can_be_called(cls, placement: PlacementName) -> PlacementName:
+        if placement == "inline":
+            raise ValueError("A trainer cannot call servers that share a process of their own: use process.")
+        return placement
+
+
+class Order(NamedTuple):
+    """A gym to start."""
+
+    config: LaunchableConfig
+    placement: PlacementName
 
 
 class InspectionRequest(NamedTuple):
@@ -42,9 +65,7 @@ class Ready(NamedTuple):
     head_url: str
 
 
-async def host(
-    config: LaunchableConfig, fork_server: ForkServer, began: float, channel: socket.socket
-) -> None:
+async def host(order: Order, fork_server: ForkServer, began: float, channel: socket.socket) -> None:
     """Run the gym until the channel is closed, the parent has ended, or a stop signal arrives."""
 
     async def send_ready(gym: RunningGym) -> None:
@@ -56,28 +77,36 @@ async def host(
         watching = asyncio.create_task(until_parent_ends(channel))
         watching.add_done_callback(lambda _: stop.set())
         try:
-            await serve(config, reporter, stop, began=began, fork_server=fork_server, while_up=send_ready)
+            await serve(
+                order.config,
+                reporter,
+                stop,
+                began=began,
+                fork_server=fork_server,
+                while_up=send_ready,
+                placement=order.placement,
+            )
         finally:
             watching.cancel()
 
 
 def main(channel: socket.socket, fork_server: ForkServer) -> None:
-    """Answer a request for an inspection, then host the gym whose configuration arrives on the channel."""
+    """Answer a request for an inspection, then host the gym whose order arrives on the channel."""
     began = time.monotonic()
     try:
-        if (config := _receive_config(channel, fork_server)) is not None:
-            asyncio.run(host(config, fork_server, began, channel))
+        if (order := _receive_order(channel, fork_server)) is not None:
+            asyncio.run(host(order, fork_server, began, channel))
     except GymError as error:
         messages.send(channel, error.failure)
         sys.exit(1)
 
 
-def _receive_config(channel: socket.socket, fork_server: ForkServer) -> LaunchableConfig | None:
-    """Return the configuration, or None if the embedding program rejected it."""
+def _receive_order(channel: socket.socket, fork_server: ForkServer) -> Order | None:
+    """Return the order, or None if the embedding program rejected the configuration."""
     try:
         while isinstance(message := messages.receive(channel), InspectionRequest):
             messages.send(channel, inspect(fork_server, *message))
     except EOFError:
         return None
-    config: LaunchableConfig = message
-    return config
+    order: Order = message
+    return order

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from nemo_gym.failures import Failure
 from nemo_gym.launch.early_start import start_fork_server
@@ -44,7 +44,7 @@ class RunHelper:
         self.head_url: str | None = None
 
     def start(self, global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None) -> None:
-        """Start the servers and return when all of them answer.
+        """Start the servers and return when all of them answer. The key `placement` is as of `ng_run`.
 
         Afterwards `get_global_config_dict()` returns the configuration with every address and the run's token.
         Raises `ConfigErrors` for an invalid configuration, `LaunchError` for servers that do not start.
@@ -101,15 +101,16 @@ def run_host(channel: socket.socket) -> None:
 def _hand_over(program: Program, parser_config: GlobalConfigDictParserConfig | None) -> Ready:
     """Load the configuration, send it to the process, and wait until its servers are ready."""
     from nemo_gym.config.current import GlobalConfigDictParser
-    from nemo_gym.launch._host import InspectionRequest, Ready
+    from nemo_gym.launch._host import EmbeddedKeys, InspectionRequest, Order, Ready
 
     def inspect(servers: Sequence[ServerInstance], data: Mapping[str, Any]) -> Mapping[str, Inspection]:
         return _ask(program, InspectionRequest(servers, data), dict)
 
-    config = GlobalConfigDictParser().load(parser_config, inspect=inspect)
+    config = GlobalConfigDictParser().load(parser_config, command_keys=EmbeddedKeys, inspect=inspect)
     for warning in config.warnings:
         log.warning("%s", warning)
-    return _ask(program, config, Ready)
+    keys = cast(EmbeddedKeys, config.command_keys)
+    return _ask(program, Order(config, keys.placement), Ready)
 
 
 def _ask(program: Program, message: object, answer: type[_Answer]) -> _Answer:

@@ -87,6 +87,9 @@ class Caller:
         self._sleep = sleep
         self._rng = rng or _new_rng()
 
+    def stop_following(self) -> None:
+        """End what keeps the directory current, when no more calls follow. Here nothing does: no server moves."""
+
     async def call(
         self,
         server: str,

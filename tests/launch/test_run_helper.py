@@ -97,6 +97,24 @@ def test_a_trainer_starts_polls_and_ends_a_gym(project: Path) -> None:
         helper.poll()
 
 
+def test_a_file_of_the_configuration_puts_the_servers_on_hosts(project: Path) -> None:
+    (project / "elsewhere.yaml").write_text("placement: hosts\nhosts: [one]\nhost_command: env HOST={host}\n")
+    helper = RunHelper()
+    helper.start(embedded(config_paths=["gym.yaml", "elsewhere.yaml"], advertised_host="127.0.0.1"))
+    try:
+        (record,) = Registry().running()
+        assert [node.name for node in record.nodes] == ["one"]
+        assert record.servers[1].node == "one"
+    finally:
+        helper.shutdown()
+        set_global_config_dict(None)
+
+
+def test_a_placement_that_a_trainer_cannot_call_is_refused(project: Path) -> None:
+    with pytest.raises(ConfigErrors, match="cannot call servers"):
+        RunHelper().start(embedded(placement="inline"))
+
+
 def test_poll_raises_the_failure_of_a_server(project: Path) -> None:
     helper = RunHelper()
     helper.start(embedded())

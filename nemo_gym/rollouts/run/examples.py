@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from nemo_gym.config.types import BaseServerConfig
+from nemo_gym.failures import TransportError
 from nemo_gym.names import AGENT_REF_KEY
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
@@ -24,9 +25,18 @@ from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.tokens.rows import as_trainers_read
-from nemo_gym.transport.server_client import ServerClient, get_response_json, raise_for_status
+from nemo_gym.transport import failure_of_reply
+from nemo_gym.transport.moving_directory import NODE_LOST
+from nemo_gym.transport.server_client import (
+    ServerClient,
+    ServerReply,
+    get_response_json,
+    raise_for_status,
+)
 
 Row = dict[str, Any]
+
+_ATTEMPTS = 3
 
 
 class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions):
@@ -78,6 +88,9 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
 class RolloutCollectionHelper:
     """Runs rows with the agents that they name."""
 
+    pause_s: float = 1.0
+    """Seconds before another attempt at a row whose node was lost. Within them every server learns of the loss."""
+
     def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
         """Return a client of the agents, by default of the gym at the configured head server."""
         return ServerClient.load_from_global_config(head_server_config)
@@ -92,18 +105,41 @@ class RolloutCollectionHelper:
 
         Token ids are in the fields that trainers read, for every form of `token_fields` (docs/tokens.md). Call it
         inside a running event loop. `semaphore` bounds the rollouts in flight. An error answer of an agent raises, for
-        that rollout only, an exception with `.status` and `.response_content`.
+        that rollout only, an exception with `.status` and `.response_content`. A row whose node was lost is attempted
+        up to three times, because most trainers end a step at an exception.
         """
         client = self.setup_server_client(head_server_config)
         gate = semaphore if semaphore is not None else nullcontext()
+        rows = [dict(row) for row in examples]
+        left = len(rows)
 
         async def run(row: Row) -> tuple[Row, Row]:
-            async with gate:
-                reply = await client.post(server_name=row[AGENT_REF_KEY]["name"], url_path="/run", json=row)
+            nonlocal left
+            try:
+                async with gate:
+                    reply = await self._post(client, row)
+            finally:
+                left -= 1
+                if not left:
+                    client.caller().stop_following()
             await raise_for_status(reply)
             return row, as_trainers_read(await get_response_json(reply))
 
-        return iter(asyncio.as_completed([run(dict(row)) for row in examples]))
+        return iter(asyncio.as_completed([run(row) for row in rows]))
+
+    async def _post(self, client: ServerClient, row: Row) -> ServerReply:
+        """Return the answer of the row's agent. Raises `TransportError` if it cannot be reached."""
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                reply = await client.post(server_name=row[AGENT_REF_KEY]["name"], url_path="/run", json=row)
+                failure = None if reply.ok else failure_of_reply(reply)
+                if not attempts_left or failure is None or failure.code != NODE_LOST:
+                    return reply
+            except TransportError as error:
+                if not attempts_left or error.failure.code != NODE_LOST:
+                    raise
+            await asyncio.sleep(self.pause_s)
+        raise AssertionError("the last attempt returns or raises")
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> CollectSummary:
         """Collect from a dataset file with the gym started in this folder."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+from aiohttp import ClientResponseError
 from fastapi import FastAPI, Request, Response
 
 from nemo_gym.config_types import BaseServerConfig
+from nemo_gym.failures import TransportError
+from nemo_gym.names import DIRECTORY_KEY
 from nemo_gym.rollout_collection import (
     NG_FAILURE_CLASS_KEY,
     NG_NO_PERSIST_KEY,
@@ -33,9 +38,11 @@ class Helper(RolloutCollectionHelper):
     It begins to finish them when `together` of them are in flight.
     """
 
-    def __init__(self, together: int = 1) -> None:
+    def __init__(self, together: int = 1, config: dict[str, Any] = CONFIG) -> None:
         self._together = together
+        self._config = config
         self._answers: list[int] = []
+        self.calls = 0
         self.most_in_flight = 0
         self.head: BaseServerConfig | None = None
 
@@ -44,10 +51,11 @@ class Helper(RolloutCollectionHelper):
         app = FastAPI()
         app.post("/run")(self._run)
         transport = InMemoryTransport({"http://127.0.0.1:4000": app})
-        return ServerClient.connect(CONFIG, transport=transport, token=None)
+        return ServerClient.connect(self._config, transport=transport, token=None)
 
     async def _run(self, request: Request) -> Any:
         row = await request.json()
+        self.calls += 1
         self._answers.append(row["answer"])
         self.most_in_flight = max(self.most_in_flight, len(self._answers))
         await until(lambda: self.most_in_flight >= self._together and row["answer"] <= min(self._answers))
@@ -75,7 +83,8 @@ async def test_a_semaphore_bounds_what_is_in_flight() -> None:
 
 async def test_an_error_answer_raises_for_its_rollout_alone() -> None:
     results: list[Any] = []
-    for each in Helper(together=3).run_examples([task_row(1), task_row(13), task_row(20)]):
+    helper = Helper(together=3)
+    for each in helper.run_examples([task_row(1), task_row(13), task_row(20)]):
         try:
             results.append((await each)[1]["answer"])
         except Exception as error:  # noqa: BLE001 - what trainers look for is on the exception
@@ -83,6 +92,54 @@ async def test_an_error_answer_raises_for_its_rollout_alone() -> None:
     assert (results[0], results[2]) == (1, 20)
     assert results[1].status == 500
     assert results[1].response_content == b"no such luck"
+    assert helper.calls == 3
+
+
+class OnAShakyNode(Helper):
+    """Its agent reports a lost node before it answers, `losses` times for every row."""
+
+    pause_s = 0.0
+
+    def __init__(self, losses: int) -> None:
+        super().__init__()
+        self.losses = losses
+        self.attempts: Counter[int] = Counter()
+
+    async def _run(self, request: Request) -> Any:
+        answer = (await request.json())["answer"]
+        self.attempts[answer] += 1
+        if self.attempts[answer] <= self.losses:
+            failure = TransportError("the node was lost", code="node_lost", retryable=True).failure
+            return Response(orjson.dumps(failure.to_wire()), 502, media_type="application/json")
+        return await super()._run(request)
+
+
+async def test_a_row_whose_node_was_lost_is_attempted_again() -> None:
+    helper = OnAShakyNode(losses=2)
+    got = [await each for each in helper.run_examples([task_row(1), task_row(2)])]
+    assert [result["reward"] for _, result in got] == [1.0, 1.0]
+    assert helper.attempts == {1: 3, 2: 3}
+
+
+async def test_a_row_that_loses_its_node_every_time_raises() -> None:
+    helper = OnAShakyNode(losses=9)
+    (awaited,) = helper.run_examples([task_row(1)])
+    with pytest.raises(ClientResponseError, match="the node was lost") as raised:
+        await awaited
+    assert raised.value.status == 502
+    assert helper.attempts == {1: 3}
+
+
+async def test_the_directory_is_followed_no_longer_than_rows_are_run() -> None:
+    directory = {
+        "version": 1,
+        "head": "http://127.0.0.1:4001",
+        "servers": {AGENT: [["http://127.0.0.1:4000", 1]]},
+    }
+    helper = Helper(config={**CONFIG, DIRECTORY_KEY: directory})
+    for each in helper.run_examples([task_row(1), task_row(2)]):
+        await each
+    await until(lambda: not any(task.get_name() == "follow the directory" for task in asyncio.all_tasks()))
 
 
 def test_the_keys_by_which_agents_tell_failures() -> None:
