@@ -8,12 +8,16 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import GymError
+from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.sockets import LOOPBACK
+
+log = logging.getLogger(__name__)
 
 _REQUEST_WITHIN_S = 10.0
 _REQUEST_BYTES = 1 << 20
@@ -72,9 +76,13 @@ async def _answer(request: Mapping[str, Any], handle: Handle) -> Mapping[str, An
     try:
         return {"value": await handle(request)}
     except GymError as error:
-        return {"failure": error.failure.to_wire(), "is_refused": _is_refusal(error)}
-
-
-def _is_refusal(error: GymError) -> bool:
-    """Return whether the request was wrong, and not its execution."""
-    return isinstance(error, ConfigErrors)
+        # The request was wrong, or else its execution has failed.
+        return {"failure": error.failure.to_wire(), "is_refused": isinstance(error, ConfigErrors)}
+    except Exception as error:
+        log.exception("a request of the head server failed")
+        failed = LaunchError(
+            f"the launcher failed: {error!r}",
+            code="launcher_failed",
+            remedy="The output of the command that started the gym has more.",
+        )
+        return {"failure": failed.failure.to_wire(), "is_refused": False}

@@ -25,6 +25,8 @@ async def handle(request: Mapping[str, Any]) -> Mapping[str, Any]:
             raise ConfigErrors([Problem(None, "no such server.", "Name another.")])
         case "broken":
             raise LaunchError("it died", code="died_at_start")
+        case "disk full":
+            raise OSError("no space left")
         case "slow":
             await asyncio.get_running_loop().create_future()
     return {"echo": request["servers"]}
@@ -33,7 +35,11 @@ async def handle(request: Mapping[str, Any]) -> Mapping[str, Any]:
 async def test_a_request_is_answered_with_its_value_or_its_failure() -> None:
     port = await ControlPort.open(TOKEN, handle)
     assert await ask_launcher(port.address, TOKEN, {"servers": "env"}) == {"echo": "env"}
-    for servers, status, message in (("wrong", 409, "no such server"), ("broken", 500, "it died")):
+    for servers, status, message in (
+        ("wrong", 409, "no such server"),
+        ("broken", 500, "it died"),
+        ("disk full", 500, "the launcher failed: OSError.'no space left'"),
+    ):
         with pytest.raises(ConfigError, match=message) as caught:
             await ask_launcher(port.address, TOKEN, {"servers": servers})
         assert caught.value.failure.http_status == status
