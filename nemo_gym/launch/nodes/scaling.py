@@ -25,7 +25,7 @@ Plan = Callable[[Sequence[Replica]], list[SupervisedServer]]
 _SHOWN_SESSIONS = 10
 
 
-class Change(NamedTuple):
+class CountChange(NamedTuple):
     """The number of replicas of a server, before and after."""
 
     server: str
@@ -84,7 +84,7 @@ class Scaling:
             },
         }
 
-    def _checked(self, wanted: Mapping[str, int]) -> list[Change]:
+    def _checked(self, wanted: Mapping[str, int]) -> list[CountChange]:
         """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
         servers = self._spawner.directory["servers"]
         aliases = dict(aliases_of(self._spawner.config))
@@ -106,9 +106,9 @@ class Scaling:
                 problems.append(Problem(None, f"{name} is being scaled.", "Wait until that has ended."))
         if problems:
             raise ConfigErrors(problems)
-        return [Change(name, len(servers[name]), count) for name, count in wanted.items()]
+        return [CountChange(name, len(servers[name]), count) for name, count in wanted.items()]
 
-    async def _hold(self, changes: Sequence[Change]) -> dict[str, list[Replica]]:
+    async def _hold(self, changes: Sequence[CountChange]) -> dict[str, list[Replica]]:
         """Hold sockets for all replicas to be added. Raises as `HostsSpawner.add`."""
         added: dict[str, list[Replica]] = {}
         try:
@@ -123,7 +123,7 @@ class Scaling:
             raise
         return added
 
-    async def _grow(self, change: Change, added: Sequence[Replica]) -> list[str]:
+    async def _grow(self, change: CountChange, added: Sequence[Replica]) -> list[str]:
         """Start replicas, and publish them when all have answered."""
         try:
             await self._supervisor.add(self._plan(added))
@@ -138,7 +138,7 @@ class Scaling:
         self._spawner.retire(added)
         await self._spawner.release(added)
 
-    async def _shrink(self, change: Change, timeout_s: float) -> list[str]:
+    async def _shrink(self, change: CountChange, timeout_s: float) -> list[str]:
         """Remove the last replicas when they have finished their sessions. Returns the sessions that are lost."""
         server, after = change.server, change.after
         if after == change.before:
