@@ -50,10 +50,10 @@ def command() -> ConfigCommand[Any]:
             description="The agent of rows without `agent_ref`. Only this agent's declared datasets are used.",
         )
         prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
-        placement: Literal["process", "inline", "hosts"] = Field(
+        placement: Literal["process", "inline", "hosts", "ray"] = Field(
             "process",
             description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
-            "or on the machines of `hosts`.",
+            "on the machines of `hosts`, or on the nodes of a Ray cluster.",
         )
 
     return ConfigCommand(

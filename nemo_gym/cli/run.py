@@ -37,10 +37,10 @@ def command() -> ConfigCommand[Any]:
 
     class RunCommandKeys(Keys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
-        placement: Literal["process", "inline", "hosts"] = Field(
+        placement: Literal["process", "inline", "hosts", "ray"] = Field(
             "process",
             description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
-            "or on the machines of `hosts`.",
+            "on the machines of `hosts`, or on the nodes of a Ray cluster.",
         )
 
     return ConfigCommand(

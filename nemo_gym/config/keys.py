@@ -40,7 +40,7 @@ class HeadServerKeys(BaseModel):
 
 
 class HostKeys(BaseModel):
-    """A machine of `+placement=hosts`, and what it has."""
+    """A machine of a gym, and what it has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -89,11 +89,16 @@ class GlobalKeys(BaseModel):
     hosts: list[str | HostKeys] = Field(
         default_factory=list,
         description="The machines of `+placement=hosts`: names, or mappings with `host`, `num_cpus`, `num_gpus` and "
-        "`resources`.",
+        "`resources`. With `+placement=ray` the names of the nodes to use.",
     )
     host_command: str = Field(
         DEFAULT_HOST_COMMAND,
         description="The command that starts a program on a host, before the program's own words.",
+    )
+    ray_address: str | None = Field(
+        None,
+        description="The head of the Ray cluster of `+placement=ray`, as host:port; by default RAY_ADDRESS, or the "
+        "cluster of this machine (auto).",
     )
     advertised_host: str | None = Field(
         None, description="This machine's address for the hosts; by default that of its default route."
@@ -154,7 +159,7 @@ class GlobalKeys(BaseModel):
     nemo_gym_log_dir: str | None = Field(None, description="The folder for one log file per server.")
     uvicorn_logging_show_200_ok: Any = _pointless("successful requests are not logged.")
     profiling_enabled: Any = _pointless("there is no built-in profiler; attach one to a server's process.")
-    ray_head_node_address: Any = _pointless("servers run on the machine of the command.")
+    ray_head_node_address: Any = _pointless("`+placement=ray` takes `ray_address`.")
     global_aiohttp_connector_limit: Any = _pointless("the limit of open files is the limit of connections.")
     global_aiohttp_connector_limit_per_host: Any = _pointless(
         "the limit of open files is the limit of connections."

@@ -52,10 +52,11 @@ from nemo_gym.names import HEAD_SERVER
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
+    from nemo_gym.launch.nodes.hosts import Hosts
     from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
     from nemo_gym.transport import Transport
 
-PlacementName: TypeAlias = Literal["process", "inline", "hosts"]
+PlacementName: TypeAlias = Literal["process", "inline", "hosts", "ray"]
 DEFAULT_LOG_FOLDER = Path(".nemo_gym") / "logs"
 INLINE_LOG = "inline.log"
 """The log of servers that share a process."""
@@ -92,7 +93,8 @@ class LaunchOptions:
     forks: bool = FORKS_ARE_SAFE
     """True forks servers from the fork server; false starts each in a new interpreter."""
     placement: PlacementName = "process"
-    """`inline` runs servers in this process's event loop, `hosts` on the machines of the configuration."""
+    """`inline` runs servers in this process's event loop, `hosts` on the machines of the configuration, `ray`
+    on the nodes of a Ray cluster."""
 
 
 class RunningGym:
@@ -240,7 +242,7 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
 async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
     keys = RunKeys.of_config(data)
-    if options.placement == "hosts":
+    if options.placement in ("hosts", "ray"):
         return await _prepare_on_hosts(config, data, keys, options, _new_log_folder(data, options))
     addresses = hold_addresses(
         data, config.servers, options.announce, head_port_is_fixed=config.is_given("head_server.port")
@@ -269,10 +271,9 @@ async def _prepare_on_hosts(
     config: LaunchableConfig, data: dict[str, Any], keys: RunKeys, options: LaunchOptions, log_folder: Path
 ) -> RunningGym:
     # Imported here: the other placements need no nodes.
-    from nemo_gym.launch.nodes.hosts import CommandHosts
     from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
 
-    hosts = CommandHosts(data)
+    hosts = await _hosts(data, options, log_folder)
     local = ProcessSpawner(options.fork_server or start_fork_server(), forks=options.forks)
     spawner = HostsSpawner(hosts, local, options.announce, log_folder, options.working_folder)
     try:
@@ -311,6 +312,18 @@ async def _let_scale(
     scaling = Scaling(spawner, supervisor, plan, options.announce, keys.token)
     gym.control = await ControlPort.open(keys.token, scaling.handle)
     spawner.publish_control(gym.control.address)
+
+
+async def _hosts(data: dict[str, Any], options: LaunchOptions, log_folder: Path) -> Hosts:
+    if options.placement == "ray":
+        from nemo_gym.launch.nodes.ray_hosts import RayHosts
+
+        nodes = await RayHosts.connect(data, log_folder)
+        data["advertised_host"] = data.get("advertised_host") or nodes.own_address
+        return nodes
+    from nemo_gym.launch.nodes.hosts import CommandHosts
+
+    return CommandHosts(data)
 
 
 def _supervisor(

@@ -107,7 +107,7 @@ class CallTree:
         summary = self._compacted(list(calls), text)
         if summary is None:
             return (*found, None) if found is not None else (None, Edge.ROOT, None)
-        kept = found[0] if found is not None and found[0] not in led_to(self.nodes, summary) else None
+        kept = found[0] if found is not None and found[0] not in lineage(self.nodes, summary) else None
         return summary, Edge.COMPACTS, kept
 
     def _ended(self, prompt: Sequence[Turn]) -> tuple[str, Edge] | None:

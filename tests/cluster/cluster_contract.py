@@ -27,19 +27,23 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_suites_of_the_contract_pass_on_machines(suite: str) -> None:
     with machines(2) as net:
-        words = [sys.executable, "-m", "pytest", "-n", "0", "-k", "hosts", suite]
-        done = subprocess.run(
-            net.command(net.names[0], *words),
-            cwd=REPOSITORY,
-            env={**os.environ, KEYS_VARIABLE: json.dumps(net.keys())},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-5000:]
-        assert " passed" in done.stdout
+        check_suite(net, suite, "hosts")
         assert [running_in(name) for name in net.names] == [[]] * len(net.names)
+
+
+def check_suite(net: Machines, suite: str, placement: str) -> None:
+    """Run the tests of a suite that have a placement."""
+    done = subprocess.run(
+        net.command(net.names[0], sys.executable, "-m", "pytest", "-n", "0", "-k", placement, suite),
+        cwd=REPOSITORY,
+        env={**os.environ, KEYS_VARIABLE: json.dumps(net.keys())},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert " passed" in done.stdout
 
 
 def collected(net: Machines, folder: Path, *placement: str) -> list[Any]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 from tests.cluster.namespaces import Machines
-from tests.e2e.gym_run import read_lines
+from tests.e2e.gym_run import read_lines, rollout_of, terminal
 
 ENVIRONMENT = "example_session_state_mgmt"
 AGENT = f"{ENVIRONMENT}_simple_agent"
@@ -46,7 +47,7 @@ def replicas(server: str, kind: str, implementation: str, count: int) -> str:
 
 
 class ClusterGym:
-    """`ng_run +placement=hosts`. Leaving the `with` block ends it."""
+    """`ng_run` on several machines. Leaving the `with` block ends it."""
 
     def __init__(self, machines: Machines, folder: Path, *overrides: str, configs: str = CONFIGS) -> None:
         self.machines = machines
@@ -68,9 +69,16 @@ class ClusterGym:
             )
 
     def __enter__(self) -> Self:
-        self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.machines.keys())
-        self.wait_until(lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()))
+        self.begin()
+        self.wait_until_ready()
         return self
+
+    def begin(self) -> None:
+        """Start the command."""
+        self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.machines.keys())
+
+    def wait_until_ready(self) -> None:
+        self.wait_until(lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -96,9 +104,20 @@ class ClusterGym:
                 pytest.fail(f"it did not happen within {within_s:g} s: {self.log[-3000:]}")
             time.sleep(0.02)
 
+    def node_of_only(self, server: str) -> str:
+        """Return a node that runs `server`, and neither the agent nor the model."""
+        others = {str(each["node"]) for each in self.servers() if each["name"] != server}
+        nodes = (str(each["node"]) for each in self.servers() if each["name"] == server)
+        return next(node for node in nodes if node not in others)
+
     def _record(self) -> dict[str, Any]:
         found = [json.loads(path.read_text()) for path in self._runtime.rglob("*.json")]
         return found[0] if found else {"servers": []}
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """The machines of the gym, as `ng_status` reads them."""
+        found: list[dict[str, Any]] = self._record()["nodes"]
+        return found
 
     def servers(self) -> list[dict[str, Any]]:
         """The replicas of the gym, as `ng_status` reads them; without the head server."""
@@ -138,6 +157,18 @@ class ClusterGym:
     def count_rows(self) -> int:
         """The number of rows so far. They are not parsed, so that a test can ask often."""
         return self.output.read_bytes().count(b"\n") if self.output.exists() else 0
+
+    def check_books(self, planned: int) -> str:
+        """Check that every planned rollout has ended once, and every session. Returns the counts as text."""
+        causes = Counter(failure["_ng_failure_class"] for failure in self.failures())
+        scored = Counter(map(rollout_of, self.rows()))
+        failed = Counter(map(rollout_of, terminal(self.failures())))
+        assert max((scored + failed).values()) == 1, "a rollout ends once"
+        assert len(scored + failed) == planned, "every planned rollout ends"
+        assert all("reward" not in failure for failure in self.failures())
+        self.wait_until(lambda: all(each["state"] == "ready" for each in self.servers()))
+        self.wait_until(lambda: all(each["sessions_open"] == 0 for each in self.ask("/_ng/stats")))
+        return f"{len(scored)} scored, {len(failed)} failed, attempts that failed: {dict(causes)}"
 
     def failures(self) -> list[dict[str, Any]]:
         return read_lines(self.output.with_name("rollouts_failures.jsonl"))

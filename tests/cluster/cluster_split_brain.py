@@ -7,6 +7,7 @@ after every caller has learnt it, must be of a later one.
 from __future__ import annotations
 
 import random
+import subprocess
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.cluster.cluster_gym import TASKS, ClusterGym
 from tests.cluster.namespaces import machines, why_not
 
 TELLING = """
-import asyncio
+import asyncio, os
 from fastapi import Request
 from nemo_gym.config.bootstrap import current
 from resources_servers.example_session_state_mgmt.app import (
@@ -27,12 +28,14 @@ from resources_servers.example_session_state_mgmt.app import (
 class Answer(CounterVerifyResponse):
     replica: int
     generation: int
+    gpus: str
 
 class Telling(ExampleSessionStateMgmtResourcesServer):
     async def verify(self, request: Request, body: CounterVerifyRequest) -> Answer:
         await asyncio.sleep(2.0)  # so that many answers are on their way when the machine is cut off
         answer, given = await super().verify(request, body), current()
-        return Answer(**dict(answer), replica=given.replica, generation=given.generation)
+        return Answer(**dict(answer), replica=given.replica, generation=given.generation,
+                      gpus=os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 
 if __name__ == "__main__":
     Telling.run_webserver()
@@ -68,7 +71,7 @@ def write_environment(folder: Path) -> str:
 def test_no_answer_of_a_fenced_generation_reaches_a_row(cut_s: float, tmp_path: Path) -> None:
     with machines(3) as net, ClusterGym(net, tmp_path, configs=write_environment(tmp_path)) as gym:
         first = gym.directory()
-        victim = node_of_only(gym, "telling")
+        victim = gym.node_of_only("telling")
         collecting = gym.collect(ROLLOUTS // TASKS, "+num_samples_in_parallel=48", agent=AGENT)
         gym.wait_until(lambda: len(gym.rows()) >= random.Random(cut_s).randrange(20, 60))
         net.cut(victim)
@@ -77,18 +80,15 @@ def test_no_answer_of_a_fenced_generation_reaches_a_row(cut_s: float, tmp_path: 
         if cut_s > 20:
             gym.wait_until(lambda: gym.directory()["version"] > first["version"])
         time.sleep(LEARNT_WITHIN_S)
-        before = len(gym.rows())
-        current = [generation for _, generation in gym.directory()["servers"]["telling"]]
-        assert collecting.wait(300) == 0, (tmp_path / "collect.txt").read_text()[-3000:]
-        later = gym.rows()[before:]
-        assert later
-        assert all(row["generation"] >= current[row["replica"]] for row in later)
-        assert len(gym.rows()) == ROLLOUTS
+        check_later_rows(gym, collecting)
 
 
-def node_of_only(gym: ClusterGym, server: str) -> str:
-    """Return a node that runs `server`, and neither the agent nor the model."""
-    others = {str(each["node"]) for each in gym.servers() if each["name"] != server}
-    return next(
-        str(each["node"]) for each in gym.servers() if each["name"] == server and each["node"] not in others
-    )
+def check_later_rows(gym: ClusterGym, collecting: subprocess.Popen[bytes]) -> None:
+    """Every row from now on is of the current generations."""
+    before = len(gym.rows())
+    current = [generation for _, generation in gym.directory()["servers"]["telling"]]
+    assert collecting.wait(300) == 0, (gym.folder / "collect.txt").read_text()[-3000:]
+    later = gym.rows()[before:]
+    assert later
+    assert all(row["generation"] >= current[row["replica"]] for row in later)
+    assert len(gym.rows()) == ROLLOUTS

@@ -6,13 +6,11 @@ import json
 import os
 
 KEYS_VARIABLE = "NEMO_GYM_TEST_HOSTS"
-"""Holds the overrides of `hosts` as JSON, while `make test-cluster` runs a test on machines of its own."""
-PLACEMENTS = ("hosts",) if KEYS_VARIABLE in os.environ else ("process", "inline")
+"""Holds the overrides of a placement as JSON, while `make test-cluster` runs a test on machines of its own."""
+_KEYS: list[str] = json.loads(os.environ.get(KEYS_VARIABLE, "[]"))
+PLACEMENTS = tuple(key.partition("=")[2] for key in _KEYS if "placement=" in key) or ("process", "inline")
 
 
 def keys_of(placement: str) -> list[str]:
     """Return the overrides of a placement."""
-    if placement != "hosts":
-        return [f"+placement={placement}"]
-    keys: list[str] = json.loads(os.environ[KEYS_VARIABLE])
-    return keys
+    return _KEYS or [f"+placement={placement}"]

@@ -121,20 +121,6 @@ def test_a_turn_beside_a_summary_without_it_is_trained_too() -> None:
     assert not untrained_calls(tree.nodes, TrainedPaths.REACHED_END, {}, str)
 
 
-def test_a_turn_that_a_later_summary_has_seen_is_not_beside_it() -> None:
-    later = "The hull is finished.\nThe sails are next."
-    tree = CallTree()
-    before = [user("go"), said("A"), user("on")]
-    tree.add("a", "0", [user("go")], [said("A")])
-    tree.add("b", "1", before, [said("B")])
-    tree.add("sum", "2", [*before, user("sum")], [said(SUMMARY)])
-    kept = [user("Once: " + SUMMARY), said("B"), user("x")]
-    tree.add("c", "3", kept, [said("C")], lambda: SUMMARY)
-    tree.add("later", "4", [*kept, said("C"), user("sum")], [said(later)], lambda: SUMMARY)
-    node = tree.add("d", "5", [*kept, user(later)], [said("D")], lambda: f"{SUMMARY}\n{later}")
-    assert (node.parent, node.edge, node.beside) == ("later", Edge.COMPACTS, None)
-
-
 def test_a_repeated_answer_is_no_summary() -> None:
     tree = CallTree()
     tree.add("a", "0", [user("go")], [said(SUMMARY)])

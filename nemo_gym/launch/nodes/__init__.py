@@ -4,8 +4,10 @@
     channel         authenticated messages between the launcher and a node host
     node            one node as the launcher sees it: start of its host, requests, loss
     placing         the choice of a node for each replica
-    hosts_spawner   the spawner of `+placement=hosts`
+    hosts_spawner   the spawner of `+placement=hosts` and `+placement=ray`
+    hosts           the machines, and a command that starts a node host there (SSH, srun)
+    ray_hosts       the nodes of a Ray cluster in their place; `ray_driver` is the only process that imports Ray
 
-The launcher starts a node host with a command (SSH, srun). The node host dials the launcher, and renews a lease with
-every beat. A node whose lease has expired ends its servers before the launcher places them elsewhere.
+The launcher starts a node host with a command, or by an actor of Ray. The node host dials the launcher, and renews a
+lease with every beat. A node whose lease has expired ends its servers before the launcher places them elsewhere.
 """

@@ -11,18 +11,27 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from nemo_gym.config.keys import DEFAULT_HOST_COMMAND, HostKeys
 from nemo_gym.failures import ConfigError
+from nemo_gym.launch.nodes.placing import ReplicaKey
 
 MODULE = "nemo_gym.launch.nodes.node_host"
-_END_S = 5.0
+END_S = 5.0
 """Seconds that a node host has to end its servers and itself."""
+RAY_FAILED = "ray_failed"
+"""The code of a request that Ray could not carry out."""
+RAY_IS_GONE = "ray_is_gone"
+"""The code of a request without a connection to Ray."""
 
 
 class StartedHost(Protocol):
     """A node host that was started, and may have ended."""
+
+    @property
+    def ends_node(self) -> bool:
+        """True if the node is lost with its end, although the connection to the node host may still be open."""
 
     async def wait(self) -> str:
         """Wait until it has ended. Returns how it ended, for a message."""
@@ -39,6 +48,17 @@ class Hosts(Protocol):
 
     async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
         """Start a node host with `document` as its input. Its output goes to `log_path`."""
+
+    async def reserve(
+        self, host: str, replica: ReplicaKey, needs: Mapping[str, float]
+    ) -> Sequence[str] | None:
+        """Reserve what a replica needs on a host, which others may share.
+
+        Returns the GPUs that are reserved, or nothing if the launcher chooses them; None if others use too much now.
+        """
+
+    def release(self, replica: ReplicaKey) -> None:
+        """End the reservation of a replica, if it has one."""
 
     def remedy(self, host: str) -> str:
         """Return the advice for a node host that does not start."""
@@ -88,6 +108,14 @@ class CommandHosts:
             raise
         return started
 
+    async def reserve(
+        self, host: str, replica: ReplicaKey, needs: Mapping[str, float]
+    ) -> Sequence[str] | None:
+        return ()  # no one else is known here
+
+    def release(self, replica: ReplicaKey) -> None:
+        """Do nothing: nothing was reserved."""
+
     def remedy(self, host: str) -> str:
         return f"Try `{' '.join(self._words(host))} true`; it is the host_command."
 
@@ -98,6 +126,8 @@ class CommandHosts:
 @dataclass(frozen=True, slots=True)
 class _Command:
     process: asyncio.subprocess.Process
+    ends_node: ClassVar[bool] = False
+    """The command may lose its own connection while the node host is connected."""
 
     async def write(self, document: bytes) -> None:
         assert self.process.stdin is not None
@@ -112,7 +142,7 @@ class _Command:
 
     async def end(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), _END_S)
+            await asyncio.wait_for(self.process.wait(), END_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()

@@ -24,11 +24,11 @@ from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
 from nemo_gym.launch._supervisor import STARTUP_TIMEOUT_S
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.nodes.hosts import Hosts
+from nemo_gym.launch.nodes.hosts import RAY_FAILED, RAY_IS_GONE, Hosts
 from nemo_gym.launch.nodes.node import Node, NodeLostError
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.nodes.nodes import Nodes
-from nemo_gym.launch.nodes.placing import ReplicaKey, check_declared, choose_room, place_all
+from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, place_all, rank_rooms, shown
 from nemo_gym.launch.plan import RunKeys
 from nemo_gym.launch.records import NodeRecord, write_private
 from nemo_gym.launch.sockets import PortRange, hold_free
@@ -37,6 +37,9 @@ from nemo_gym.transport.directory import aliases_of, base_url
 
 _DIAL_WITHIN_S = 10.0
 _UNREACHABLE = "node_unreachable"
+_PASSING = (_UNREACHABLE, RAY_FAILED, RAY_IS_GONE)
+"""Codes of failures that a later attempt may not have."""
+_ROOM_NOTE_S = 5.0
 _ROOM_PAUSE_S = 0.5
 """Seconds between two looks for a node with room for a replica."""
 
@@ -163,11 +166,8 @@ class HostsSpawner:
 
     async def _place_all(self) -> None:
         assert self.nodes is not None
-        rooms = {id(node.room): node for node in self.nodes.nodes}
         placed = place_all(self._wanted(), [node.room for node in self.nodes.nodes])
-        await asyncio.gather(
-            *(self._hold(self._replicas[key], rooms[id(room)]) for key, room in placed.items())
-        )
+        await asyncio.gather(*(self._place(self._replicas[key], room) for key, room in placed.items()))
         for (name, number), replica in self._replicas.items():
             if number == 0:
                 self._config[name][replica.instance.kind][replica.instance.implementation].update(
@@ -220,11 +220,10 @@ class HostsSpawner:
             for key in keys
         }
         self._replicas |= added
-        rooms = {id(node.room): node for node in self.nodes.nodes if node.is_up}
         try:
             wanted = {key: replica.placement for key, replica in added.items()}
-            placed = place_all(wanted, [node.room for node in rooms.values()])
-            holding = (self._hold(added[key], rooms[id(room)]) for key, room in placed.items())
+            placed = place_all(wanted, [node.room for node in self.nodes.nodes if node.is_up])
+            holding = (self._place(added[key], room) for key, room in placed.items())
             for outcome in await asyncio.gather(*holding, return_exceptions=True):
                 if outcome is not None:
                     raise outcome
@@ -260,6 +259,7 @@ class HostsSpawner:
             if replica.node is not None:
                 with contextlib.suppress(NodeLostError):  # its sockets are closed
                     await replica.node.ask("release", socket=replica.socket)
+            self.hosts.release(replica.key)
         for node in self.nodes.nodes if self.nodes is not None else ():
             for replica in replicas:
                 node.room.leave(replica.key)
@@ -274,7 +274,8 @@ class HostsSpawner:
         while True:
             try:
                 if replica.node is None:
-                    await self._place_again(replica)
+                    await self._find_room(replica)
+                    self._publish()
                 assert replica.node is not None
                 child = await replica.node.spawn(process.log_path, **self._request(replica, process))
             except NodeLostError:
@@ -322,34 +323,57 @@ class HostsSpawner:
         await _dial_back(node, replica.key.server, held["port"], held["proof"])
         replica.node, replica.url = node, base_url(node.address, held["port"])
 
-    async def _place_again(self, replica: Replica) -> None:
-        """Find a node with room for the replica, and publish its new address. Raises `LaunchError` if none has room."""
-        give_up_at = asyncio.get_running_loop().time() + self._timeout_s
+    async def _place(self, replica: Replica, room: Room) -> None:
+        """Place the replica where `room` is taken for it, or elsewhere. Raises `LaunchError` if no node has room."""
+        if not await self._move_in(replica, room):
+            await self._find_room(replica)
+
+    async def _find_room(self, replica: Replica) -> None:
+        """Place the replica on a node with room. Raises `LaunchError` if none has room for too long."""
+        began, is_announced = asyncio.get_running_loop().time(), False
         while not await self._take_room(replica):
-            if asyncio.get_running_loop().time() > give_up_at:
+            waited_s = asyncio.get_running_loop().time() - began
+            if waited_s > self._timeout_s:
                 raise LaunchError(
                     f"no node has room for `{replica.key.server}` since {self._timeout_s:g} s",
                     code="no_room",
                     remedy="Bring the lost hosts back, or lower its `placement`.",
                     peer=replica.key.server,
                 )
+            if waited_s > _ROOM_NOTE_S and not is_announced:
+                self.announce(
+                    f"{replica.key.server} waits for a node with {shown(replica.placement.needs)} free"
+                )
+                is_announced = True
             await asyncio.sleep(_ROOM_PAUSE_S)
-        self._publish()
 
     async def _take_room(self, replica: Replica) -> bool:
         """Place the replica on a node, and return whether one has room and is reached."""
         assert self.nodes is not None
-        rooms = {id(node.room): node for node in self.nodes.nodes if node.is_up}
-        room = choose_room(replica.key, replica.placement, [node.room for node in rooms.values()])
-        if room is None:
-            return False
-        room.take(replica.key, replica.placement)
+        rooms = [node.room for node in self.nodes.nodes if node.is_up]
+        for room in rank_rooms(replica.key, replica.placement, rooms):
+            room.take(replica.key, replica.placement)
+            if await self._move_in(replica, room):
+                return True
+        return False
+
+    async def _move_in(self, replica: Replica, room: Room) -> bool:
+        """Use the room that is taken for the replica. Return False and leave it if it is in use, or not reached."""
+        assert self.nodes is not None
+        node = next(node for node in self.nodes.nodes if node.name == room.name)
         try:
-            await self._hold(replica, rooms[id(room)])
+            gpus = await self.hosts.reserve(room.name, replica.key, replica.placement.needs)
+            if gpus is None:
+                room.leave(replica.key)
+                return False
+            if gpus:
+                room.gpus[replica.key] = gpus
+            await self._hold(replica, node)
         except BaseException as error:
             room.leave(replica.key)
-            if isinstance(error, LaunchError) and error.failure.code == _UNREACHABLE:
-                # It was reached before: it is being lost too, or comes back.
+            self.hosts.release(replica.key)
+            if isinstance(error, LaunchError) and error.failure.code in _PASSING and replica.url:
+                # The node was reached before: it is being lost too, or comes back.
                 self.announce(f"{error.failure.message}; another attempt follows")
                 return False
             raise
@@ -361,6 +385,7 @@ class HostsSpawner:
         for replica in lost:
             replica.node = None
             replica.generation += 1
+            self.hosts.release(replica.key)
         if lost:
             self._publish()
 

@@ -89,7 +89,14 @@ class Node:
                     peer=self.name,
                 )
             connected.result()
-            await self._serve()
+            serving = asyncio.ensure_future(self._serve())
+            try:
+                watched: list[asyncio.Future[Any]] = [serving, ended] if started.ends_node else [serving]
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                if serving.done():
+                    serving.result()
+            finally:
+                serving.cancel()
         finally:
             self._lose()
             await started.end()

@@ -28,8 +28,8 @@ class Room:
     amounts: Mapping[str, float]
     """Name of a resource → its amount, `num_cpus` and `num_gpus` among them."""
     replicas: dict[ReplicaKey, Placement] = field(default_factory=dict)
-    gpus: dict[ReplicaKey, list[int]] = field(default_factory=dict)
-    """The numbers of the GPUs that a replica has."""
+    gpus: dict[ReplicaKey, Sequence[int | str]] = field(default_factory=dict)
+    """The numbers or names of the GPUs that a replica has."""
 
     def left(self) -> dict[str, float]:
         """The amounts that no replica needs."""
@@ -56,15 +56,15 @@ class Room:
         self.gpus.pop(key, None)
 
 
-def choose_room(key: ReplicaKey, placement: Placement, rooms: Sequence[Room]) -> Room | None:
-    """Return the node for a replica; None if no node has room for it now."""
+def rank_rooms(key: ReplicaKey, placement: Placement, rooms: Sequence[Room]) -> list[Room]:
+    """Return the nodes that have room for a replica now, the best one first."""
 
     def rank(room: Room) -> tuple[int, int]:
         siblings = sum(other.server == key.server for other in room.replicas)
         return (siblings if placement.spread else -siblings, len(room.replicas))
 
     allowed = [room for room in rooms if placement.node in (None, room.name) and room.fits(placement)]
-    return min(allowed, key=rank, default=None)
+    return sorted(allowed, key=rank)
 
 
 def check_declared(wanted: Mapping[ReplicaKey, Placement], hosts: Sequence[HostKeys]) -> None:
@@ -85,12 +85,11 @@ def place_all(wanted: Mapping[ReplicaKey, Placement], rooms: Sequence[Room]) -> 
     placed: dict[ReplicaKey, Room] = {}
     problems: dict[str, Problem] = {}
     for key, placement in sorted(wanted.items(), key=lambda each: -sum(each[1].needs.values())):
-        room = choose_room(key, placement, rooms)
-        if room is None:
-            problems.setdefault(key.server, _problem(key.server, wanted, rooms))
+        if ranked := rank_rooms(key, placement, rooms):
+            ranked[0].take(key, placement)
+            placed[key] = ranked[0]
         else:
-            room.take(key, placement)
-            placed[key] = room
+            problems.setdefault(key.server, _problem(key.server, wanted, rooms))
     if problems:
         raise ConfigErrors(list(problems.values()))
     return placed
@@ -104,10 +103,10 @@ def _problem(server: str, wanted: Mapping[ReplicaKey, Placement], rooms: Sequenc
         return Problem(
             None, f"{server}: placement.node is {placement.node!r}, which is no host.", f"Hosts: {names}."
         )
-    needs = _shown(placement.needs)
+    needs = shown(placement.needs)
     have = "; ".join(
-        f"{room.name} has {_shown({name: room.amounts.get(name, 0.0) for name in placement.needs})}"
-        f" and {_shown({name: room.left().get(name, 0.0) for name in placement.needs})} left"
+        f"{room.name} has {shown({name: room.amounts.get(name, 0.0) for name in placement.needs})}"
+        f" and {shown({name: room.left().get(name, 0.0) for name in placement.needs})} left"
         for room in rooms
     )
     return Problem(
@@ -117,6 +116,7 @@ def _problem(server: str, wanted: Mapping[ReplicaKey, Placement], rooms: Sequenc
     )
 
 
-def _shown(amounts: Mapping[str, float]) -> str:
+def shown(amounts: Mapping[str, float]) -> str:
+    """Return amounts as text, without those that are not known."""
     shown = (f"{amount:g} {name}" for name, amount in amounts.items() if amount < math.inf)
     return ", ".join(shown) or "nothing"

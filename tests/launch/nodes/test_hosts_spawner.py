@@ -164,7 +164,9 @@ async def test_a_node_that_is_cut_off_while_a_replica_moves_there_is_tried_again
     node.state, node.address, node.room = NodeState.UP, "127.0.0.1", Room("first", {"num_cpus": 1.0})
     document = NodeDocument("127.0.0.1", 0, "", "token", "cookie", {}, [], "")
     spawner.nodes = Nodes([node], document, bench.lines.append)
-    replica = Replica(ReplicaKey("env", 0), bench.instance("env"), Placement(num_cpus=1))
+    replica = Replica(
+        ReplicaKey("env", 0), bench.instance("env"), Placement(num_cpus=1), url="http://127.0.0.1:1"
+    )
     assert not await spawner._take_room(replica)
     assert node.room.replicas == {}
     assert replica.node is None

@@ -7,7 +7,7 @@ import pytest
 from nemo_gym.config.keys import HostKeys
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.types import Placement
-from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, choose_room, place_all
+from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, place_all, rank_rooms
 
 
 def rooms(**cpus: float) -> list[Room]:
@@ -59,9 +59,9 @@ def test_a_node_without_room_is_not_chosen_until_a_replica_leaves() -> None:
     [room] = rooms(a=2)
     one, placement = ReplicaKey("env", 0), Placement(num_cpus=2)
     room.take(one, placement)
-    assert choose_room(ReplicaKey("env", 1), placement, [room]) is None
+    assert rank_rooms(ReplicaKey("env", 1), placement, [room]) == []
     room.leave(one)
-    assert choose_room(ReplicaKey("env", 1), placement, [room]) is room
+    assert rank_rooms(ReplicaKey("env", 1), placement, [room]) == [room]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,273 @@
+"""The nodes of a Ray cluster as the machines of a gym: the placement `ray` of `ng_run` and `ng_e2e_collect_rollouts`.
+
+Ray says which nodes there are, starts a node host on each, reserves resources, and reports lost nodes. The rest is as
+on other hosts: processes, sockets and HTTP are the gym's, and no rollout passes through Ray. A process of its own talks
+to Ray (`ray_driver`), because Ray ends the processes that it cannot serve any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import itertools
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nemo_gym.config.keys import HostKeys
+from nemo_gym.failures import ConfigError
+from nemo_gym.launch import _logs as logs
+from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.nodes.hosts import END_S, MODULE, RAY_IS_GONE, StartedHost
+from nemo_gym.launch.nodes.placing import ReplicaKey
+from nemo_gym.launch.nodes.ray_cluster import RayNode, address_of, check_token, hosts_of
+from nemo_gym.launch.nodes.ray_driver import LINE_BYTES, REMEDY
+
+DRIVER = (sys.executable, "-P", "-m", "nemo_gym.launch.nodes.ray_driver")
+"""The words that start the process that talks to Ray, before the launcher's pid and the cluster's address."""
+_CONNECT_WITHIN_S = 120.0
+"""Seconds within which a busy machine connects to Ray, which itself tries for many minutes."""
+
+
+@dataclass(slots=True)
+class _Actor:
+    """The actor of a node host."""
+
+    number: int
+    driver: _Driver
+    log_path: Path
+    ended: asyncio.Future[str]
+    ends_node: bool = True
+    """Ray has lost the node if the actor ends, although servers there may answer for a while."""
+
+    async def wait(self) -> str:
+        return await asyncio.shield(self.ended)
+
+    async def end(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.wait(), END_S)
+        self.driver.send("kill", actor=self.number)
+
+
+@dataclass(slots=True)
+class _Driver:
+    """The process that talks to Ray."""
+
+    process: asyncio.subprocess.Process
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
+    actors: dict[int, _Actor] = field(default_factory=dict)
+    reading: asyncio.Task[None] | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.reading is not None and not self.reading.done()
+
+    async def first_line(self) -> dict[str, Any]:
+        """Return the description of the cluster. Raises `ConfigError` if it cannot be used."""
+        assert self.process.stdout is not None
+        try:
+            line = await asyncio.wait_for(self.process.stdout.readline(), _CONNECT_WITHIN_S)
+        except TimeoutError as error:
+            raise ConfigError(
+                f"Ray has not answered within {_CONNECT_WITHIN_S:g} s.", code="no_ray", remedy=REMEDY
+            ) from error
+        if not line:
+            code = await self.process.wait()
+            raise ConfigError(
+                f"the process that talks to Ray has ended with exit code {code}.",
+                code="no_ray",
+                remedy="Its output is in ray.log, in the folder of the logs.",
+            )
+        message: dict[str, Any] = json.loads(line)
+        if message["kind"] == "refused":
+            refused = message["refused"]
+            raise ConfigError(refused["message"], code=refused["code"], remedy=refused["remedy"])
+        self.reading = asyncio.create_task(self._read())
+        return message
+
+    async def ask(self, kind: str, **fields: Any) -> Any:
+        """Send a request and return its result. Raises `LaunchError` if it is refused."""
+        answer = asyncio.get_running_loop().create_future()
+        number = self.send(kind, **fields)
+        if not self.is_alive:
+            raise _gone()
+        self.answers[number] = answer
+        try:
+            return await answer
+        finally:
+            self.answers.pop(number, None)
+
+    def send(self, kind: str, **fields: Any) -> int:
+        """Send a request and return its number. A process that has ended gets none."""
+        assert self.process.stdin is not None
+        number = next(self.numbers)
+        if self.is_alive:
+            self.process.stdin.write(json.dumps({"kind": kind, "number": number, **fields}).encode() + b"\n")
+        return number
+
+    async def close(self) -> None:
+        """End the process, and with it everything that it started or reserved."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), END_S)
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+        if self.reading is not None:
+            await self.reading
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            self._handle(json.loads(line))
+        for answer in self.answers.values():
+            if not answer.done():
+                answer.set_exception(_gone())
+        for actor in self.actors.values():
+            if not actor.ended.done():
+                actor.ended.set_result("the connection to Ray")
+
+    def _handle(self, message: Mapping[str, Any]) -> None:
+        match message["kind"]:
+            case "output":
+                with self.actors[message["actor"]].log_path.open("a", encoding="utf-8") as file:
+                    file.write(message["text"])
+            case "ended":
+                self.actors.pop(message["actor"]).ended.set_result(message["how"])
+            case "answer":
+                answer = self.answers.get(message["number"])
+                if answer is None or answer.done():
+                    return
+                refused = message.get("refused")
+                if refused is None:
+                    answer.set_result(message["value"])
+                else:
+                    error = LaunchError(
+                        refused["message"], code=refused["code"], remedy=refused["remedy"] or None
+                    )
+                    answer.set_exception(error)
+
+
+class RayHosts:
+    """The nodes of a Ray cluster."""
+
+    def __init__(self, address: str, log_path: Path, driver: Sequence[str] = DRIVER) -> None:
+        """`address`: of the cluster. `log_path`: the log of the process that talks to it, which `driver` starts."""
+        self.keys: Sequence[HostKeys] = ()
+        self.own_address = ""
+        """The address of this machine in the cluster."""
+        self._address = address
+        self._log_path = log_path
+        self._command = driver
+        self._nodes: dict[str, RayNode] = {}
+        self._driver: _Driver | None = None
+        self._connecting = asyncio.Lock()
+        self._reserved: set[ReplicaKey] = set()
+
+    @classmethod
+    async def connect(cls, config: Mapping[str, Any], log_folder: Path) -> RayHosts:
+        """Connect to the cluster of the configuration. Raises `ConfigError` if there is none that may be used."""
+        address = address_of(config, os.environ)
+        check_token(os.environ)
+        if importlib.util.find_spec("ray") is None:
+            raise ConfigError(
+                "placement=ray needs Ray", code="no_ray", remedy="Install it: pip install 'nemo-gym[ray]'."
+            )
+        hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1))
+        await hosts.find_nodes(config.get("hosts") or ())
+        return hosts
+
+    async def find_nodes(self, wanted: Sequence[str | Mapping[str, Any]]) -> None:
+        """Connect, and choose the nodes. Raises `ConfigError` as `connect` does."""
+        _, found = await self._start_driver()
+        self.own_address = found["address"]
+        try:
+            named = hosts_of(found["nodes"], wanted)
+        except BaseException:
+            await self.close()
+            raise
+        self.keys = [keys for keys, _ in named]
+        self._nodes = {keys.host: node for keys, node in named}
+
+    async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
+        driver = await self._connected()
+        node, number = self._nodes[host], next(driver.numbers)
+        actor = _Actor(number, driver, log_path, asyncio.get_running_loop().create_future())
+        driver.actors[number] = actor
+        await driver.ask(
+            "start",
+            actor=number,
+            host=host,
+            name=node.name,
+            node=node.id,
+            command=[sys.executable, "-P", "-m", MODULE],
+            document=document.decode(),
+        )
+        return actor
+
+    async def reserve(
+        self, host: str, replica: ReplicaKey, needs: Mapping[str, float]
+    ) -> Sequence[str] | None:
+        if not needs:
+            return ()
+        driver = await self._connected()
+        gpus: list[str] | None = await driver.ask(
+            "reserve", host=host, replica=_name_of(replica), needs=dict(needs)
+        )
+        if gpus is not None:
+            self._reserved.add(replica)
+        return gpus
+
+    def release(self, replica: ReplicaKey) -> None:
+        if replica in self._reserved and self._driver is not None:
+            self._reserved.discard(replica)
+            self._driver.send("release", replica=_name_of(replica))
+
+    def remedy(self, host: str) -> str:
+        return f"{host} needs the launcher's interpreter, {sys.executable}, and its code at the same paths."
+
+    async def close(self) -> None:
+        if self._driver is not None:
+            await self._driver.close()
+
+    async def _connected(self) -> _Driver:
+        """Return the process that talks to Ray, which is another one if Ray was gone. Raises `LaunchError`."""
+        async with self._connecting:
+            if self._driver is None or not self._driver.is_alive:
+                try:
+                    self._driver, _ = await self._start_driver()
+                except ConfigError as error:
+                    raise LaunchError(error.failure.message, code=RAY_IS_GONE) from error
+            return self._driver
+
+    async def _start_driver(self) -> tuple[_Driver, dict[str, Any]]:
+        with self._log_path.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(*self._command, str(os.getpid()), self._address),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                limit=LINE_BYTES,
+                start_new_session=True,
+            )
+        self._driver = _Driver(process)
+        try:
+            return self._driver, await self._driver.first_line()
+        except BaseException:
+            await self._driver.close()
+            raise
+
+
+def _name_of(replica: ReplicaKey) -> str:
+    return f"{replica.server}.{replica.number}"
+
+
+def _gone() -> LaunchError:
+    return LaunchError("the connection to Ray has ended", code=RAY_IS_GONE)
