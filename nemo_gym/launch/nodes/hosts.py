@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from nemo_gym.config.keys import DEFAULT_HOST_COMMAND, HostKeys
 from nemo_gym.failures import ConfigError
+from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.placing import ReplicaKey
 
 MODULE = "nemo_gym.launch.nodes.node_host"
@@ -85,21 +86,31 @@ class CommandHosts:
                 f"hosts has a name twice: {', '.join(names)}", code="host_twice", remedy="Remove one."
             )
         if "{host}" not in self._command and len(names) > 1:
-            raise ConfigError(
-                f"host_command has no {{host}}: {self._command}",
-                code="host_command",
-                remedy="For example: ssh {host}",
-            )
+            raise _wrong_command(f"has no {{host}}: {self._command}")
+        try:
+            self._parts = shlex.split(self._command)
+        except ValueError as error:
+            raise _wrong_command(f"is no command line ({error}): {self._command}") from error
+        if not self._parts:
+            raise _wrong_command("is empty")
 
     def _words(self, host: str) -> list[str]:
-        return [word.format(host=host) for word in shlex.split(self._command)]
+        return [part.replace("{host}", host) for part in self._parts]
 
     async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
         words = [*self._words(host), *map(shlex.quote, (sys.executable, "-P", "-m", MODULE))]
         with log_path.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *words, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *words, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+                )
+            except OSError as error:
+                raise LaunchError(
+                    f"the node host on {host} cannot be started by `{words[0]}`: {error.strerror}",
+                    code="node_not_started",
+                    remedy="Install it on this machine, or give another host_command.",
+                    peer=host,
+                ) from error
         started = _Command(process)
         try:
             await started.write(document)
@@ -121,6 +132,10 @@ class CommandHosts:
 
     async def close(self) -> None:
         """Do nothing: every command has ended."""
+
+
+def _wrong_command(problem: str) -> ConfigError:
+    return ConfigError(f"host_command {problem}", code="host_command", remedy="For example: ssh {host}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,7 +320,11 @@ class HostsSpawner:
             host=block.get("host"),
             port=block.get("port") if replica.key.number == 0 else None,
         )
-        await _dial_back(node, replica.key.server, held["port"], held["proof"])
+        try:
+            await _dial_back(node, replica.key.server, held["port"], held["proof"])
+        except LaunchError:
+            node.release(replica.socket)
+            raise
         replica.node, replica.url = node, base_url(node.address, held["port"])
 
     async def _place(self, replica: Replica, room: Room) -> None:

@@ -157,6 +157,11 @@ class Node:
             raise
         return child
 
+    def release(self, socket: int) -> None:
+        """Close a held socket there, if the node is not lost."""
+        if self._channel is not None:
+            self._channel.send({"kind": "release", "number": next(self._numbers), "socket": socket})
+
     def stop(self) -> None:
         """Close the connection, which ends the node host and its servers."""
         if self._channel is not None:

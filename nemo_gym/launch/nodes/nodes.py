@@ -87,7 +87,7 @@ class Nodes:
             losses = node.losses
             try:
                 await node.live_once(replace(self._document, node=node.name))
-            except LaunchError as error:
+            except (LaunchError, OSError) as error:  # a log that cannot be written, too
                 if not node.losses:
                     raise
                 if pause_s == _FIRST_RESTART_S:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import socket
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -149,10 +149,15 @@ async def test_a_host_that_cannot_be_reached_is_named(bench: Workbench) -> None:
 class UnreachedNode(Node):
     """A node that answers on its connection while its sockets are out of reach."""
 
+    released: ClassVar[list[int]] = []
+
     async def ask(self, kind: str, **fields: Any) -> Any:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             return {"port": closed.getsockname()[1], "proof": "proof"}
+
+    def release(self, socket: int) -> None:
+        self.released.append(socket)
 
 
 async def test_a_node_that_is_cut_off_while_a_replica_moves_there_is_tried_again(bench: Workbench) -> None:
@@ -170,4 +175,5 @@ async def test_a_node_that_is_cut_off_while_a_replica_moves_there_is_tried_again
     assert not await spawner._take_room(replica)
     assert node.room.replicas == {}
     assert replica.node is None
+    assert node.released == [replica.socket]
     assert "`env` on first cannot be reached" in bench.lines[0]
