@@ -146,7 +146,7 @@ class ContainerSandbox:
             if not done.done():
                 await provider.close(handle)  # the command ends with it, and says what it has printed
             result = await done
-            is_full = watch.done()
+            is_full = watch.done() and watch.result() is None
             ending = Ending.STOPPED if is_full else await self._ending(provider, handle, places, result)
         finally:
             watch.cancel()

@@ -113,9 +113,10 @@ ask()
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 folders = ("/", "/etc", "/usr", "/.nemo_gym", "/root", "/var", "/bin", "/proc", "/sys", "/dev")
 kills = []
-for pid in (1, *range(2, 30)):
+for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - {os.getpid(), os.getppid()}:
     try:
-        os.kill(pid, 9) if pid != os.getpid() and pid != os.getppid() else None
+        os.kill(pid, 9)
+        kills.append("killed")
     except OSError as error:
         kills.append(type(error).__name__)
 print(json.dumps([[name for name in folders if can_write(name)], can_write("/tmp"), can_write("/attempt/work"),
@@ -123,7 +124,7 @@ print(json.dumps([[name for name in folders if can_write(name)], can_write("/tmp
 """
     none = "0" * 16
     found = await report_of(contained(podman, program, [text("")]))
-    assert found == [[], True, True, ["1", none, none], ["PermissionError", "ProcessLookupError"]]
+    assert found == [[], True, True, ["1", none, none], ["PermissionError"]]
 
 
 @pytest.mark.parametrize(
@@ -172,15 +173,18 @@ os._exit(0)
 
 
 async def test_the_key_is_on_no_command_line(podman: str) -> None:
-    gym = contained(podman, "open('started', 'w').close(); time.sleep(3); ask()", [text("")])
+    gym = contained(podman, "time.sleep(3); ask()", [text("")])
+    lines: list[bytes] = []
+
+    def is_seen() -> bool:
+        lines[:] = command_lines()
+        # The engine's client, the forwarder and the agent.
+        return sum(b"status_of" in line for line in lines) >= 3
+
     async with gym.running():
         running = asyncio.create_task(gym.run("agent", folder_row()))
-        await until(
-            lambda: any(b"\0open('started'" in line or b"time.sleep(3)" in line for line in command_lines())
-        )
-        lines = command_lines()
+        await until(is_seen)
         row = await running
-    assert any(b"status_of" in line for line in lines)
     assert not any(b"ngr_" in line for line in lines)
     assert row["external_agent"]["calls"] == 1
 
