@@ -22,6 +22,7 @@ from tests.ecosystem_wheel.stages import Finding
         ("ModuleNotFoundError: No module named 'swebench.harness'", "missing package: swebench.harness"),
         ("ModuleNotFoundError: No module named 'torch.nn'", "package that the environment leaves out: torch"),
         ("OSError: [Errno 101] Network is unreachable", "no network"),
+        ("Command '['git', 'clone', 'https://x']' returned non-zero exit status 128.", "no network"),
         ("a.yaml:3:5: x.simple_agent: simple_agent has no option 'steps'.", "refused option: steps"),
         ("a.yaml:3:5: x.judge refers to `${judge}`, which does not exist.", "value that the user gives"),
         ("x.key is required. Write +x.key=<value>.", "value that the user gives"),

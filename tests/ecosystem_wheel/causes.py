@@ -50,7 +50,8 @@ _RULES = (
         "no network",
         r"(?:Temporary failure in name resolution|Name or service not known|Network is unreachable"
         r"|LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded|Cannot connect to host (?!127)"
-        r"|ConnectError|Connection refused|RepositoryNotFoundError|ProxyError)",
+        r"|ConnectError|Connection refused|RepositoryNotFoundError|ProxyError"
+        r"|'git', 'clone', .*returned non-zero exit status 128)",
     ),
     _rule("missing program", r"(?:No such file or directory: '([\w.+-]+)'|\b(\w+): command not found)"),
     _rule("refused option", r"has no option '(\w+)'"),
