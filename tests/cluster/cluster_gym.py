@@ -139,6 +139,10 @@ class ClusterGym:
         found: dict[str, Any] = json.loads((Path(record["run"]["logs"]) / "directory.json").read_text())
         return found
 
+    def scale(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start `gym env scale` with `NAME=REPLICAS` and options."""
+        return self._start("scale.txt", str(BIN / "gym"), "env", "scale", *words)
+
     def collect(self, repeats: int, *keys: str, agent: str = AGENT) -> subprocess.Popen[bytes]:
         """Start `ng_collect_rollouts` on the five tasks of the environment."""
         return self._start(
