@@ -120,7 +120,7 @@ class ForkLoop:
         """Handle messages until the parent ends. Returns a `ForkedChild` in a child, None in the server itself."""
         channel_fd = self._channel.fileno()
         while not self._is_ending and os.getppid() == self._parent_pid:
-            readable, _, _ = select.select([channel_fd, self._wake_reader], [], [], PARENT_CHECK_S)
+            readable = _readable([channel_fd, self._wake_reader], PARENT_CHECK_S)
             if self._wake_reader in readable:
                 self._reap()
             if channel_fd in readable and (child := self._handle_message()) is not None:
@@ -186,7 +186,7 @@ class ForkLoop:
             _send(pid, signal.SIGTERM)
         give_up_at = time.monotonic() + GRACE_S
         while self._children and (left_s := give_up_at - time.monotonic()) > 0:
-            select.select([self._wake_reader], [], [], left_s)
+            _readable([self._wake_reader], left_s)
             self._reap()
         for pid in self._children:
             _send(pid, signal.SIGKILL)
@@ -194,6 +194,14 @@ class ForkLoop:
             for pid in left:
                 kill(pid)
             os.waitpid(-1, 0)
+
+
+def _readable(descriptors: Sequence[int], seconds: float) -> list[int]:
+    """Return the descriptors that can be read, at most `seconds` later. `select` takes no descriptor above 1,023."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
 
 
 def main(channel: socket.socket, preload: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 
 import pytest
@@ -25,6 +26,20 @@ async def test_children_die_with_a_killed_server_and_the_next_request_starts_ano
     assert await child.ended() == -signal.SIGKILL
     await until_gone(pid)
     assert await server.fork("child", "sys:exit", (3,), descriptors={}).ended() == 3
+
+
+def test_a_server_of_a_process_with_many_connections_works(server: ForkServer) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2048)), hard))
+    held: list[int] = []
+    try:
+        while not held or held[-1] < 1024:  # a descriptor that `select` refuses
+            held.append(os.dup(0))
+        assert code_of(server.fork("child", "sys:exit", (3,), descriptors={})) == 3
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_closed_server_forks_nothing() -> None:
