@@ -6,6 +6,7 @@ It uses no web framework: benchmarks subtract the cost of this app, so it has to
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -59,6 +60,10 @@ class PlainRoute:
     name: str
     method: str
     answer: Callable[[EngineApp, bytes], Any]
+
+
+_DEVELOPMENT_MODE = "VLLM_SERVER_DEV_MODE"
+"""The environment variable that enables vLLM's routes for trainers."""
 
 
 class EngineApp:
@@ -256,6 +261,12 @@ class EngineApp:
     def detokenize(self, body: bytes) -> Payload:
         return detokenize(self.engine, self._payload(body))
 
+    def do_in_development(self, body: bytes) -> Payload:
+        """Do nothing, as far as a client can see. vLLM has the route in its development mode only."""
+        if os.environ.get(_DEVELOPMENT_MODE) != "1":
+            raise Refusal("Not Found", status=404)
+        return {"results": [None]}
+
     def show_stats(self, _: bytes) -> Payload:
         return self.stats.to_wire()
 
@@ -311,6 +322,8 @@ ROUTES: Mapping[str, GenerationRoute | PlainRoute] = {
     "/tokenize": PlainRoute("tokenize", "POST", EngineApp.tokenize),
     "/detokenize": PlainRoute("detokenize", "POST", EngineApp.detokenize),
     "/health": PlainRoute("health", "GET", EngineApp.health),
+    "/collective_rpc": PlainRoute("collective_rpc", "POST", EngineApp.do_in_development),
+    "/reset_prefix_cache": PlainRoute("reset_prefix_cache", "POST", EngineApp.do_in_development),
     "/stats": PlainRoute("stats", "GET", EngineApp.show_stats),
     "/stats/reset": PlainRoute("stats", "POST", EngineApp.reset_stats),
 }

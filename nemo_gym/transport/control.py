@@ -24,6 +24,7 @@ CONTROL_ROUTES = frozenset(
         "/close_session",
         "/aggregate_metrics",
         "/policy_version",
+        "/reload_weights",
         "/rollouts",
         SCALE_ROUTE,
         SESSIONS_ROUTE,

@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from fastapi import FastAPI
 from pydantic import Field
 
 from responses_api_models.local_vllm_model.engine_process import LocalEngine, flags_of
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.config import VLLMModelConfig
+from responses_api_models.vllm_model.policy import reload_weights
 
 _SERVE = "vllm serve {model} --host {host} --port {port} {flags}"
 
@@ -66,6 +68,29 @@ class LocalVLLMModel(VLLMModel):
             await self._local.stop()
             raise
 
+    def setup_webserver(self) -> FastAPI:
+        app = super().setup_webserver()
+        app.post("/reload_weights")(self.reload_own_weights)
+        return app
+
+    async def reload_own_weights(self) -> dict[str, Any]:
+        """Reload the weights in the engine of this process. Raises `EngineError`."""
+        await self._local.ready()
+        await reload_weights(self._engine)
+        return {}
+
+    async def load_weights(self, *, everywhere: bool) -> None:
+        """Reload the weights in the engine of this process, or of all processes, of which each has its own."""
+        if not everywhere or not self.server_client.has_replicas(self.config.name):
+            await self.reload_own_weights()
+            return
+        for reply in await self.server_client.post_everywhere(self.config.name, "/reload_weights", json={}):
+            reply.raise_for_status()
+
+    async def prepare_to_join(self) -> None:
+        # The engine may have read the folder of the weights before the others got their version.
+        await self.reload_own_weights()
+
     def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         return (*super().background_tasks(), self._local.keep_alive())
 
@@ -74,12 +99,12 @@ class LocalVLLMModel(VLLMModel):
         await self._local.stop()
 
     async def respond(self, params: dict[str, Any]) -> dict[str, Any]:
-        await self._local.ready()
-        return await super().respond(params)
+        respond = super().respond
+        return await self._local.call(lambda: respond(params))
 
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
-        await self._local.ready()
-        return await super().complete(chat)
+        complete = super().complete
+        return await self._local.call(lambda: complete(chat))
 
 
 if __name__ == "__main__":

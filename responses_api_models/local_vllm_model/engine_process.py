@@ -12,16 +12,18 @@ import logging
 import shlex
 import shutil
 import socket
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from nemo_gym.engines.engine import UpstreamEngine
 from nemo_gym.failures import ConfigError, EngineError
 from nemo_gym.processes.program import Program
 from nemo_gym.transport import RetryBudget
+from nemo_gym.transport.deadline import Timer
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 HOST = "127.0.0.1"
 PROGRAM = "responses_api_models.local_vllm_model.engine_program:main"
 _POLL_S = 0.2
@@ -48,6 +50,8 @@ class LocalEngine:
         self._program: Program | None = None
         self._healthy = asyncio.Event()
         self._failure: EngineError | None = None
+        self._calls: set[Timer] = set()
+        """The calls in flight to the engine."""
         self.url = self._new_url()
 
     def _new_url(self) -> str:
@@ -91,6 +95,8 @@ class LocalEngine:
             assert self._program is not None
             await asyncio.to_thread(self._program.process.wait)
             self._healthy.clear()
+            for call in self._calls:
+                call.expire()
             ending = self._ended("while it served requests")
             if self._restarts_left == 0:
                 log.error("%s; it is not restarted again", ending.failure.message)
@@ -102,6 +108,24 @@ class LocalEngine:
             self.url = self._new_url()
             self._spawn()
             await self._becomes_healthy()
+
+    async def call(self, make: Callable[[], Awaitable[_T]]) -> _T:
+        """Make a call to the engine, and make it again if the engine ends meanwhile.
+
+        Raises as the call does, and `EngineError` if the engine is not restarted again.
+        """
+        while True:
+            await self.ready()
+            call = Timer(None)
+            self._calls.add(call)
+            try:
+                return await make()
+            except asyncio.CancelledError:
+                if not call.takes_back_cancellation():
+                    raise
+            finally:
+                self._calls.discard(call)
+                call.stop()
 
     async def ready(self) -> None:
         """Wait for a restart to finish. Raises `EngineError` if the engine is not restarted again."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -58,6 +58,7 @@ from responses_api_models.vllm_model.config import VLLMModelConfig
 from responses_api_models.vllm_model.endpoint_file import EndpointFile
 from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
 from responses_api_models.vllm_model.policy import (
+    PolicyMember,
     PolicyUpdate,
     ServedPolicy,
     change_everywhere,
@@ -141,6 +142,7 @@ class VLLMModel(EngineModel):
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
         app.post("/policy_version")(self.update_policy)
+        app.get("/policy_version")(self._policy.show)
         app.post(TOKEN_TEXTS)(self.token_texts)
         return app
 
@@ -385,12 +387,23 @@ class VLLMModel(EngineModel):
         """Switch to another version of the policy. Raises `EngineError` if the weights cannot be loaded."""
         before = self._policy.version
         if update.reload_weights:
-            await reload_weights(self._engine)
+            await self.load_weights(everywhere=update.everywhere)
         if update.everywhere and self.server_client.has_replicas(self.config.name):
             dropped = await change_everywhere(self.server_client, self.config.name, update)
         else:
             dropped = self._policy.change(update.version, drop_in_flight=update.drop_in_flight)
         return {"version": update.version, "previous": before, "dropped": dropped}
+
+    async def load_weights(self, *, everywhere: bool) -> None:
+        """Reload the weights in the engines, which the processes of this server share. Raises `EngineError`."""
+        await reload_weights(self._engine)
+
+    async def prepare_to_join(self) -> None:
+        """Do what must be done before this process takes the version of the others. Raises `EngineError`."""
+
+    def background_tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
+        member = PolicyMember(self.server_client, self.config.name, self._policy, self.prepare_to_join)
+        return (*super().background_tasks(), member.join())
 
     # --- Models and preflight ----------------------------------------------------------------------------------
 

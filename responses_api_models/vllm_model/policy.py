@@ -7,18 +7,28 @@ its end if that differs. Calls of an old version can be dropped: they fail with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from nemo_gym.config import bootstrap
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
 from nemo_gym.failures import EngineError
+from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.tokens.records import PolicyVersion
+from nemo_gym.transport import Caller, Deadline, Directory, Reply
+from nemo_gym.transport.moving_caller import own_name
+from nemo_gym.transport.moving_directory import MovingDirectory
 from nemo_gym.transport.server_client import ServerClient
 
+log = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
+_JOIN_EVERY_S = 1.0
+_ANSWER_WITHIN_S = 30.0
 
 
 class PolicyUpdate(BaseModel):
@@ -46,6 +56,10 @@ class ServedPolicy:
         self._working: dict[asyncio.Task[Any], PolicyVersion | None] = {}
         """Task of a call → the version at its start."""
         self._dropped: set[asyncio.Task[Any]] = set()
+
+    async def show(self) -> dict[str, Any]:
+        """Return the version with which calls begin; None before the first update."""
+        return {"version": self.version}
 
     async def work(self, call: Awaitable[_T]) -> _T:
         """Await `call`. Raises `EngineError` if it is dropped."""
@@ -87,6 +101,81 @@ async def change_everywhere(client: ServerClient, server: str, update: PolicyUpd
     for reply in replies:
         reply.raise_for_status()
     return sum(orjson.loads(reply.body)["dropped"] for reply in replies)
+
+
+class PolicyMember:
+    """A process of a model server that takes the version of the others, because it was started later."""
+
+    def __init__(
+        self,
+        client: ServerClient,
+        server: str,
+        policy: ServedPolicy,
+        prepare: Callable[[], Awaitable[object]],
+    ) -> None:
+        """`prepare` is awaited before a version is taken: it loads the weights. Raises `EngineError`."""
+        self._client = client
+        self._server = server
+        self._policy = policy
+        self._prepare = prepare
+        self._taken: PolicyVersion | None = None
+
+    async def join(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Take the version of the others, until updates reach this process.
+
+        While the others have different versions, an update is under way.
+        """
+        while self._policy.version == self._taken:  # otherwise an update has reached this process
+            is_reached = self._is_reached()
+            versions = await self._versions_of_others()
+            if len(versions) <= 1 and versions <= {self._taken}:
+                if is_reached:
+                    return
+            elif len(versions) == 1 and not await self._take(versions.pop()):
+                return
+            await sleep(_JOIN_EVERY_S)
+
+    async def _take(self, version: PolicyVersion) -> bool:
+        """Take a version, unless an update comes first. Returns False if the weights cannot be loaded."""
+        try:
+            await self._prepare()
+        except EngineError as error:
+            log.warning("calls have no policy version until the next update: %s", error.failure.message)
+            return False
+        if self._policy.version == self._taken:
+            self._policy.change(version, drop_in_flight=False)
+            self._taken = version
+        return True
+
+    def _is_reached(self) -> bool:
+        """Return whether updates reach this process: it is in the directory of its gym."""
+        directory, name = self._client.caller().directory, own_name()
+        return not isinstance(directory, MovingDirectory) or name is None or not directory.has_lost(name)
+
+    async def _versions_of_others(self) -> set[PolicyVersion]:
+        """Return the versions that the other processes have."""
+        caller, token = self._client.connection
+        given = bootstrap.current()
+        urls = caller.directory.replicas(self._server) if self._server in caller.directory.names() else ()
+        others = [url for number, url in enumerate(urls) if given is None or number != given.replica]
+        headers = {TOKEN_HEADER: token} if token is not None else {}
+        by_url = Caller(Directory({url: [url] for url in others}), caller.transport)
+        asking = (
+            by_url.call(
+                url,
+                "GET",
+                "/policy_version",
+                headers=dict(headers),
+                deadline=Deadline.after(_ANSWER_WITHIN_S),
+            )
+            for url in others
+        )
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        # One that does not answer is being restarted.
+        known = [
+            orjson.loads(each.body)["version"] for each in answers if isinstance(each, Reply) and each.ok
+        ]
+        return {version for version in known if version is not None}
 
 
 async def reload_weights(engine: UpstreamEngine) -> None:

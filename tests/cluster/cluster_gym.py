@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -39,6 +39,13 @@ async def main():
 
 asyncio.run(main())
 """
+_UPDATE = """
+import sys
+from nemo_gym.client import Gym
+
+gym = Gym.connect(url=sys.argv[1], token=sys.argv[2])
+gym.update_policy(int(sys.argv[3]), reload_weights=True)
+"""
 
 
 def replicas(server: str, kind: str, implementation: str, count: int) -> str:
@@ -49,13 +56,23 @@ def replicas(server: str, kind: str, implementation: str, count: int) -> str:
 class ClusterGym:
     """`ng_run` on several machines. Leaving the `with` block ends it."""
 
-    def __init__(self, machines: Machines, folder: Path, *overrides: str, configs: str = CONFIGS) -> None:
+    def __init__(
+        self,
+        machines: Machines,
+        folder: Path,
+        *overrides: str,
+        configs: str = CONFIGS,
+        script: Sequence[str] = SCRIPT,
+    ) -> None:
+        """`script`: the overrides of the policy in `configs`."""
         self.machines = machines
         self.folder = folder
         self.output = folder / "out" / "rollouts.jsonl"
         self._runtime = folder / "runtime"
         self._runtime.mkdir(mode=0o700, exist_ok=True)
-        self._overrides = (f"+config_paths=[{configs}]", *SCRIPT, "++head_server.port=0", *overrides)
+        self._overrides = (f"+config_paths=[{configs}]", *script, "++head_server.port=0", *overrides)
+        self.placement = machines.keys()
+        """The overrides that place its servers."""
         self.process: subprocess.Popen[bytes] | None = None
 
     def _start(self, log: str, *words: str) -> subprocess.Popen[bytes]:
@@ -75,7 +92,7 @@ class ClusterGym:
 
     def begin(self) -> None:
         """Start the command."""
-        self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.machines.keys())
+        self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.placement)
 
     def wait_until_ready(self) -> None:
         self.wait_until(lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()))
@@ -132,6 +149,14 @@ class ClusterGym:
             subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
         )
         return answers
+
+    def update_policy(self, version: int) -> None:
+        """Reload the weights of all engines, and change the version, as a trainer does."""
+        run = self._record()["run"]
+        words = (sys.executable, "-c", _UPDATE, run["head"], run["token"], str(version))
+        command = self.machines.command(self.machines.names[0], *words)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
 
     def directory(self) -> dict[str, Any]:
         """The current addresses and generations, as the head server answers them."""

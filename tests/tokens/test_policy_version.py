@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from nemo_gym.config import bootstrap
+from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.failures import EngineError
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.app import EngineApp
@@ -20,7 +22,7 @@ from nemo_gym.transport import Call, InMemoryTransport, Reply
 from nemo_gym.transport.control import CONTROL_ROUTES
 from nemo_gym.transport.server_client import ServerClient
 from responses_api_models.vllm_model.app import VLLMModel
-from responses_api_models.vllm_model.policy import PolicyUpdate
+from responses_api_models.vllm_model.policy import PolicyMember, PolicyUpdate
 from tests.tokens.conversations import Conversation, Ground, model_server
 
 
@@ -202,6 +204,80 @@ async def test_a_process_that_does_not_change_is_reported() -> None:
     reply = await replicas.update(1, version=5)
     assert (reply.status, reply.json()["error"]["code"]) == (401, "token_required")
     assert replicas.versions == [5, None]
+
+
+class Joining:
+    """The second process of a model server, which was started later than the first, and is to join it."""
+
+    def __init__(self, others: list[Any]) -> None:
+        """`others`: the version of the first process at each request for it."""
+        self.replicas = Replicas()
+        self.others = others
+        self.loads = 0
+        self.policy = self.replicas.grounds[1].server._policy
+        url = "http://127.0.0.1:1"
+        self._first = self.replicas.transport.apps[url]
+        self.replicas.transport.apps[url] = self._answer
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        version = self.others.pop(0) if len(self.others) > 1 else self.others[0]
+        first = self.replicas.grounds[0].server._policy
+        first.version = version
+        await self._first(scope, receive, send)
+
+    async def load(self) -> None:
+        self.loads += 1
+
+    async def join(self, **steps: Any) -> None:
+        client = self.replicas.grounds[1].server.server_client
+        member = PolicyMember(client, "policy_model", self.policy, steps.pop("load", self.load))
+        bootstrap.set_current(Bootstrap("policy_model", {}, "", "", [], replica=1))
+        try:
+            await member.join(**steps)
+        finally:
+            bootstrap.set_current(None)
+
+
+async def test_a_process_that_is_started_later_takes_the_version_of_the_others() -> None:
+    joining = Joining([7])
+    await joining.join(sleep=_at_once)
+    assert (joining.policy.version, joining.loads) == (7, 1)
+
+
+async def test_before_the_first_update_there_is_nothing_to_take() -> None:
+    joining = Joining([None])
+    await joining.join(sleep=_at_once)
+    assert (joining.policy.version, joining.loads) == (None, 0)
+
+
+async def test_an_update_while_it_joins_is_taken_too() -> None:
+    joining = Joining([7, 8])
+    await joining.join(sleep=_at_once)
+    assert (joining.policy.version, joining.loads) == (8, 2)
+
+
+async def test_an_update_that_reaches_it_while_it_loads_wins() -> None:
+    joining = Joining([7])
+
+    async def load() -> None:
+        joining.policy.change(9, drop_in_flight=False)
+
+    await joining.join(sleep=_at_once, load=load)
+    assert joining.policy.version == 9
+
+
+async def test_without_weights_it_has_no_version() -> None:
+    joining = Joining([7])
+
+    async def load() -> None:
+        raise EngineError("vLLM has no such route", code="weights_not_reloaded")
+
+    await joining.join(sleep=_at_once, load=load)
+    assert joining.policy.version is None
+
+
+async def _at_once(seconds: float) -> None:
+    """Sleep without waiting."""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import signal
@@ -10,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
+from pydantic import Field
 
 from nemo_gym.failures import ConfigError, EngineError
 from nemo_gym.processes.process_tree import tree_of
+from nemo_gym.transport import Reply
+from nemo_gym.transport.control import CONTROL_ROUTES
+from nemo_gym.transport.server_client import ServerClient, ServerReply
 from responses_api_models.local_vllm_model.app import LocalVLLMModel
 from responses_api_models.local_vllm_model.engine_process import flags_of
+from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.waiting import until
 
 STUB = (
@@ -66,6 +73,52 @@ async def test_a_killed_engine_is_restarted_up_to_the_bound() -> None:
         await until(lambda: local._failure)
         with pytest.raises(EngineError, match="while it served requests"):
             await answer_of(server)
+
+
+class ClientOfReplicas(ServerClient):
+    """The client of a server with two processes. It records what it posts to them."""
+
+    posted: list[str] = Field(default_factory=list)
+
+    def has_replicas(self, server_name: str) -> bool:
+        return True
+
+    async def post_everywhere(self, server_name: str, url_path: str, *, json: Any) -> list[ServerReply]:
+        self.posted.append(url_path)
+        reply = Reply(200, CIMultiDict(), b'{"dropped": 0}')
+        return [ServerReply(reply, "POST", url_path) for _ in range(2)]
+
+
+async def test_the_weights_of_all_engines_are_reloaded_before_the_version_changes() -> None:
+    server = server_of(vllm_serve_env_vars={"VLLM_SERVER_DEV_MODE": "1"})
+    client = ClientOfReplicas(
+        head_server_config=server.server_client.head_server_config, global_config_dict={}
+    )
+    server.server_client = client
+    await server.update_policy(PolicyUpdate(version=1, reload_weights=True))
+    assert client.posted == ["/reload_weights", "/policy_version"]
+    async with server.alive():
+        await server.update_policy(PolicyUpdate(version=2, reload_weights=True, everywhere=False))
+        assert (await server._policy.show()) == {"version": 2}
+        stats = (await server._engine.call("GET", "/stats", at_root=True)).reply.json()
+        assert stats["requests"]["/collective_rpc"] == 1
+    assert "/reload_weights" in CONTROL_ROUTES
+
+
+async def test_a_call_in_flight_is_made_again_when_its_engine_was_killed() -> None:
+    server = server_of(command=f"{STUB} +latency_s=1")
+    async with server.alive():
+        call = asyncio.create_task(answer_of(server))
+        await until(lambda: server._local._calls)
+        (before,) = engines()
+        os.kill(before, signal.SIGKILL)
+        assert await call == "hello"
+        assert engines() != [before]
+        call = asyncio.create_task(answer_of(server))
+        await until(lambda: server._local._calls)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
 
 
 async def test_an_engine_that_does_not_start_fails_the_server() -> None:
