@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import resource
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -85,6 +86,7 @@ class ContainerSandbox:
         self._python = PortablePython.of_the_gym()
         self._provider: DockerProvider | None = None
         self._remover: LeftoverRemover | None = None
+        self._calls: tempfile.TemporaryDirectory[str] | None = None
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
@@ -93,19 +95,24 @@ class ContainerSandbox:
             if self._provider is not None:
                 return
             provider = await asyncio.to_thread(_provider_of, self._options)
+            calls = tempfile.TemporaryDirectory(prefix="nemo_gym_calls_")
+            provider.call_from(calls.name)
             remover = provider.leftover_remover()
             try:
                 await self._check(provider, remover)
             except BaseException:
                 await asyncio.to_thread(remover.close)
+                calls.cleanup()
                 raise
-            self._provider, self._remover = provider, remover
+            self._provider, self._remover, self._calls = provider, remover, calls
 
     async def stop(self) -> None:
         """End the program that removes the containers of a killed gym."""
         if self._remover is not None:
             await asyncio.to_thread(self._remover.close)
-        self._provider = self._remover = None
+        if self._calls is not None:
+            self._calls.cleanup()
+        self._provider = self._remover = self._calls = None
 
     async def forwards(self) -> bool:
         """True: a container has no network but its loopback."""

@@ -42,6 +42,8 @@ class CommandLine:
 
     def __init__(self, program: str, concurrency: int = 32) -> None:
         self.program = program
+        self.folder: str | None = None
+        """The working directory of its processes; None for that of this process."""
         self._slots = asyncio.Semaphore(concurrency)
 
     async def run(
@@ -91,6 +93,7 @@ class CommandLine:
             stdout=stdout if target is None else target,
             stderr=stderr,
             env={**os.environ, **variables},
+            cwd=self.folder,
             start_new_session=True,
         )
 

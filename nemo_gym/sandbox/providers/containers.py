@@ -175,6 +175,13 @@ class ContainerProvider(abc.ABC):
         command = [self._engine.program, *call.arguments]
         return await session.open(command, call.variables, spec.rows, spec.cols)
 
+    def call_from(self, folder: str) -> None:
+        """Call the engine from `folder`: podman's monitor leaves the file `oom` where a container lacked memory.
+
+        Relative paths among the options are relative to `folder` then.
+        """
+        self._engine.folder = folder
+
     async def aclose(self) -> None:  # noqa: B027 - nothing to release is a complete implementation
         """Do nothing: the provider holds no resources of its own."""
 

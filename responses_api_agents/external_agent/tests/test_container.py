@@ -146,6 +146,7 @@ async def test_an_agent_over_a_bound_is_ended_and_verified(
     podman: str, program: str, options: dict[str, Any], reason: str
 ) -> None:
     row = await played(contained(podman, program, [text("")], **options))
+    assert "oom" not in names_in(Path.cwd())
     assert (row["_ng_outcome"], row["_ng_end_reason"], row["reward"]) == ("truncated", reason, 0.0)
     assert len(said_in(row)) <= MIB
     assert ("so far" in said_in(row)) == (reason == "timed_out")
