@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 import urllib.request
@@ -40,11 +41,15 @@ def detokenized(vllm_url: str, ids: list[int]) -> str:
 
 def known_runs(segment: Any) -> Iterator[tuple[list[int], str]]:
     """Yield the ids and the joined texts of neighbouring positions whose texts are known."""
-    positions = zip(segment["ids"], segment["texts"], strict=True)
-    for is_known, run in groupby(positions, key=lambda position: position[1] is not None):
+    texts = {int(token): bytes_of(text) for token, text in segment["texts"].items()}
+    for is_known, run in groupby(segment["ids"], key=lambda token: token in texts):
+        ids = list(run)
         if is_known:
-            ids, texts = zip(*run, strict=True)
-            yield list(ids), "".join(texts)
+            yield ids, b"".join(texts[token] for token in ids).decode()
+
+
+def bytes_of(text: str | dict[str, str]) -> bytes:
+    return text.encode() if isinstance(text, str) else base64.b64decode(text["b64"])
 
 
 def test_ids_logprobs_masks_and_texts_are_those_of_vllm(vllm_url: str, tmp_path: Path) -> None:
