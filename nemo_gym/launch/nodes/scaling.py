@@ -55,9 +55,9 @@ class Scaling:
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Scale servers. Raises `ConfigErrors` for a request that cannot be met, before anything changes."""
         changes = self._checked(request["servers"])
-        added = await self._hold(changes)
         self._changing |= {change.server for change in changes}
         try:
+            added = await self._hold(changes)
             work = [
                 self._grow(change, added[change.server])
                 if change.server in added

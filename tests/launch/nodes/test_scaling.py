@@ -82,7 +82,10 @@ async def check_refusals(gym: RunningGym) -> None:
 async def check_added_replicas(gym: RunningGym) -> None:
     """Replicas are added on both nodes, as many as there is room for, and the others are left alone."""
     before = await replicas_of(gym)
-    answer = await scaled(gym, env=6)
+    answers = await asyncio.gather(scaled(gym, env=6), scaled(gym, env=6))
+    (answer,) = (each for each in answers if each.ok)
+    (refused,) = (each for each in answers if not each.ok)
+    assert "env is being scaled" in message_of(refused)
     assert answer.json()["servers"] == {"env": {"before": 2, "after": 6, "lost_sessions": []}}
     after = await replicas_of(gym)
     assert before.items() <= after.items()
