@@ -46,5 +46,5 @@ def not_scalable() -> ConfigError:
         "this gym runs on one machine, where the replicas of a server are fixed when it starts",
         code="not_scalable",
         status=HTTPStatus.CONFLICT,
-        remedy="Start it with +placement=hosts, or with another num_workers of the server.",
+        remedy="Start it with +placement=hosts or +placement=ray, or with another num_workers of the server.",
     )

@@ -183,3 +183,27 @@ def test_replicas_are_added_and_removed_under_thousands_of_sessions(tmp_path: Pa
         assert gym.failures() == []
         check_rows(gym.rows())
         check_homes(gym.rows(), more, fewer)
+
+
+def test_sessions_that_are_lost_are_named_and_attempted_again(tmp_path: Path) -> None:
+    rollouts = 40 * TASKS
+    servers = (
+        "++naming.resources_servers.naming.placement.replicas=8",
+        "++policy_model.responses_api_models.scripted_model.engine.latency_s=1",
+    )
+    with (
+        machines(2) as net,
+        ClusterGym(net, tmp_path, *servers, configs=write_environment(tmp_path)) as gym,
+    ):
+        collecting = gym.collect(40, "+num_samples_in_parallel=100", agent=AGENT)
+        gym.wait_until(lambda: gym.count_rows() > 0)
+        assert gym.scale("naming=4", "--drain-timeout", "0").wait(120) == 0
+        printed = (tmp_path / "scale.txt").read_text()
+        assert collecting.wait(LONGEST_S) == 0, (tmp_path / "collect.txt").read_text()[-3000:]
+        lost = {failure["_ng_failure_class"] for failure in gym.failures()}
+        sys.stdout.write(f"{len(gym.failures())} attempts were lost: {lost}. {printed}")
+        assert "sessions were lost, whose rollouts are attempted again: " in printed
+        assert gym.failures()
+        rows = gym.rows()
+        assert len(Counter(map(rollout_of, rows))) == len(rows) == rollouts
+        assert all(row["opened_by"] == row["verified_by"] for row in rows)
