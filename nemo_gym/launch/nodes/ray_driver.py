@@ -140,7 +140,7 @@ class Driver:
             answer["value"] = await self._requests[request["kind"]](request)
         except RefusedError as refused:
             answer["refused"] = _refusal(refused)
-        except (self._ray.exceptions.RayError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - the launcher waits for an answer, whatever Ray raises
             answer["refused"] = _refusal(RefusedError("ray_failed", _first_lines(error), ""))
         self._send(answer)
 

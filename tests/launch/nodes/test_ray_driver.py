@@ -83,6 +83,16 @@ async def test_answers_have_the_numbers_of_their_requests() -> None:
     assert answers == [{"kind": "answer", "number": 2, "refused": refused}]
 
 
+async def test_an_unexpected_error_is_answered() -> None:
+    answers: list[Json] = []
+    requests = asyncio.StreamReader()
+    requests.feed_data(b'{"kind": "release", "number": 3}\n')
+    requests.feed_eof()
+    await Driver(Cluster("127.0.0.1", []), answers.append).serve(requests)
+    await until(lambda: answers)
+    assert answers[0]["refused"]["code"] == "ray_failed"
+
+
 def test_the_actor_starts_its_child_with_the_document_and_without_the_variables_of_ray(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
