@@ -242,3 +242,18 @@ def test_what_other_jobs_use_is_waited_for_and_their_gpus_are_left_alone(
     assert {node for node, _ in used} == set(net.hosts)
     assert {gpu for _, gpu in used | held} == {str(number) for number in range(GPUS)}
     assert not used & held
+
+
+def test_added_replicas_are_reserved_and_removed_ones_leave_their_room(
+    net: RayMachines, tmp_path: Path
+) -> None:
+    """A replica has a whole node, so a second one there would wait for ever if the first had kept its reservation."""
+    placement = f"++{ENVIRONMENT}.resources_servers.{ENVIRONMENT}.placement"
+    with ClusterGym(net, tmp_path, f"{placement}.num_cpus={CPUS}") as gym:
+        for count in (len(net.hosts), 1, len(net.hosts)):
+            done = gym.scale(f"{ENVIRONMENT}={count}").wait(LONGEST_S)
+            assert done == 0, (tmp_path / "scale.txt").read_text()
+            replicas = [each["node"] for each in gym.servers() if each["name"] == ENVIRONMENT]
+            assert len(replicas) == len(set(replicas)) == count
+        assert gym.scale(f"{ENVIRONMENT}={len(net.hosts) + 1}").wait(LONGEST_S) == 2
+        assert f"of {CPUS} num_cpus do not fit" in (tmp_path / "scale.txt").read_text()
