@@ -156,8 +156,10 @@ class PolicyMember:
         """Return the versions that the other processes have."""
         caller, token = self._client.connection
         given = bootstrap.current()
-        urls = caller.directory.replicas(self._server) if self._server in caller.directory.names() else ()
-        others = [url for number, url in enumerate(urls) if given is None or number != given.replica]
+        if given is None or self._server not in caller.directory.names():
+            return set()  # outside of a run it is the only one
+        urls = caller.directory.replicas(self._server)
+        others = [url for number, url in enumerate(urls) if number != given.replica]
         headers = {TOKEN_HEADER: token} if token is not None else {}
         by_url = Caller(Directory({url: [url] for url in others}), caller.transport)
         asking = (
