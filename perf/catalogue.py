@@ -105,6 +105,21 @@ BENCHMARKS: Mapping[str, Shown] = {
         ),
         ("+runs=3",),
     ),
+    "nodes": Shown(
+        "rollouts per second and CPU per rollout on 1, 2 and 4 nodes of this machine, 256 in flight each, engine 2 s",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "of_linear": "of linear",
+            "gym_cpu_ms": "gym CPU ms",
+            "of_the_cpu_of_one_machine": "of the CPU of one machine",
+            "cores_busy": "cores busy",
+            "p99_s": "p99 s",
+            "failed": "failed",
+            "ready_s": "ready s",
+        },
+        (),
+        ("+runs=3",),
+    ),
     "rollouts": Shown(
         "rollouts per second, CPU per rollout, p50 and p99, memory: single-step, tool-calling and 20-turn episodes, "
         "1 to 10,000 in flight, an instant engine and one of 2 s, with a process a server and inline",

@@ -100,6 +100,15 @@ GOALS: tuple[Goal, ...] = (
         "CPU that the record of an opened rollout adds to a call of 100 KB", "hop",
         ("100 KB call, gateway", "opened rollout", "more_cpu_ms"), 3, " ms", at_most=True,
     ),
+    *(
+        Goal(f"rollouts/s on {number}, of linear, engine 2 s", "nodes", (number, "of_linear"), 0.9)
+        for number in ("2 nodes", "4 nodes")
+    ),
+    Goal(
+        "CPU of a rollout on one node, of that on one machine", "nodes",
+        ("1 node", "of_the_cpu_of_one_machine"), 1.1, at_most=True,
+    ),
+    Goal("one node ready", "nodes", ("1 node", "ready_s"), 3, " s", at_most=True),
     Goal("sessions/s with two replicas on two cores, of one's", "replicas", ("2 replicas", "of_one_replica"), 1.5),
     *(
         Goal(f"sessions that saw another replica, of 1,000 at once, {number}", "replicas",

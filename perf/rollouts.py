@@ -142,14 +142,24 @@ async def gym_of(
             call = Call("POST", "/run", body, dict(_HEADERS))
             yield (lambda: gym.transport.send(url, call)), {"gym": [psutil.Process()], **around}
         return
-    with running_gym(overrides(episode, engine)) as running:
+    async with started_gym(episode, engine) as (send, groups):
+        yield send, groups
+
+
+@asynccontextmanager
+async def started_gym(
+    episode: Episode, engine: EngineProcess, *more: str
+) -> AsyncIterator[tuple[Send, Groups]]:
+    """Yield the same for a gym that `ng_run` starts, with `more` overrides."""
+    body = episode.body()
+    with running_gym([*overrides(episode, engine), *more]) as running:
         caller = (await find_gym(Path(running.folder))).caller()
         servers = {f"server {name}": [psutil.Process(pid)] for name, pid in running.pids.items()}
-        groups = {"gym": running.processes(), **around, "client": [psutil.Process()], **servers}
+        around = {"engine": [psutil.Process(engine.pid)], "client": [psutil.Process()]}
         try:
             yield (
                 (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(_HEADERS))),
-                groups,
+                {"gym": running.processes(), **around, **servers},
             )
         finally:
             await caller.transport.close()
@@ -165,7 +175,7 @@ def overrides(episode: Episode, engine: EngineProcess) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
+class Spent:
     """Medians over the windows of a load."""
 
     windows: list[Window]
@@ -190,7 +200,7 @@ def _figures_of(
     setting: Setting, in_flight: int, measured: Measured, floor: Hop, instant: dict[tuple[str, str], float]
 ) -> Figures:
     """Return the figures of one load. `instant` holds the best instant-engine rates by placement and episode."""
-    episode, spent = EPISODES[setting.episode], _Spent(measured.windows)
+    episode, spent = EPISODES[setting.episode], Spent(measured.windows)
     answered, made = episode.hops
     floor_ms = answered * floor.server_cpu_ms + made * floor.client_cpu_ms
     groups = [group for group in ("gym", "engine", "client") if group in measured.memory_mb]
