@@ -35,6 +35,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "tensorboard": ("tensorboardX", "metrics of a run by +track=tensorboard"),
     "opentelemetry": ("opentelemetry-sdk", "traces of rollouts"),
     "mcp": ("mcp", "tools of MCP servers as the tools of an environment"),
+    "ray": ("ray", "servers on the nodes of a Ray cluster, +placement=ray"),
     "train": ("trl", "TRL trainers on exports and rollouts"),
 }
 """Extra → its first package and its purpose."""

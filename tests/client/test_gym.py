@@ -217,10 +217,11 @@ async def test_a_stream_without_its_last_line_is_broken_off(sent: bytes) -> None
 
 
 def test_a_gym_that_is_not_there_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        url = f"http://127.0.0.1:{held.getsockname()[1]}"
-    with pytest.raises(TransportError, match=f"no gym answers at {url}"):
-        list(Gym.connect(url=url).rollouts([]))
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # held, so that no other test listens there
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(TransportError, match=f"no gym answers at {url}"):
+            list(Gym.connect(url=url).rollouts([]))
 
 
 def test_the_gym_of_a_folder_is_found(tmp_path: Path) -> None:

@@ -177,10 +177,11 @@ def test_an_engine_that_stays_away_is_given_up(ask: Callable[..., str]) -> None:
 
 
 def test_an_engine_that_is_not_there_is_named(ask: Callable[..., str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        url = f"http://127.0.0.1:{holder.getsockname()[1]}/v1"
-    with pytest.raises(openai.InternalServerError) as raised:
-        ask(url, retry_s=0.1)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # held, so that no other test listens there
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
+        with pytest.raises(openai.InternalServerError) as raised:
+            ask(url, retry_s=0.1)
     error = told(raised.value)
     assert (raised.value.status_code, error["code"], error["peer"]) == (502, "connect_refused", url)
     assert url in error["message"]
