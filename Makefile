@@ -26,7 +26,7 @@ SAMPLED := $(addprefix tests/,rollouts/test_killed.py engines/gateway/test_readi
 # What `make test` runs in miniature: hundreds of rollouts under faults, a hundred kills, engines that die, every attack
 # and every planted mistake. It takes forty minutes and prints the figures of each experiment.
 chaos: .venv/.dev
-	NEMO_GYM_TEST_WHOLE=1 $(BIN)/python -m pytest -s tests/chaos/chaos_*.py tests/chaos/test_*.py $(SAMPLED)
+	NEMO_GYM_TEST_WHOLE=1 $(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos/chaos_*.py tests/chaos/test_*.py $(SAMPLED)
 
 # Whole collections in virtual time, each under random faults of its own: SEEDS=20 for a quick look.
 simulate: .venv/.dev
@@ -58,8 +58,8 @@ test-ecosystem: .venv/.dev
 # twenty with Ray. `tests/cluster/install.sh` fetches Ray and the schemas of Kubernetes.
 test-cluster: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/cluster/install.sh
-	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s tests/cluster/cluster_*.py
-	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s tests/cluster/cluster_ray.py
+	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_*.py
+	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_ray.py
 
 # A slice of every heavy suite: its environment resolves, its tests import, and small runs are
 # shown in a browser.
