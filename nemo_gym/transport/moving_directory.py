@@ -44,8 +44,8 @@ class MovingDirectory(Directory):
         """Base URL → the generation of the replica there."""
         self._names: frozenset[str] = frozenset()
         """The replicas that are there, as `server/number/generation`."""
-        self._calls: defaultdict[str, set[Timer]] = defaultdict(set)
-        """Base URL → the calls in flight to it."""
+        self._calls: defaultdict[str, dict[Timer, None]] = defaultdict(dict)
+        """Base URL → the calls in flight to it, in the order in which they began."""
         self._homes: dict[tuple[str, str], int] = {}
         """Server and session → the number of the session's replica. A session stays when replicas are added."""
         self.update(document)
@@ -107,9 +107,9 @@ class MovingDirectory(Directory):
     def calling(self, url: str) -> Iterator[Timer]:
         """Within the block, the current task is cancelled when the replica at `url` is no longer there."""
         call = Timer(None)
-        self._calls[url].add(call)
+        self._calls[url][call] = None
         try:
             yield call
         finally:
-            self._calls[url].discard(call)
+            self._calls.get(url, {}).pop(call, None)
             call.stop()

@@ -90,6 +90,24 @@ async def test_calls_in_flight_to_a_replica_that_has_moved_are_cancelled(later: 
     assert not task.cancelled()
 
 
+async def test_calls_to_a_lost_replica_end_in_the_order_in_which_they_began() -> None:
+    """The simulation replays a run exactly, so no order may depend on addresses in memory."""
+    directory, ended = MovingDirectory(moving(1, ("http://a", 1))), []
+
+    async def call(number: int) -> None:
+        with directory.calling("http://a"):
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                ended.append(number)
+
+    tasks = [asyncio.create_task(call(number)) for number in range(50)]
+    await asyncio.sleep(0)
+    directory.update(moving(2, ("http://a", 2)))
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert ended == list(range(50))
+
+
 async def test_calls_to_other_replicas_go_on() -> None:
     directory = MovingDirectory(moving(1, ("http://a", 1), ("http://b", 1)))
     with directory.calling("http://a") as calling:
