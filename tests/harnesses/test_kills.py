@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from nemo_gym.mock_engine.conversation import Message
 from tests.harnesses.laws import check_laws
 from tests.harnesses.policies import RepairPolicy
 from tests.harnesses.repairs import ENGINE, play, record_in, skip_unless_installed
+from tests.ports import free_port, until_accepts
 
 pytestmark = pytest.mark.harnesses
 HARNESS = "codex"
@@ -58,7 +58,7 @@ async def test_the_program_is_killed(tmp_path: Path) -> None:
 async def test_a_server_is_killed(killed: str, tmp_path: Path) -> None:
     skip_unless_installed(HARNESS)
     processes: dict[str, subprocess.Popen[bytes]] = {}
-    port = _free_port()
+    port = free_port()
 
     def kill() -> None:
         processes[killed].send_signal(signal.SIGKILL)
@@ -72,7 +72,7 @@ async def test_a_server_is_killed(killed: str, tmp_path: Path) -> None:
             processes["model server"] = _start(
                 "engines.gateway.served", str(tmp_path), engine.base_url, str(port)
             )
-            await _accepts(port)
+            await until_accepts(port)
             row = tmp_path.parent / f"{tmp_path.name}.json"
             with row.open("wb") as output:
                 processes["agent server"] = _start(
@@ -95,20 +95,3 @@ async def test_a_server_is_killed(killed: str, tmp_path: Path) -> None:
 def _start(module: str, *arguments: str, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", f"tests.{module}", *arguments]
     return subprocess.Popen(command, cwd=PARENT_DIR, stdout=stdout)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port: int = held.getsockname()[1]
-        return port
-
-
-async def _accepts(port: int) -> None:
-    while True:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.1)
-        else:
-            writer.close()
-            return

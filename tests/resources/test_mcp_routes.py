@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from nemo_gym.serving.rows import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import serving
+from tests.ports import free_port, until_accepts
 from tests.resources.test_mcp_clients import NOTES
 from tests.serving.environments import VERIFY
 
@@ -79,11 +79,12 @@ async def test_a_row_that_declares_an_unknown_tool_is_refused() -> None:
     await server.before_stop()
 
 
-async def test_a_client_at_mcp_has_the_tools_of_the_row(free_port: int, tmp_path: Path) -> None:
-    program = await asyncio.create_subprocess_exec(sys.executable, str(NOTES), str(free_port), cwd=tmp_path)
+async def test_a_client_at_mcp_has_the_tools_of_the_row(tmp_path: Path) -> None:
+    port = free_port()
+    program = await asyncio.create_subprocess_exec(sys.executable, str(NOTES), str(port), cwd=tmp_path)
     try:
-        await _accepts(free_port)
-        options = {"notes": {"url": f"http://127.0.0.1:{free_port}/mcp"}}
+        await until_accepts(port)
+        options = {"notes": {"url": f"http://127.0.0.1:{port}/mcp"}}
         notes = NotesEnvironment.standalone(name="notes", expose_tools_over_mcp=True, mcp_servers=options)
         async with serving(notes) as url, httpx2.AsyncClient() as http:
             opened = (await http.post(f"{url}/seed_session", content=orjson.dumps(row(ADD)))).json()["mcp"]
@@ -100,21 +101,3 @@ async def test_a_client_at_mcp_has_the_tools_of_the_row(free_port: int, tmp_path
 def test_a_route_for_every_tool_excludes_mcp_servers() -> None:
     with pytest.raises(ConfigError, match="has a route for every tool"):
         WithRouteForAll.standalone(name="notes", mcp_servers=SERVERS).finished_app()
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port: int = held.getsockname()[1]
-        return port
-
-
-async def _accepts(port: int) -> None:
-    while True:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.1)
-        else:
-            writer.close()
-            return
