@@ -53,7 +53,8 @@ from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from nemo_gym.launch.nodes.hosts import Hosts
-    from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
+    from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
+    from nemo_gym.launch.nodes.replicas import Replica
     from nemo_gym.transport import Transport
 
 PlacementName: TypeAlias = Literal["process", "inline", "hosts", "ray"]
@@ -309,9 +310,11 @@ async def _let_scale(
         gym.listen_to(servers)
         return servers
 
-    scaling = Scaling(spawner, supervisor, plan, options.announce, keys.token)
+    scaling = Scaling(
+        spawner.replicas, spawner.moving, supervisor, plan, options.announce, gym.write_record, keys.token
+    )
     gym.control = await ControlPort.open(keys.token, scaling.handle)
-    spawner.publish_control(gym.control.address)
+    spawner.replicas.publish_control(gym.control.address)
 
 
 async def _hosts(data: dict[str, Any], options: LaunchOptions, log_folder: Path) -> Hosts:

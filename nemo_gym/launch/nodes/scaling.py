@@ -16,7 +16,8 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import SupervisedServer, Supervisor
 from nemo_gym.launch.nodes.draining import Draining, ask_with
-from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
+from nemo_gym.launch.nodes.moving import Moving
+from nemo_gym.launch.nodes.replicas import Replica, Replicas
 from nemo_gym.names import HEAD_SERVER
 from nemo_gym.transport.directory import aliases_of
 
@@ -38,14 +39,21 @@ class Scaling:
 
     def __init__(
         self,
-        spawner: HostsSpawner,
+        replicas: Replicas,
+        moving: Moving,
         supervisor: Supervisor,
         plan: Plan,
         announce: Callable[[str], None],
+        on_removal: Callable[[], object],
         token: str,
     ) -> None:
-        """`token`: the run's, with which servers answer the names of their sessions."""
-        self._spawner = spawner
+        """`token`: the run's, with which servers answer the names of their sessions.
+
+        `on_removal` is called when replicas have been removed.
+        """
+        self._replicas = replicas
+        self._moving = moving
+        self._on_removal = on_removal
         self._supervisor = supervisor
         self._plan = plan
         self._announce = announce
@@ -73,7 +81,7 @@ class Scaling:
                 raise outcome
             lost[change.server] = outcome
         return {
-            "version": self._spawner.directory["version"],
+            "version": self._replicas.directory["version"],
             "servers": {
                 change.server: {
                     "before": change.before,
@@ -86,8 +94,8 @@ class Scaling:
 
     def _checked(self, wanted: Mapping[str, int]) -> list[CountChange]:
         """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
-        servers = self._spawner.directory["servers"]
-        aliases = dict(aliases_of(self._spawner.config))
+        servers = self._replicas.directory["servers"]
+        aliases = dict(aliases_of(self._replicas.config))
         known = [name for name in servers if name not in aliases]
         problems = [] if wanted else [Problem(None, "no server is named.", "Name one: NAME=REPLICAS.")]
         for name, count in wanted.items():
@@ -109,14 +117,14 @@ class Scaling:
         return [CountChange(name, len(servers[name]), count) for name, count in wanted.items()]
 
     async def _hold(self, changes: Sequence[CountChange]) -> dict[str, list[Replica]]:
-        """Hold sockets for all replicas to be added. Raises as `HostsSpawner.add`."""
+        """Hold sockets for all replicas to be added. Raises as `Moving.move_in`."""
         added: dict[str, list[Replica]] = {}
         try:
             for change in changes:
                 if change.after > change.before:
-                    added[change.server] = await self._spawner.add(
-                        change.server, change.after - change.before
-                    )
+                    count = change.after - change.before
+                    added[change.server] = self._replicas.add(change.server, count)
+                    await self._moving.move_in(added[change.server])
         except BaseException:
             for replicas in added.values():
                 await self._give_up(replicas)
@@ -130,13 +138,13 @@ class Scaling:
         except BaseException:
             await self._give_up(added)
             raise
-        self._spawner.publish(added)
+        self._replicas.publish(added)
         self._announce(f"{change.server} has {change.after} replicas instead of {change.before}")
         return []
 
     async def _give_up(self, added: Sequence[Replica]) -> None:
-        self._spawner.retire(added)
-        await self._spawner.release(added)
+        self._replicas.retire(added)
+        await self._moving.move_out(added)
 
     async def _shrink(self, change: CountChange, timeout_s: float) -> list[str]:
         """Remove the last replicas when they have finished their sessions. Returns the sessions that are lost."""
@@ -144,16 +152,16 @@ class Scaling:
         if after == change.before:
             return []
         leaving = [each for each in self._supervisor.servers if each.name == server and each.replica >= after]
-        replicas = self._spawner.published(server)[after:]
-        self._spawner.drain(server, after)
+        replicas = self._replicas.addresses[server][after:]
+        self._replicas.drain(server, after)
         for each in leaving:
             if each.state is ServerState.READY:
                 each.become(ServerState.DRAINING)
         lost = await self._draining.wait(leaving, change.before, after, timeout_s)
-        self._spawner.retire(replicas)
+        self._replicas.retire(replicas)
         await self._supervisor.remove(leaving)
-        await self._spawner.release(replicas)
-        self._spawner.on_loads()  # the record of the gym is without them
+        await self._moving.move_out(replicas)
+        self._on_removal()
         self._announce(f"{server} has {after} replicas instead of {change.before}{_lost(lost, timeout_s)}")
         return lost
 

@@ -5,28 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
-from typing import Any, ClassVar
+from typing import Any
 
 import psutil
 import pytest
 
 from nemo_gym.config.problems import ConfigErrors
-from nemo_gym.config.types import Placement
 from nemo_gym.discovery_files import DISCOVERY_FILE
-from nemo_gym.launch._spawners import ProcessSpawner
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.gym import LaunchOptions, RunningGym, launch
-from nemo_gym.launch.nodes.hosts import CommandHosts
-from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner, Replica
-from nemo_gym.launch.nodes.node import Node, NodeState
-from nemo_gym.launch.nodes.node_host import NodeDocument
-from nemo_gym.launch.nodes.nodes import Nodes
-from nemo_gym.launch.nodes.placing import ReplicaKey, Room
 from nemo_gym.launch.plan import HEAD_SCRIPT
 from nemo_gym.names import DIRECTORY_KEY
-from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.transport import Call, call_once
 from nemo_gym.transport.moving_directory import MovingDirectory, directory_of
 from tests.launch.small_servers import Workbench, config_of, facts_of
@@ -144,36 +134,3 @@ async def test_a_host_that_cannot_be_reached_is_named(bench: Workbench) -> None:
     with pytest.raises(Exception, match=r"the node host on (first|second) has ended with exit code 1"):
         async with launch(config, on_hosts(bench)):
             pass
-
-
-class UnreachedNode(Node):
-    """A node that answers on its connection while its sockets are out of reach."""
-
-    released: ClassVar[list[int]] = []
-
-    async def ask(self, kind: str, **fields: Any) -> Any:
-        with socket.socket() as closed:
-            closed.bind(("127.0.0.1", 0))
-            return {"port": closed.getsockname()[1], "proof": "proof"}
-
-    def release(self, socket: int) -> None:
-        self.released.append(socket)
-
-
-async def test_a_node_that_is_cut_off_while_a_replica_moves_there_is_tried_again(bench: Workbench) -> None:
-    hosts = CommandHosts({"hosts": ["first"]})
-    spawner = HostsSpawner(
-        hosts, ProcessSpawner(ForkServer()), bench.lines.append, bench.folder, bench.folder
-    )
-    node = UnreachedNode(hosts.keys[0], hosts, bench.folder / "node.log", lambda node: None)
-    node.state, node.address, node.room = NodeState.UP, "127.0.0.1", Room("first", {"num_cpus": 1.0})
-    document = NodeDocument("127.0.0.1", 0, "", "token", "cookie", {}, [], "")
-    spawner.nodes = Nodes([node], document, bench.lines.append)
-    replica = Replica(
-        ReplicaKey("env", 0), bench.instance("env"), Placement(num_cpus=1), url="http://127.0.0.1:1"
-    )
-    assert not await spawner._take_room(replica)
-    assert node.room.replicas == {}
-    assert replica.node is None
-    assert node.released == [replica.socket]
-    assert "`env` on first cannot be reached" in bench.lines[0]
