@@ -35,6 +35,8 @@ DRAIN_TIMEOUT_S: Final = 1800.0
 """Seconds that replicas to be removed may take to finish their sessions, as long as a rollout may take by default."""
 SESSIONS_ROUTE: Final = "/_ng/sessions"
 """The route of every server that answers the names of its sessions."""
+POSTED_ROUTE: Final = "/_ng/posted"
+"""The route of a resources server that answers the paths of its `POST` routes, tools included."""
 
 ALLOW_UNSANDBOXED: Final = "allow_unsandboxed"
 """The global key that lets code of models run without isolation."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import fastapi
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -57,11 +58,8 @@ def harvest_tools(app: FastAPI, taken: Iterable[str]) -> tuple[list[MCPTool], Ca
     """
     own = [
         route
-        for route in app.routes
-        if isinstance(route, APIRoute)
-        and "POST" in (route.methods or ())
-        and route.path not in set(taken)
-        and not is_control_route(route.path)
+        for route in post_routes(app)
+        if route.path not in set(taken) and not is_control_route(route.path)
     ]
     fixed = [route for route in own if "{" not in route.path]
     open_ended = [route for route in own if len(_PARAMETER.findall(route.path)) == 1]
@@ -69,6 +67,19 @@ def harvest_tools(app: FastAPI, taken: Iterable[str]) -> tuple[list[MCPTool], Ca
         MCPTool(route.path.strip("/"), route.path, _description(route), _schema(route)) for route in fixed
     ]
     return tools, CatchAllRoute(open_ended[0].path) if len(open_ended) == 1 else None
+
+
+def post_routes(app: FastAPI) -> list[APIRoute]:
+    """Return the `POST` routes of an app, those of included routers with their prefixes.
+
+    Since 0.140 FastAPI keeps included routers apart in `app.routes`.
+    """
+    every: Iterable[Any] = getattr(fastapi.routing, "iter_route_contexts", iter)(app.routes)
+    return [
+        route
+        for route in every
+        if isinstance(getattr(route, "original_route", route), APIRoute) and "POST" in (route.methods or ())
+    ]
 
 
 def checked_tools(

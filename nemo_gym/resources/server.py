@@ -18,6 +18,7 @@ from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
 from nemo_gym.resources._verify_in_worker import ServerInWorker, build_in_worker, verify_in_worker
@@ -26,7 +27,7 @@ from nemo_gym.resources.judge_failsafe import judge_failsafe
 from nemo_gym.resources.mcp import maybe_auto_expose
 from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
 from nemo_gym.resources.mcp_routes import McpToolRoutes, declared_tools
-from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name
+from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, post_routes
 from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, parse_close, request_of
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving.base import BaseServer, SimpleServer
@@ -116,6 +117,11 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
         if self.config.mcp_servers:
             self._gym_mcp_clients = McpClients(self.config.name, self.config.mcp_servers)
             McpToolRoutes(self.config.name, app, self._gym_mcp_clients)
+
+        async def posted() -> dict[str, list[str]]:
+            return {"paths": sorted({route.path for route in post_routes(app) if route.include_in_schema})}
+
+        app.get(POSTED_ROUTE, include_in_schema=False)(posted)
         return app
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None:

@@ -33,6 +33,14 @@ def counter(server: type[CounterEnvironment] = CounterEnvironment) -> CounterEnv
     return made
 
 
+def test_the_paths_of_tools_are_listed_as_the_schema_has_them() -> None:
+    client = TestClient(counter().finished_app())
+    described = client.get("/openapi.json").json()["paths"]
+    posted = sorted(path for path, methods in described.items() if "post" in methods)
+    assert client.get("/_ng/posted").json() == {"paths": posted}
+    assert "/add" in posted
+
+
 def test_the_reverify_mode_is_that_of_the_configuration_s_class() -> None:
     for server, mode in ((CounterEnvironment, "unknown"), (Broken, "stateless")):
         assert TestClient(counter(server).setup_webserver()).get("/reverify_mode").json() == mode

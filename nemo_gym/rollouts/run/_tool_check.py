@@ -13,6 +13,7 @@ from typing import Any
 from nemo_gym.config.problems import Location, Problem, did_you_mean
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
+from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import server_block
@@ -72,12 +73,11 @@ async def _tools_of(caller: Caller, server: str, seconds: float) -> set[str]:
     """Return the tools of a server; none if it serves none, any, or does not list its routes."""
     try:
         reply = await caller.call(
-            server, "GET", "/openapi.json", deadline=Deadline.after(seconds), repeatable=True
+            server, "GET", POSTED_ROUTE, deadline=Deadline.after(seconds), repeatable=True
         )
     except GymError:
         return set()  # the server's own check reports what is wrong with it
     listed = object_in(reply.body) if reply.ok else None
-    paths = (listed or {}).get("paths", {})
-    posted = [path for path, methods in paths.items() if "post" in methods and not is_control_route(path)]
+    posted = [path for path in (listed or {}).get("paths", ()) if not is_control_route(path)]
     serves_any = any("{" in path or path == STEPS for path in posted)
     return set() if serves_any else {path.strip("/") for path in posted}

@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from nemo_gym.config.problems import Location
+from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.rollouts.run._tool_check import tool_problems
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
@@ -18,18 +19,13 @@ ROW = Location("tasks.jsonl", 7)
 async def problems_of(
     *routes: str, tool: str = "get_prize", agent: str = "simple_agent", lists: bool = True, **options: Any
 ) -> list[Any]:
-    app = FastAPI(openapi_url="/openapi.json" if lists else None)
+    app = FastAPI()
 
-    async def answer() -> dict[str, str]:
-        return {}
+    async def posted() -> Any:
+        paths = ["/verify", "/seed_session", *routes]
+        return {"paths": paths} if lists else paths
 
-    async def of_another_kind() -> list[str]:
-        return [*routes]
-
-    app.get("/openapi.json")(of_another_kind)
-
-    for route in ("/verify", "/seed_session", *routes):
-        app.post(route)(answer)
+    app.get(POSTED_ROUTE)(posted)
     caller = Caller(Directory({"shop": ["http://shop"]}), InMemoryTransport({"http://shop": app}))
     servers: dict[str, Any] = {
         "clerk": {"responses_api_agents": {agent: {"resources_server": ENVIRONMENT}}},
