@@ -1,12 +1,15 @@
 """Cancels a handler when its client disconnects before the complete response.
 
-Most handlers end before watching is worth its cost, so only handlers that run for `WATCHED_AFTER_S` are watched.
+The gym's listener tells of it at once (`UvicornSend.on_disconnect`). Elsewhere a task waits for the message. Most
+handlers end before that is worth its cost, so only those that run for `WATCHED_AFTER_S` are watched.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 from starlette.types import Message, Receive
 
@@ -14,16 +17,24 @@ WATCHED_AFTER_S = 0.02
 """Seconds that a handler runs before its client is watched."""
 
 
+Teller: TypeAlias = Callable[[Callable[[], None] | None], None]
+"""Takes a function to call when the client disconnects, or None to call none."""
+
+
 class DisconnectWatch:
     """Wraps `receive` of one request and watches for the client's disconnect."""
 
-    def __init__(self, receive: Receive, is_answered: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, receive: Receive, is_answered: Callable[[], bool] = lambda: False, teller: Teller | None = None
+    ) -> None:
         """`receive` must belong to a request whose body has been read.
 
         `is_answered` returns whether the response is complete: then a disconnect no longer cancels the handler.
+        `teller`: the listener's, if it has one.
         """
         self._receive = receive
         self._is_answered = is_answered
+        self._teller = teller
         self._left = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -40,7 +51,7 @@ class DisconnectWatch:
         """Await `handling`; cancel it and return when the client disconnects."""
         handler = asyncio.current_task()
         assert handler is not None
-        beginning = asyncio.get_running_loop().call_later(WATCHED_AFTER_S, self._begin, handler)
+        end = self._tell(handler) if self._teller is not None else self._watch_soon(handler)
         try:
             await handling
         except asyncio.CancelledError:
@@ -48,17 +59,36 @@ class DisconnectWatch:
                 raise
             handler.uncancel()
         finally:
+            end()
+
+    def _tell(self, handler: asyncio.Task[Any]) -> Callable[[], None]:
+        """Let the listener tell of the disconnect. Returns a function that ends it."""
+        assert self._teller is not None
+        self._teller(partial(self._leave, handler))
+        return partial(self._teller, None)
+
+    def _watch_soon(self, handler: asyncio.Task[Any]) -> Callable[[], None]:
+        """Watch for the disconnect after `WATCHED_AFTER_S`. Returns a function that ends it."""
+
+        def begin() -> None:
+            self._watcher = asyncio.ensure_future(self._watch(handler))
+
+        beginning = asyncio.get_running_loop().call_later(WATCHED_AFTER_S, begin)
+
+        def end() -> None:
             beginning.cancel()
             if self._watcher is not None:
                 self._watcher.cancel()
                 self._watcher = None  # its traceback refers to this object
 
-    def _begin(self, handler: asyncio.Task[object]) -> None:
-        self._watcher = asyncio.ensure_future(self._watch(handler))
+        return end
 
-    async def _watch(self, handler: asyncio.Task[object]) -> None:
+    async def _watch(self, handler: asyncio.Task[Any]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        self._leave(handler)
+
+    def _leave(self, handler: asyncio.Task[Any]) -> None:
         self._left.set()
         if not self._is_answered():
             handler.cancel()

@@ -48,10 +48,10 @@ def with_whole_responses(app: ASGIApp) -> ASGIApp:
 
 
 class UvicornSend:
-    """uvicorn's `send` for one request, with the method `whole`.
+    """uvicorn's `send` for one request, with the methods `whole` and `on_disconnect`.
 
     uvicorn writes the head and the body of a response apart, which are two system calls of the server and often two
-    wake-ups of the client.
+    wake-ups of the client. It tells of a disconnect by a message only, for which a task has to wait.
     """
 
     __slots__ = ("cycle",)
@@ -83,6 +83,12 @@ class UvicornSend:
         cycle.message_event.set()
         cycle.on_response()
 
+    def on_disconnect(self, call: Callable[[], None] | None) -> None:
+        """Let `call` be called when the client disconnects before the complete response; at once if it has."""
+        self.cycle.on_disconnect = call  # type: ignore[attr-defined]
+        if call is not None and self.cycle.disconnected:
+            call()
+
 
 @lru_cache(maxsize=256)
 def _head_of(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
@@ -102,7 +108,13 @@ def _is_ordinary(name: bytes, value: bytes) -> bool:
 
 
 class GymHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the gym's error form for bytes that are not HTTP."""
+    """uvicorn's protocol with the gym's error form for bytes that are not HTTP, which tells of disconnects."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        call = getattr(self.cycle, "on_disconnect", None)
+        if call is not None and self.cycle.disconnected:
+            call()
 
     def send_400_response(self, msg: str) -> None:
         failure = InputError(

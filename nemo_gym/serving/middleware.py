@@ -87,7 +87,8 @@ class RequestMiddleware:
         if scope["path"] not in self.cancel_on_disconnect:
             await self._handle(app, scope, WholeBody(body, receive), responder)
             return
-        watch = DisconnectWatch(receive, lambda: responder.is_complete)
+        teller = getattr(send, "on_disconnect", None)
+        watch = DisconnectWatch(receive, lambda: responder.is_complete, teller)
         await watch.run(self._handle(app, scope, WholeBody(body, watch.receive), responder))
 
     def _admits_websocket(self, scope: Scope) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,10 +29,11 @@ class Deadline(NamedTuple):
 class Timer:
     """Cancels the current task after some seconds, or when `expire` is called, unless it is stopped before.
 
-    `asyncio.timeout` does so with three times the instructions, and a rollout has eight calls with a deadline.
+    `asyncio.timeout` does so with three times the instructions, and a rollout has eight calls with a deadline. Most are
+    stopped long before they expire, so one that is due in a later second costs no timer of the event loop until then.
     """
 
-    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_task")
+    __slots__ = ("_cancelled_before", "_handle", "_has_expired", "_task", "_waiting", "at")
 
     def __init__(self, seconds: float | None) -> None:
         """`seconds`: None for a timer that expires only by `expire`."""
@@ -41,12 +43,23 @@ class Timer:
         self._cancelled_before = task.cancelling()
         self._has_expired = False
         self._handle: asyncio.TimerHandle | None = None
+        self._waiting: dict[Timer, None] | None = None
         if seconds is not None:
-            self._handle = asyncio.get_running_loop().call_later(seconds, self.expire)
+            loop = asyncio.get_running_loop()
+            self.at = loop.time() + seconds
+            """The time at which it expires, on the event loop's clock."""
+            self._waiting = _timers_of(loop).wait(self)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the event loop call `expire` at its time."""
+        self._waiting = None
+        self._handle = loop.call_at(self.at, self.expire)
 
     def stop(self) -> None:
         """Take back what is left of the timer: its schedule, or its cancellation after another error."""
-        if self._handle is not None:
+        if self._waiting is not None:
+            self._waiting.pop(self, None)
+        elif self._handle is not None:
             self._handle.cancel()
         if self._has_expired:
             self.takes_back_cancellation()
@@ -63,3 +76,50 @@ class Timer:
         if not self._has_expired:
             self._has_expired = True
             self._task.cancel()
+
+
+class _Timers:
+    """The timers of one event loop that wait for the second in which they expire."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._by_second: dict[int, dict[Timer, None]] = {}
+        self._is_awake = False
+
+    def wait(self, timer: Timer) -> dict[Timer, None] | None:
+        """Start the timer if it is due in this second. Otherwise return those that wait for the same second."""
+        now, second = int(self.loop.time()), int(timer.at)
+        if second <= now:
+            timer.start(self.loop)
+            return None
+        waiting = self._by_second.get(second)
+        if waiting is None:
+            waiting = self._by_second[second] = {}
+        waiting[timer] = None
+        if not self._is_awake:
+            self._is_awake = True
+            self.loop.call_at(now + 1, self._start_due)
+        return waiting
+
+    def _start_due(self) -> None:
+        """Start the timers of this second, and come back in the next one while any wait."""
+        now = int(self.loop.time())
+        for second in [second for second in self._by_second if second <= now]:
+            for timer in self._by_second.pop(second):
+                timer.start(self.loop)
+        self._is_awake = any(self._by_second.values())
+        if self._is_awake:
+            self.loop.call_at(now + 1, self._start_due)
+        else:
+            self._by_second.clear()
+
+
+_of_thread = threading.local()
+
+
+def _timers_of(loop: asyncio.AbstractEventLoop) -> _Timers:
+    """Return the timers of the running event loop."""
+    timers: _Timers | None = getattr(_of_thread, "timers", None)
+    if timers is None or timers.loop is not loop:
+        timers = _of_thread.timers = _Timers(loop)
+    return timers

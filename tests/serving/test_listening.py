@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
-from nemo_gym.serving.listening import accepting_all, web_config
+from nemo_gym.serving.listening import GymHttpProtocol, accepting_all, web_config
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
 from nemo_gym.transport.whole_response import send_messages, send_response
@@ -306,12 +306,14 @@ class Recorded(asyncio.Transport):
 
 
 @asynccontextmanager
-async def recorded(app: Any) -> AsyncIterator[tuple[Recorded, HttpToolsProtocol]]:
-    """uvicorn's protocol with `app` on a transport that keeps what is written to it."""
+async def recorded(
+    app: Any, kind: type[HttpToolsProtocol] = HttpToolsProtocol
+) -> AsyncIterator[tuple[Recorded, HttpToolsProtocol]]:
+    """uvicorn's protocol, or the gym's, with `app` on a transport that keeps what is written to it."""
     config = web_config(app, has_lifespan=False)
     config.load()
     transport = Recorded()
-    protocol = HttpToolsProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    protocol = kind(config, ServerState(), {}, asyncio.get_running_loop())
     protocol.connection_made(transport)
     yield transport, protocol
 
@@ -384,6 +386,36 @@ async def test_a_client_that_does_not_read_holds_up_its_next_response() -> None:
         protocol.resume_writing()
         await until(lambda: protocol.server_state.total_requests)
         assert b"".join(transport.written).endswith(b"\r\n\r\nbody")
+
+
+@pytest.mark.parametrize(
+    ("leaves", "is_told"), [("before", True), ("during", True), ("afterwards", False), ("never", False)]
+)
+async def test_a_handler_is_told_that_its_client_left_before_the_whole_response(
+    leaves: str, is_told: bool
+) -> None:
+    told: list[str] = []
+    begun, proceed = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if leaves == "before":
+            await proceed.wait()
+        send.on_disconnect(lambda: told.append(leaves))
+        begun.set()
+        await proceed.wait()
+        await send_response(send, 200, [], b"body")
+
+    async with recorded(app, GymHttpProtocol) as (_, protocol):
+        protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        if leaves == "during":
+            await begun.wait()
+        if leaves in ("before", "during"):
+            protocol.connection_lost(None)
+        proceed.set()
+        await asyncio.gather(*protocol.tasks)
+        if leaves == "afterwards":
+            protocol.connection_lost(None)
+    assert told == ([leaves] if is_told else [])
 
 
 async def test_nothing_is_sent_to_a_client_that_left_or_after_a_complete_response() -> None:

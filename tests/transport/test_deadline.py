@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from unittest.mock import patch
 
 import pytest
 
 from nemo_gym.transport import Deadline
 from nemo_gym.transport.deadline import Timer
+from tests.rollouts.doubles import run_virtually
 from tests.transport.doubles import Clock
 
 
@@ -74,3 +76,44 @@ async def test_a_cancellation_that_became_another_error_is_taken_back() -> None:
         await asyncio.get_running_loop().create_future()
     timer.stop()
     assert task.cancelling() == 0
+
+
+async def _wait(seconds: float, stops_after: float | None = None) -> str:
+    """Return when a timer of `seconds` has cancelled this task, or that it was stopped before."""
+    loop, timer = asyncio.get_running_loop(), Timer(seconds)
+    try:
+        await asyncio.sleep(1e6 if stops_after is None else stops_after)
+        return f"stopped at {loop.time():.2f}"
+    except asyncio.CancelledError:
+        assert timer.takes_back_cancellation()
+        return f"expired at {loop.time():.2f}"
+    finally:
+        timer.stop()
+
+
+@pytest.mark.parametrize("began", [0.0, 0.7, 1.0])
+def test_timers_expire_at_their_time_and_only_if_they_are_not_stopped(began: float) -> None:
+    async def main() -> list[str]:
+        await asyncio.sleep(began)
+        waits = [(0.2, None), (0.5, 0.1), (3.1, None), (3.9, None), (3.5, 0.3), (3.5, 3.2), (100.0, 99.0)]
+        return await asyncio.gather(*(_wait(*wait) for wait in waits))
+
+    assert run_virtually(main()) == [
+        f"{end} at {began + seconds:.2f}"
+        for end, seconds in [
+            ("expired", 0.2), ("stopped", 0.1), ("expired", 3.1), ("expired", 3.9), ("stopped", 0.3),
+            ("stopped", 3.2), ("stopped", 99.0),
+        ]
+    ]  # fmt: skip
+
+
+def test_a_loop_is_not_woken_for_timers_that_were_stopped() -> None:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        await _wait(5000.0, stops_after=10.0)
+        await asyncio.sleep(2.0)
+        with patch.object(loop, "call_at", wraps=loop.call_at) as scheduled:
+            await asyncio.sleep(100.0)
+        return scheduled.call_count
+
+    assert run_virtually(main()) == 1, "for the sleep itself"
