@@ -31,22 +31,33 @@ _LONGEST_POLL_S = 5.0
 _HEALTHY = RetryBudget(attempts=1, seconds=0)
 _GRACE_S = 10.0
 """Seconds that an engine has to end before it is killed."""
+_HEALTH_WITHIN_S = 5.0
+_ENDING_S = 30.0
+"""vLLM looks every 5 s whether its core is alive."""
 
 
 class LocalEngine:
     """An engine process on this machine, on a free port."""
 
     def __init__(
-        self, template: str, values: Mapping[str, str], *, variables: Mapping[str, str], max_restarts: int
+        self,
+        template: str,
+        values: Mapping[str, str],
+        *,
+        variables: Mapping[str, str],
+        max_restarts: int,
+        ending_s: float = _ENDING_S,
     ) -> None:
         """`template` is a command with `{port}`, `{host}` and the names of `values`, which are shell words.
 
-        Raises `ConfigError` for a template with other names.
+        `ending_s`: seconds that an engine which is not healthy has to end by itself. Raises `ConfigError` for a
+        template with other names.
         """
         self._template = template
         self._values = values
         self._variables = variables
         self._restarts_left = max_restarts
+        self._ending_s = ending_s
         self._program: Program | None = None
         self._healthy = asyncio.Event()
         self._failure: EngineError | None = None
@@ -116,22 +127,38 @@ class LocalEngine:
         """
         while True:
             await self.ready()
-            call = Timer(None)
+            program, call, failed = self._program, Timer(None), None
             self._calls.add(call)
             try:
                 return await make()
             except asyncio.CancelledError:
                 if not call.takes_back_cancellation():
                     raise
+            except EngineError as error:
+                failed = error
             finally:
                 self._calls.discard(call)
                 call.stop()
+            if failed is not None and not (failed.failure.retryable and await self._ends(program)):
+                raise failed
 
     async def ready(self) -> None:
         """Wait for a restart to finish. Raises `EngineError` if the engine is not restarted again."""
         await self._healthy.wait()
         if self._failure is not None:
             raise self._failure
+
+    async def _ends(self, program: Program | None) -> bool:
+        """Return whether the engine `program` ends, or has ended.
+
+        An engine whose core has died answers with errors for some seconds before its process ends.
+        """
+        give_up_at = asyncio.get_running_loop().time() + self._ending_s
+        while self._program is program and self._healthy.is_set() and self._failure is None:
+            if await self._is_healthy() or asyncio.get_running_loop().time() > give_up_at:
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
 
     async def stop(self) -> None:
         """End the engine and all its processes."""
@@ -151,18 +178,22 @@ class LocalEngine:
 
     async def _becomes_healthy(self) -> bool:
         """Wait until the engine answers its health check; return False if its process ends first."""
-        probe = UpstreamEngine(self.url, budget=_HEALTHY)
         pause = _POLL_S
         while self._exit_code is None:
-            try:
-                if (await probe.call("GET", "/health", at_root=True)).reply.ok:
-                    self._healthy.set()
-                    return True
-            except EngineError:
-                pass  # it does not listen yet
+            if await self._is_healthy():
+                self._healthy.set()
+                return True
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_POLL_S)
         return False
+
+    async def _is_healthy(self) -> bool:
+        probe = UpstreamEngine(self.url, budget=_HEALTHY)
+        try:
+            async with asyncio.timeout(_HEALTH_WITHIN_S):
+                return (await probe.call("GET", "/health", at_root=True)).reply.ok
+        except (EngineError, TimeoutError):
+            return False  # it does not listen yet, or no more
 
     def _ended(self, moment: str) -> EngineError:
         return EngineError(

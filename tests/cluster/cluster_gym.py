@@ -73,6 +73,8 @@ class ClusterGym:
         self._overrides = (f"+config_paths=[{configs}]", *script, "++head_server.port=0", *overrides)
         self.placement = machines.keys()
         """The overrides that place its servers."""
+        self.ready_s = 90.0
+        """Seconds that its servers have for their start."""
         self.process: subprocess.Popen[bytes] | None = None
 
     def _start(self, log: str, *words: str) -> subprocess.Popen[bytes]:
@@ -95,7 +97,9 @@ class ClusterGym:
         self.process = self._start("gym.txt", str(BIN / "ng_run"), *self._overrides, *self.placement)
 
     def wait_until_ready(self) -> None:
-        self.wait_until(lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()))
+        self.wait_until(
+            lambda: self.servers() and all(each["state"] == "ready" for each in self.servers()), self.ready_s
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -168,13 +172,19 @@ class ClusterGym:
         """Start `gym env scale` with `NAME=REPLICAS` and options."""
         return self._start("scale.txt", str(BIN / "gym"), "env", "scale", *words)
 
-    def collect(self, repeats: int, *keys: str, agent: str = AGENT) -> subprocess.Popen[bytes]:
-        """Start `ng_collect_rollouts` on the five tasks of the environment."""
+    def collect(
+        self,
+        repeats: int,
+        *keys: str,
+        agent: str = AGENT,
+        tasks: str | Path = f"resources_servers/{ENVIRONMENT}/data/example.jsonl",
+    ) -> subprocess.Popen[bytes]:
+        """Start `ng_collect_rollouts`, by default on the five tasks of the environment."""
         return self._start(
             "collect.txt",
             str(BIN / "ng_collect_rollouts"),
             f"+agent_name={agent}",
-            f"+input_jsonl_fpath=resources_servers/{ENVIRONMENT}/data/example.jsonl",
+            f"+input_jsonl_fpath={tasks}",
             f"+output_jsonl_fpath={self.output}",
             f"+num_repeats={repeats}",
             *keys,

@@ -1,4 +1,7 @@
-"""Makes a tiny chat model with random weights: `python make_model.py FOLDER`. Under 2 MB, a few seconds."""
+"""Makes a tiny chat model with random weights: `python make_model.py FOLDER [SEED]`. Under 2 MB, a few seconds.
+
+Models of different seeds differ in their weights only.
+"""
 
 import json
 import random
@@ -33,7 +36,7 @@ def training_text() -> list[str]:
     return [*lines, *calls, *("user assistant system tool tool_call arguments name" for _ in range(100))]
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, seed: int) -> None:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -47,7 +50,7 @@ def main(folder: Path) -> None:
     fast.chat_template = CHAT_TEMPLATE
     fast.save_pretrained(folder)
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=VOCABULARY,
@@ -66,4 +69,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
