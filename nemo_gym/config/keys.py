@@ -52,6 +52,30 @@ class HostKeys(BaseModel):
     )
 
 
+class RayRuntimeEnv(BaseModel):
+    """Packages, code and variables that Ray brings to every node: the keys of Ray's `runtime_env` that are used."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pip: str | list[str] | dict[str, Any] | None = Field(
+        None, description="Packages that pip installs: a list, a requirements file, or Ray's mapping."
+    )
+    uv: str | list[str] | dict[str, Any] | None = Field(
+        None, description="Packages that uv installs, in the same forms."
+    )
+    working_dir: str | None = Field(
+        None, description="A folder that is copied to every node, and in which servers start."
+    )
+    excludes: list[str] = Field(default_factory=list, description="Patterns of files that are not copied.")
+    py_modules: list[str] = Field(
+        default_factory=list, description="Folders of modules, or wheels, that are copied to every node."
+    )
+    env_vars: dict[str, str] = Field(default_factory=dict, description="Variables of the servers.")
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="Ray's options for the build, such as `setup_timeout_seconds`."
+    )
+
+
 class GlobalKeys(BaseModel):
     """The global keys, their types, defaults and meanings."""
 
@@ -99,6 +123,11 @@ class GlobalKeys(BaseModel):
         None,
         description="The head of the Ray cluster of `+placement=ray`, as host:port; by default RAY_ADDRESS, or the "
         "cluster of this machine (auto).",
+    )
+    ray_runtime_env: str | RayRuntimeEnv | None = Field(
+        None,
+        description="Packages, code and variables that Ray brings to every node of `+placement=ray`: a mapping with "
+        "`pip`, `uv`, `working_dir`, `excludes`, `py_modules`, `env_vars` and `config`, or a YAML or JSON file.",
     )
     advertised_host: str | None = Field(
         None, description="This machine's address for the hosts; by default that of its default route."

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.options import Inspection, option_faults
+from nemo_gym.config.ray_environment import KEY as RAY_ENVIRONMENT
 from nemo_gym.config.servers import ServerInstance, root_of
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inspection import CHANNEL_FD
@@ -49,7 +50,7 @@ def _inspections(
             runs_code = getattr(model, "RUNS_CODE", False) and not server.config.get("sandbox_provider")
             yield server.name, Inspection(faults, runs_code=bool(runs_code))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # author code may raise anything
-        inspection = _inspection_of_failure(error, script)
+        inspection = _inspection_of_failure(error, script, data)
         yield from ((server.name, inspection) for server in servers)
 
 
@@ -70,9 +71,11 @@ def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[Base
         raise
 
 
-def _inspection_of_failure(error: BaseException, script: Path) -> Inspection:
+def _inspection_of_failure(error: BaseException, script: Path, data: Mapping[str, Any]) -> Inspection:
     if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent, error)):
         return Inspection(unchecked=f"its requirements are not met: {', '.join(missing)}")
+    if data.get(RAY_ENVIRONMENT) is not None and (module := _missing_module(error)):
+        return Inspection(unchecked=f"this machine has no module {module}, which {RAY_ENVIRONMENT} may bring")
     file, line = _place_of(error, script)
     return Inspection(code_fault=(file, line, f"The code fails: {_text_of(error)}."))
 
@@ -86,8 +89,14 @@ def _unmet_requirements(folder: Path, error: BaseException) -> list[str]:
     if file.is_file():
         return find_unsatisfied(read_requirements(file))
     is_project = (folder / "pyproject.toml").is_file()
+    missing = _missing_module(error)
+    return [missing] if is_project and missing else []
+
+
+def _missing_module(error: BaseException) -> str:
+    """Return the name of the package that is not installed; empty if none, or this one, is missing."""
     missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return [missing] if is_project and missing not in ("", "nemo_gym") else []
+    return "" if missing == "nemo_gym" else missing
 
 
 def _place_of(error: BaseException, script: Path) -> tuple[str, int | None]:

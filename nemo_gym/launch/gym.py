@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from nemo_gym.config.ray_environment import refuse_without_ray
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.discovery_files import NO_NAME, discovery_path
 from nemo_gym.launch import _logs as logs
@@ -243,6 +244,8 @@ async def launch(config: LaunchableConfig, options: LaunchOptions | None = None)
 async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningGym:
     data = copy.deepcopy(dict(config.data))
     keys = RunKeys.of_config(data)
+    if options.placement != "ray":
+        refuse_without_ray(data)
     if options.placement in ("hosts", "ray"):
         return await _prepare_on_hosts(config, data, keys, options, _new_log_folder(data, options))
     addresses = hold_addresses(
@@ -321,7 +324,7 @@ async def _hosts(data: dict[str, Any], options: LaunchOptions, log_folder: Path)
     if options.placement == "ray":
         from nemo_gym.launch.nodes.ray_hosts import RayHosts
 
-        nodes = await RayHosts.connect(data, log_folder)
+        nodes = await RayHosts.connect(data, log_folder, options.working_folder)
         data["advertised_host"] = data.get("advertised_host") or nodes.own_address
         return nodes
     from nemo_gym.launch.nodes.hosts import CommandHosts

@@ -53,6 +53,22 @@ def replicas(server: str, kind: str, implementation: str, count: int) -> str:
     return f"++{server}.{kind}.{implementation}.placement.replicas={count}"
 
 
+def run_once(
+    machines: Machines, folder: Path, *keys: str, configs: str = CONFIGS
+) -> subprocess.CompletedProcess[str]:
+    """A run of a few rollouts by the whole command."""
+    words = (str(BIN / "ng_e2e_collect_rollouts"), f"+config_paths=[{configs}]", *SCRIPT)
+    own = ("+output_jsonl_fpath=out.jsonl", "++head_server.port=0")
+    return subprocess.run(
+        machines.command(machines.names[0], *words, *own, *keys),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 class ClusterGym:
     """`ng_run` on several machines. Leaving the `with` block ends it."""
 

@@ -23,7 +23,7 @@ import yaml
 from docs.snippets import DOCS, snippets_of
 from tests.cluster import cluster_split_brain as split_brain
 from tests.cluster.cluster_contract import SUITES, check_suite, collected
-from tests.cluster.cluster_gym import BIN, CONFIGS, ENVIRONMENT, SCRIPT, TASKS, ClusterGym
+from tests.cluster.cluster_gym import BIN, CONFIGS, ENVIRONMENT, TASKS, ClusterGym, run_once
 from tests.cluster.cluster_lost_node import LONGEST_S, ROLLOUTS, SEEDS, SERVERS
 from tests.cluster.ray_nodes import CPUS, GPUS, RayMachines, actor_of, ray_machines, why_not
 from tests.e2e.gym_run import read_lines
@@ -126,19 +126,6 @@ def bring_back(victim: str, net: RayMachines, gym: ClusterGym) -> None:
     """Start the killed raylet again, and wait until the gym uses its node: it asks Ray every minute."""
     net.add(victim)
     gym.wait_until(lambda: all(node["state"] == "up" for node in gym.nodes()), within_s=LONGEST_S)
-
-
-def run_once(net: RayMachines, folder: Path, *keys: str) -> subprocess.CompletedProcess[str]:
-    """A run of a few rollouts."""
-    words = (str(BIN / "ng_e2e_collect_rollouts"), f"+config_paths=[{CONFIGS}]", *SCRIPT)
-    return subprocess.run(
-        net.command(net.names[0], *words, "+output_jsonl_fpath=out.jsonl", "++head_server.port=0", *keys),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def test_needs_that_the_cluster_never_meets_are_refused_with_the_numbers(

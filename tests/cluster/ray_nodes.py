@@ -53,7 +53,9 @@ class RayMachines(Machines):
         return self.nodes
 
     def command(self, name: str, *words: str) -> list[str]:
-        variables = [f"{name}={value}" for name, value in _variables(self.folder, self.has_token).items()]
+        variables = [
+            f"{name}={value}" for name, value in token_variables(self.folder, self.has_token).items()
+        ]
         return super().command(name, "env", *variables, *words)
 
     def keys(self) -> list[str]:
@@ -76,7 +78,8 @@ class RayMachines(Machines):
         assert answer == f"{line}\n", answer
 
 
-def _variables(folder: Path, has_token: bool) -> dict[str, str]:
+def token_variables(folder: Path, has_token: bool) -> dict[str, str]:
+    """The variables for Ray and its users; the token is in a file of `folder`."""
     if not has_token:
         return {"RAY_AUTH_MODE": "disabled"}
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(folder / "token")}
@@ -101,7 +104,7 @@ def ray_machines(
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, **_variables(folder, has_token)},
+                env={**os.environ, **token_variables(folder, has_token)},
             )
         try:
             assert process.stdout is not None

@@ -150,3 +150,10 @@ async def test_a_taken_port_is_named_with_its_holder_and_nothing_is_started(benc
         ):
             async with launch(config, bench.options(fork_server=None)):
                 pytest.fail("the gym started")
+
+
+async def test_an_environment_for_ray_needs_ray(bench: Workbench) -> None:
+    config = config_of(bench.instance("alone"), ray_runtime_env={"pip": ["x"]})
+    with pytest.raises(ConfigError, match=r"ray_runtime_env has an effect with \+placement=ray only"):
+        async with launch(config, bench.options()):
+            pytest.fail("the gym started")

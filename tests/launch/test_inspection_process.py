@@ -69,6 +69,12 @@ def test_a_project_that_misses_a_package_leaves_options_unchecked(folder: Path) 
     assert "its requirements are not met: a_package_that_is_not_there" in warning
 
 
+def test_a_module_that_ray_may_bring_leaves_options_unchecked(folder: Path) -> None:
+    put_first(folder, "import not_there.part\n")
+    (warning,) = loaded(folder, "+ray_runtime_env={pip: [not-there]}").warnings
+    assert "this machine has no module not_there, which ray_runtime_env may bring" in warning
+
+
 def test_another_fault_is_one_although_a_requirement_is_missing(folder: Path) -> None:
     put_first(folder, "undefined\n")
     (folder / "resources_servers/weather/requirements.txt").write_text("not-there>=2\n")

@@ -1,6 +1,7 @@
 """A gym on several machines: a *node host* on every machine does the launcher's work there.
 
     node_host       the process on a node: fork server, held sockets, servers, their output
+    places          the launcher's folders on a node that has copies of them
     channel         authenticated messages between the launcher and a node host
     node            one node as the launcher sees it: start of its host, requests, loss
     placing         the choice of a node for each replica

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 from nemo_gym.config.keys import DEFAULT_HOST_COMMAND, HostKeys
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
 
 MODULE = "nemo_gym.launch.nodes.node_host"
@@ -47,6 +48,10 @@ class Hosts(Protocol):
     @property
     def keys(self) -> Sequence[HostKeys]: ...
 
+    @property
+    def moved(self) -> Moved | None:
+        """The folders that machines may have elsewhere; None if there are none."""
+
     async def start(self, host: str, document: bytes, log_path: Path) -> StartedHost:
         """Start a node host with `document` as its input. Its output goes to `log_path`."""
 
@@ -70,6 +75,8 @@ class Hosts(Protocol):
 
 class CommandHosts:
     """The hosts of the configuration, on which a command such as `ssh` starts programs."""
+
+    moved: None = None
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises `ConfigError` for hosts that cannot be used."""

@@ -127,6 +127,7 @@ class HostsSpawner:
             config={**self.replicas.config},
             code=_code_of(instances),
             folder=str(self.working_folder),
+            moved=self.hosts.moved,
         )
 
     def _new_nodes(self) -> list[Node]:

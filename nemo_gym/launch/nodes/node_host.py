@@ -28,6 +28,7 @@ from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import BEAT_S, LEASE_S, Channel
 from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.places import Moved, Places
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER
@@ -57,16 +58,27 @@ class NodeDocument:
     """The launcher's working folder."""
     lease_s: float = LEASE_S
     """Seconds after the last answered beat after which the node host ends."""
+    moved: Moved | None = None
+    """The folders that this node may have elsewhere."""
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> NodeDocument:
+        fields = json.loads(data)
+        moved = fields.pop("moved")
+        return cls(**fields, moved=Moved(**moved) if moved is not None else None)
 
 
 class NodeHost:
     """Carries out the launcher's requests."""
 
-    def __init__(self, given: NodeDocument, channel: Channel, spawner: ProcessSpawner) -> None:
+    def __init__(
+        self, given: NodeDocument, places: Places, channel: Channel, spawner: ProcessSpawner
+    ) -> None:
         self._given = given
+        self._places = places
         self._channel = channel
         self._spawner = spawner
         self._environments = Environments(self._announce)
@@ -156,7 +168,7 @@ class NodeHost:
 
     async def _spawn(self, message: dict[str, Any]) -> int:
         """Start a server and return its pid. Its output and its end are reported later."""
-        script, number = Path(message["script"]), message["child"]
+        script, number = Path(self._places.of(message["script"])), message["child"]
         requirements = script.parent / REQUIREMENTS_FILE
         python = None
         if requirements.is_file():
@@ -164,7 +176,7 @@ class NodeHost:
         reader, writer = os.pipe()
         process = ServerProcess(
             script=script,
-            search_path=message["search_path"],
+            search_path=[self._places.of(folder) for folder in message["search_path"]],
             sockets=[self._sockets[message["socket"]]],
             bootstrap=self._bootstrap(message),
             # The pipe by the name under which the spawner can open it like a log.
@@ -234,8 +246,9 @@ async def _show_once(listener: socket.socket, proof: str) -> None:
 
 async def serve(given: NodeDocument) -> None:
     """Dial the launcher, and serve it until the end of the gym."""
+    places = Places(given.moved)
     with contextlib.suppress(OSError):  # the nodes have no common folder
-        os.chdir(given.folder)
+        os.chdir(places.of(given.folder))
     spawner = ProcessSpawner(start_fork_server())
     try:
         reader, writer = await asyncio.open_connection(given.host, given.port)
@@ -243,29 +256,29 @@ async def serve(given: NodeDocument) -> None:
     except BaseException:
         await spawner.close()
         raise
-    host = NodeHost(given, channel, spawner)
+    host = NodeHost(given, places, channel, spawner)
     try:
-        channel.send(_hello(given))
+        channel.send(_hello(given, places))
         await host.run()
     finally:
         await host.close()
 
 
-def _hello(given: NodeDocument) -> dict[str, Any]:
+def _hello(given: NodeDocument, places: Places) -> dict[str, Any]:
     return {
         "kind": "hello",
         "node": given.node,
         "pid": os.getpid(),
         "cpus": len(os.sched_getaffinity(0)),
         "gpus": len(list(Path("/dev").glob("nvidia[0-9]*"))),
-        "code": {folder: digest_of(Path(folder)) for folder in given.code},
+        "code": {folder: digest_of(Path(places.of(folder))) for folder in given.code},
     }
 
 
 def main() -> None:
     if len(sys.argv) > 1:
         end_with_parent(int(sys.argv[1]))
-    given = NodeDocument(**json.loads(sys.stdin.buffer.read()))
+    given = NodeDocument.of_bytes(sys.stdin.buffer.read())
     try:
         asyncio.run(serve(given))
     except (OSError, EOFError) as error:

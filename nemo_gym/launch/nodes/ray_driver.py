@@ -37,6 +37,9 @@ _DIAL_WITHIN_S = 10.0
 _ROOM_WITHIN_S = 2.0
 """Seconds in which Ray reserves resources that are free."""
 _TOKEN_MODE = "RAY_AUTH_MODE"
+ENVIRONMENT_FAILED = "ray_runtime_env"
+"""The code of an environment that Ray refuses or cannot make."""
+_SHOWN_LINES = 8
 
 
 class NodeHostActor:
@@ -46,17 +49,22 @@ class NodeHostActor:
         """Return whether Ray requires its token on this node."""
         return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
 
-    def start(self, command: list[str], document: str) -> None:
-        """Start the node host. `document` is its input. Raises `OSError` if the command does not exist here."""
+    def start(self, command: list[str], document: str, chosen: list[str], secrets: dict[str, str]) -> None:
+        """Start the node host with `document` as its input. Raises `OSError` if the command does not exist here.
+
+        A command that begins with an empty word is one of this worker's interpreter. `chosen`: the variables of this
+        worker that the user wants for servers; `secrets`: others of them, which Ray has not seen.
+        """
         # The worker's variables are not for servers. Ray has set the last three for its own worker.
-        own = ("PYTHONBREAKPOINT", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
-        kept = {name: value for name, value in os.environ.items() if name not in own and name[:4] != "RAY_"}
+        own = {"PYTHONBREAKPOINT", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"}
+        unwanted = {name for name in os.environ if name in own or name[:4] == "RAY_"} - {*chosen}
+        kept = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._process = subprocess.Popen(
-            [*command, str(os.getpid())],
+            [command[0] or sys.executable, *command[1:], str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=kept,
+            env={**kept, **secrets},
         )
         assert self._process.stdin is not None
         try:
@@ -154,14 +162,23 @@ class Driver:
         where = NodeAffinitySchedulingStrategy(node, soft=False)
         actor_class = self._ray.remote(NodeHostActor)
         actor = actor_class.options(num_cpus=0, max_restarts=0, scheduling_strategy=where).remote()
-        if self._needs_token and not await actor.has_token_mode.remote():
+        try:
+            has_token_mode = await actor.has_token_mode.remote()
+        except self._ray.exceptions.RuntimeEnvSetupError as error:
+            raise RefusedError(
+                ENVIRONMENT_FAILED,
+                f"Ray cannot make the environment of ray_runtime_env on {request['host']}:\n{_build_output(error)}",
+                "Correct ray_runtime_env. The whole output is in runtime_env_agent.log, in the logs of Ray there.",
+            ) from error
+        if self._needs_token and not has_token_mode:
             self._ray.kill(actor)
             raise RefusedError(
                 "ray_without_token",
                 f"Ray requires no token on {request['host']}.",
                 "Start Ray on every node with RAY_AUTH_MODE=token.",
             )
-        await actor.start.remote(request["command"], request["document"])
+        given = (request[name] for name in ("command", "document", "chosen", "secrets"))
+        await actor.start.remote(*given)
         self._hosts[request["host"]] = node
         self._actors[request["actor"]] = actor
         task = asyncio.create_task(self._follow(request["actor"], actor))
@@ -242,6 +259,13 @@ def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address).is_loopback
 
 
+def _build_output(error: Exception) -> str:
+    """The last lines of the command that failed, or of Ray's error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    began = [number for number, line in enumerate(lines) if line.endswith("lines of stdout:")]
+    return "\n".join(lines[began[-1] + 1 :][-_SHOWN_LINES:] if began else lines[-1:])
+
+
 def _first_lines(error: Exception) -> str:
     """The cause of an error of Ray, without the traceback of its worker."""
     cause = getattr(error, "cause", None) or error
@@ -252,24 +276,34 @@ def _refusal(refused: RefusedError) -> Json:
     return {"code": refused.code, "message": str(refused), "remedy": refused.remedy}
 
 
-def connect(address: str) -> Any:
-    """Connect to a cluster and return the module `ray`. Raises `RefusedError`."""
-    import ray
-
+def connect(ray: Any, address: str, environment: Json) -> None:
+    """Connect to a cluster. `environment`: that of its workers. Raises `RefusedError`."""
+    try:
+        ray.runtime_env.RuntimeEnv(**environment)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(
+            ENVIRONMENT_FAILED, f"Ray refuses ray_runtime_env: {_first_lines(error)}", "Correct it."
+        ) from error
     try:
         if address != AUTO:  # Ray itself would try for minutes
             host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _DIAL_WITHIN_S).close()
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment)
+    except ray.exceptions.RuntimeEnvSetupError as error:
+        raise RefusedError(
+            ENVIRONMENT_FAILED,
+            f"Ray cannot copy the folders of ray_runtime_env: {_first_lines(error)}",
+            "Name smaller folders, or exclude files with `excludes`.",
+        ) from error
     except Exception as error:  # the errors of `ray.init` have no other common base
         where = "of this machine" if address == AUTO else f"at {address}"
         problem = f"the Ray cluster {where} cannot be used: {_first_lines(error)}"
         raise RefusedError("no_ray", problem, REMEDY) from error
-    return ray
 
 
-async def run(address: str, answers: BinaryIO) -> None:
-    """Connect to Ray and serve the launcher. The first line says whether that went well."""
+async def run(answers: BinaryIO) -> None:
+    """Connect to the cluster of the first request, and serve the launcher. The first answer says how that went."""
+    import ray
 
     def send(message: Json) -> None:
         answers.write(json.dumps(message).encode() + b"\n")
@@ -278,7 +312,9 @@ async def run(address: str, answers: BinaryIO) -> None:
     loop, requests = asyncio.get_running_loop(), asyncio.StreamReader(LINE_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin.buffer)
     try:
-        driver = Driver(connect(address), send)
+        first = json.loads(await requests.readline())
+        connect(ray, first["address"], first["environment"])
+        driver = Driver(ray, send)
         send({"kind": "connected", **driver.describe()})
     except RefusedError as refused:
         send({"kind": "refused", "refused": _refusal(refused)})
@@ -287,11 +323,10 @@ async def run(address: str, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    parent, address = sys.argv[1:]
-    end_with_parent(int(parent))
+    end_with_parent(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # Ray prints there
-    asyncio.run(run(address, answers))
+    asyncio.run(run(answers))
 
 
 if __name__ == "__main__":

@@ -14,19 +14,24 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.config.keys import HostKeys
+from nemo_gym import PARENT_DIR
+from nemo_gym.config.keys import HostKeys, RayRuntimeEnv
+from nemo_gym.config.problems import InputChecks
+from nemo_gym.config.ray_environment import for_ray, hidden_values, ray_environment_of, secret_variables
+from nemo_gym.config.secrets import hide_in_text
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.hosts import END_S, MODULE, RAY_IS_GONE, StartedHost
+from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
 from nemo_gym.launch.nodes.ray_cluster import RayNode, address_of, check_token, hosts_of
-from nemo_gym.launch.nodes.ray_driver import LINE_BYTES, REMEDY
+from nemo_gym.launch.nodes.ray_driver import AUTO, LINE_BYTES, REMEDY
 
 DRIVER = (sys.executable, "-P", "-m", "nemo_gym.launch.nodes.ray_driver")
 """The words that start the process that talks to Ray, before the launcher's pid and the cluster's address."""
@@ -59,6 +64,8 @@ class _Driver:
     """The process that talks to Ray."""
 
     process: asyncio.subprocess.Process
+    secrets: Collection[str] = ()
+    """What no message may show."""
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     actors: dict[int, _Actor] = field(default_factory=dict)
@@ -68,9 +75,12 @@ class _Driver:
     def is_alive(self) -> bool:
         return self.reading is not None and not self.reading.done()
 
-    async def first_line(self) -> dict[str, Any]:
+    async def connect(self, address: str, environment: Mapping[str, Any]) -> dict[str, Any]:
         """Return the description of the cluster. Raises `ConfigError` if it cannot be used."""
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
+        first = {"address": address, "environment": environment}
+        self.process.stdin.write(json.dumps(first).encode() + b"\n")
         try:
             line = await asyncio.wait_for(self.process.stdout.readline(), _CONNECT_WITHIN_S)
         except TimeoutError as error:
@@ -87,7 +97,9 @@ class _Driver:
         message: dict[str, Any] = json.loads(line)
         if message["kind"] == "refused":
             refused = message["refused"]
-            raise ConfigError(refused["message"], code=refused["code"], remedy=refused["remedy"])
+            raise ConfigError(
+                hide_in_text(refused["message"], self.secrets), code=refused["code"], remedy=refused["remedy"]
+            )
         self.reading = asyncio.create_task(self._read())
         return message
 
@@ -149,22 +161,30 @@ class _Driver:
                 if refused is None:
                     answer.set_result(message["value"])
                 else:
-                    error = LaunchError(
-                        refused["message"], code=refused["code"], remedy=refused["remedy"] or None
+                    text = hide_in_text(refused["message"], self.secrets)
+                    answer.set_exception(
+                        LaunchError(text, code=refused["code"], remedy=refused["remedy"] or None)
                     )
-                    answer.set_exception(error)
 
 
 class RayHosts:
     """The nodes of a Ray cluster."""
 
-    def __init__(self, address: str, log_path: Path, driver: Sequence[str] = DRIVER) -> None:
-        """`address`: of the cluster. `log_path`: the log of the process that talks to it, which `driver` starts."""
+    def __init__(
+        self,
+        address: str,
+        log_path: Path,
+        environment: RayRuntimeEnv | None = None,
+        driver: Sequence[str] = DRIVER,
+    ) -> None:
+        """`address`: of the cluster. `log_path`: the log of the process that talks to it, which `driver` starts.
+        `environment`: the one that Ray makes on every node."""
         self.keys: Sequence[HostKeys] = ()
         self.own_address = ""
         """The address of this machine in the cluster."""
         self._address = address
         self._log_path = log_path
+        self._environment = environment or RayRuntimeEnv()
         self._command = driver
         self._nodes: dict[str, RayNode] = {}
         self._driver: _Driver | None = None
@@ -172,15 +192,25 @@ class RayHosts:
         self._reserved: set[ReplicaKey] = set()
 
     @classmethod
-    async def connect(cls, config: Mapping[str, Any], log_folder: Path) -> RayHosts:
-        """Connect to the cluster of the configuration. Raises `ConfigError` if there is none that may be used."""
-        address = address_of(config, os.environ)
-        check_token(os.environ)
+    async def connect(cls, config: Mapping[str, Any], log_folder: Path, folder: Path) -> RayHosts:
+        """Connect to the cluster of the configuration, whose relative paths start at `folder`.
+
+        Raises `ConfigError` if there is no cluster that may be used.
+        """
+        checks = InputChecks()
+        address, environment = AUTO, None
+        with checks.check():
+            address = address_of(config, os.environ)
+        with checks.check():
+            check_token(os.environ)
+        with checks.check():
+            environment = ray_environment_of(config, folder)
+        checks.raise_if_any()
         if importlib.util.find_spec("ray") is None:
             raise ConfigError(
                 "placement=ray needs Ray", code="no_ray", remedy="Install it: pip install 'nemo-gym[ray]'."
             )
-        hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1))
+        hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1), environment)
         await hosts.find_nodes(config.get("hosts") or ())
         return hosts
 
@@ -207,8 +237,10 @@ class RayHosts:
             host=host,
             name=node.name,
             node=node.id,
-            command=[sys.executable, "-P", "-m", MODULE],
+            command=[self._interpreter, "-P", "-m", MODULE],
             document=document.decode(),
+            chosen=list(self._environment.env_vars),
+            secrets=secret_variables(self._environment),
         )
         return actor
 
@@ -231,11 +263,25 @@ class RayHosts:
             self._driver.send("release", replica=_name_of(replica))
 
     def remedy(self, host: str) -> str:
+        if not self._interpreter:
+            return f"The environment of Ray on {host} needs nemo-gym, or ray_runtime_env must install it."
         return f"{host} needs the launcher's interpreter, {sys.executable}, and its code at the same paths."
 
     async def close(self) -> None:
         if self._driver is not None:
             await self._driver.close()
+
+    @property
+    def moved(self) -> Moved | None:
+        given = self._environment
+        if self._interpreter and given.working_dir is None and not given.py_modules:
+            return None
+        return Moved(str(PARENT_DIR), given.working_dir, given.py_modules)
+
+    @property
+    def _interpreter(self) -> str:
+        """The interpreter of node hosts; empty for that of Ray's worker, which has the packages of the environment."""
+        return "" if self._environment.pip or self._environment.uv else sys.executable
 
     async def _connected(self) -> _Driver:
         """Return the process that talks to Ray, which is another one if Ray was gone. Raises `LaunchError`."""
@@ -250,16 +296,16 @@ class RayHosts:
     async def _start_driver(self) -> tuple[_Driver, dict[str, Any]]:
         with self._log_path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *(*self._command, str(os.getpid()), self._address),
+                *(*self._command, str(os.getpid())),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=LINE_BYTES,
                 start_new_session=True,
             )
-        self._driver = _Driver(process)
+        self._driver = _Driver(process, hidden_values(self._environment))
         try:
-            return self._driver, await self._driver.first_line()
+            return self._driver, await self._driver.connect(self._address, for_ray(self._environment))
         except BaseException:
             await self._driver.close()
             raise

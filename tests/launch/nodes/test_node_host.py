@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.launch.nodes.channel import Channel
+from nemo_gym.launch.nodes.digest import digest_of
 from nemo_gym.launch.nodes.node_host import NodeDocument
+from nemo_gym.launch.nodes.places import Moved
 from tests.waiting import TIMEOUT_S
 
 TOKEN = "a-token-of-this-run"
@@ -37,7 +39,7 @@ async def a_node_host(
         "folder": str(folder),
     }
     command = [sys.executable, "-P", "-m", "nemo_gym.launch.nodes.node_host"]
-    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(NodeDocument(**{**defaults, **changes}).to_bytes())
     process.stdin.close()
@@ -71,6 +73,15 @@ async def test_it_describes_its_machine_and_ends_with_the_connection(tmp_path: P
         assert hello["cpus"] >= 1
         assert list(hello["code"]) == [str(tmp_path)]
     assert process.returncode == 0
+
+
+async def test_code_is_compared_in_the_copy_that_it_was_started_in(tmp_path: Path) -> None:
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "app.py").write_text("x = 1\n")
+    moved = Moved("/launcher/gym", "/launcher/home")
+    async with a_node_host(tmp_path, moved=moved, code=["/launcher/home/env", "/other"]) as (_, channel):
+        hello = await until_kind(channel, "hello")
+        assert hello["code"] == {"/launcher/home/env": digest_of(tmp_path / "env"), "/other": None}
 
 
 async def test_it_ends_when_its_beats_are_not_answered(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ class Cluster:
     """The names and ids of its nodes."""
     util: Any = field(default_factory=lambda: SimpleNamespace(get_node_ip_address=lambda: "10.0.0.1"))
     exceptions: Any = field(default_factory=lambda: SimpleNamespace(RayError=ConnectionError))
+    remote: Any = None
 
     def nodes(self) -> list[Json]:
         return [
@@ -100,7 +101,7 @@ def test_the_actor_starts_its_child_with_the_document_and_without_the_variables_
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     actor = NodeHostActor()
     program = "import os, sys; print(sys.stdin.read(), sys.argv[1], [*os.environ]); sys.exit(3)"
-    actor.start([sys.executable, "-c", program], "the document")
+    actor.start([sys.executable, "-c", program], "the document", [], {})
     output = b"".join(iter(actor.read, b"")).decode()
     assert output.startswith(f"the document {os.getpid()} ")
     assert "RAY_" not in output
@@ -108,8 +109,64 @@ def test_the_actor_starts_its_child_with_the_document_and_without_the_variables_
     assert actor.wait() == 3
 
 
+def test_an_environment_decides_on_the_interpreter_and_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    actor = NodeHostActor()
+    program = "import os, sys; print(sys.executable, os.environ['OMP_NUM_THREADS'], os.environ['A_TOKEN'])"
+    actor.start(["", "-c", program], "", ["OMP_NUM_THREADS"], {"A_TOKEN": "secret"})
+    assert b"".join(iter(actor.read, b"")).decode() == f"{sys.executable} 1 secret\n"
+    assert actor.wait() == 0
+
+
+class CannotBuild(Exception):
+    """In the place of Ray's error for an environment that cannot be made."""
+
+
+class Actor:
+    """An actor that answers every call with an error, after its creation has failed."""
+
+    def __init__(self, error: str) -> None:
+        self.has_token_mode = SimpleNamespace(remote=self._fail)
+        self._error = error
+
+    async def _fail(self) -> None:
+        raise CannotBuild(self._error)
+
+
+PIP = "Traceback\nLast 50 lines of stdout:\n    Looking for x\n    ERROR: no x\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (PIP, "Looking for x\nERROR: no x"),
+        ("Traceback\nRuntimeError: Please install it", "RuntimeError: Please install it"),
+    ],
+)
+async def test_an_environment_that_cannot_be_built_is_a_refusal_with_the_node_and_the_output(
+    error: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategies = SimpleNamespace(NodeAffinitySchedulingStrategy=lambda node, soft: node)
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", strategies)
+    cluster = Cluster("127.0.0.1", [("a", "1")])
+    cluster.exceptions.RuntimeEnvSetupError = CannotBuild
+    created = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: Actor(error)))
+    cluster.remote = lambda _: created
+    answers: list[Json] = []
+    requests = asyncio.StreamReader()
+    request = {"kind": "start", "number": 2, "actor": 1, "host": "a", "name": "a", "node": "1"}
+    requests.feed_data(json.dumps(request).encode() + b"\n")
+    requests.feed_eof()
+    await Driver(cluster, answers.append).serve(requests)
+    await until(lambda: answers)
+    [refused] = [answer["refused"] for answer in answers]
+    assert refused["code"] == "ray_runtime_env"
+    assert refused["message"] == f"Ray cannot make the environment of ray_runtime_env on a:\n{shown}"
+
+
 def test_it_says_that_a_cluster_cannot_be_used_and_ends() -> None:
     """Without Ray it fails as a process that Ray has ended."""
-    words = [sys.executable, "-P", "-m", "nemo_gym.launch.nodes.ray_driver", str(os.getpid()), "127.0.0.1:9"]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    words = [sys.executable, "-P", "-m", "nemo_gym.launch.nodes.ray_driver", str(os.getpid())]
+    first = b'{"address": "127.0.0.1:9", "environment": {}}\n'
+    done = subprocess.run(words, input=first, capture_output=True, timeout=120, check=False)
     assert b"No module named 'ray'" in done.stderr or b"cannot be used" in done.stdout

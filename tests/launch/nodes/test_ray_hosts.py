@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from nemo_gym import PARENT_DIR
+from nemo_gym.config.keys import RayRuntimeEnv
+from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.errors import LaunchError
+from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
 from nemo_gym.launch.nodes.ray_hosts import RayHosts
 
@@ -21,20 +25,22 @@ import json, sys
 def send(**message):
     print(json.dumps(message), flush=True)
 
-refusal = {"code": "no_ray", "message": "there is no cluster", "remedy": "Start one."}
-if sys.argv[2] == "refused":
+first = json.loads(sys.stdin.readline())
+refusal = {"code": "no_ray", "message": f"there is no cluster for {first['environment']}", "remedy": "Start one."}
+if first["address"] == "refused":
     send(kind="refused", refused=refusal)
     sys.exit()
-if sys.argv[2] == "broken":
+if first["address"] == "broken":
     sys.exit(7)
 resources = {"CPU": 4.0, "GPU": 1.0}
 send(kind="connected", address="10.0.0.1", nodes=[{"id": "1", "name": "a", "resources": resources}])
 for line in sys.stdin:
     request = json.loads(line)
-    with open(sys.argv[3], "a") as file:
+    with open(CALLS, "a") as file:
         file.write(f"{request['kind']} {request.get('replica') or request.get('host') or request.get('actor')}\\n")
     answer = {"kind": "answer", "number": request["number"], "value": None}
     if request["kind"] == "start":
+        refusal["message"] += f" and {request['secrets']}"
         if request["document"] == "refuse":
             answer["refused"] = refusal
         send(**answer)
@@ -50,12 +56,14 @@ ENV, AGENT = ReplicaKey("env", 0), ReplicaKey("agent", 1)
 
 
 @asynccontextmanager
-async def hosts_on(folder: Path, address: str = "auto") -> AsyncIterator[RayHosts]:
+async def hosts_on(
+    folder: Path, address: str = "auto", environment: RayRuntimeEnv | None = None
+) -> AsyncIterator[RayHosts]:
     """Hosts of one node. `calls.txt` in `folder` has the requests."""
     (folder / "calls.txt").touch()
     program = folder / "stand_in.py"
-    program.write_text(STAND_IN.replace("sys.argv[3]", repr(str(folder / "calls.txt"))))
-    hosts = RayHosts(address, folder / "ray.log", (sys.executable, str(program)))
+    program.write_text(STAND_IN.replace("CALLS", repr(str(folder / "calls.txt"))))
+    hosts = RayHosts(address, folder / "ray.log", environment, (sys.executable, str(program)))
     await hosts.find_nodes(())
     yield hosts
     await hosts.close()
@@ -79,13 +87,52 @@ async def test_a_node_host_is_started_and_its_output_and_end_are_reported(tmp_pa
 
 async def test_a_refusal_is_an_error_with_its_remedy(tmp_path: Path) -> None:
     async with hosts_on(tmp_path) as hosts:
-        with pytest.raises(LaunchError, match=r"there is no cluster\. Start one\."):
+        with pytest.raises(LaunchError, match=r"there is no cluster for {} and {}\. Start one\."):
             await hosts.start("a", b"refuse", tmp_path / "node.log")
+
+
+async def test_secrets_reach_the_driver_apart_from_the_environment_and_no_message_shows_them(
+    tmp_path: Path,
+) -> None:
+    environment = RayRuntimeEnv(env_vars={"A_TOKEN": "a-secret-of-the-user", "A_CHOICE": "1"})
+    async with hosts_on(tmp_path, environment=environment) as hosts:
+        with pytest.raises(LaunchError) as caught:
+            await hosts.start("a", b"refuse", tmp_path / "node.log")
+    message = caught.value.failure.message
+    assert "'env_vars': {'A_CHOICE': '1'}" in message
+    assert "and {'A_TOKEN': '****'}" in message
+
+
+@pytest.mark.parametrize(
+    ("environment", "moved"),
+    [
+        (RayRuntimeEnv(env_vars={"A_CHOICE": "1"}), None),
+        (RayRuntimeEnv(working_dir="/home"), Moved(str(PARENT_DIR), "/home", [])),
+        (RayRuntimeEnv(uv=["x"], py_modules=["/module"]), Moved(str(PARENT_DIR), None, ["/module"])),
+    ],
+)
+def test_copied_folders_and_other_interpreters_have_their_own_places(
+    environment: RayRuntimeEnv, moved: Moved | None, tmp_path: Path
+) -> None:
+    assert RayHosts("auto", tmp_path / "ray.log", environment).moved == moved
+
+
+def test_the_advice_names_the_interpreter_that_needs_the_gym(tmp_path: Path) -> None:
+    assert sys.executable in RayHosts("auto", tmp_path / "ray.log").remedy("a")
+    built = RayHosts("auto", tmp_path / "ray.log", RayRuntimeEnv(pip=["x"]))
+    assert "ray_runtime_env must install it" in built.remedy("a")
+
+
+async def test_a_wrong_environment_and_a_wrong_address_are_told_together(tmp_path: Path) -> None:
+    config = {"ray_address": "local", "ray_runtime_env": {"conda": "x"}}
+    with pytest.raises(ConfigErrors) as caught:
+        await RayHosts.connect(config, tmp_path, tmp_path)
+    assert len(caught.value.problems) == 2
 
 
 @pytest.mark.parametrize(
     ("address", "message"),
-    [("refused", r"there is no cluster\. Start one\."), ("broken", "has ended with exit code 7")],
+    [("refused", r"there is no cluster for {}\. Start one\."), ("broken", "has ended with exit code 7")],
 )
 async def test_a_cluster_that_cannot_be_used_is_a_wrong_configuration(
     address: str, message: str, tmp_path: Path
@@ -117,4 +164,4 @@ async def test_the_end_of_ray_ends_the_nodes_and_a_later_start_connects_again(tm
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 async def test_the_package_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"pip install 'nemo-gym\[ray\]'"):
-        await RayHosts.connect({}, tmp_path)
+        await RayHosts.connect({}, tmp_path, tmp_path)
