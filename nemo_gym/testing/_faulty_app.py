@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,11 +23,13 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from nemo_gym.mock_engine.delivery import RawAnswer, deliver
-from nemo_gym.mock_engine.exchange import ClientLeft, ConnectionCut, Exchange
+from nemo_gym.mock_engine.exchange import JSON, ClientLeft, ConnectionCut, Exchange
 from nemo_gym.mock_engine.fault_kinds import Delivery
 from nemo_gym.mock_engine.fault_plan import Rule, RulePlan
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.middleware import RequestMiddleware
+from nemo_gym.transport.memory import ReplyCollector
+from nemo_gym.transport.request_body import Message, WholeBody
 
 _HTML = b"<html><body><h1>Bad Gateway</h1></body></html>"
 
@@ -157,14 +160,18 @@ class FaultyApp(GymApp):
 
     async def _execute(self, exchange: Exchange, body: bytes, route: str, send: Send) -> None:
         scope: Any = exchange.scope
-        await super().__call__(scope, _Replay(body, exchange), send)
+        await super().__call__(scope, WholeBody(body, partial(_until_left, exchange)), send)
         self.counters.executed[route] += 1
 
     async def _answer(self, exchange: Exchange, body: bytes, route: str) -> RawAnswer:
         """Execute the request and return the handler's answer without sending it."""
-        kept = _Kept()
+        kept = ReplyCollector()
         await self._execute(exchange, body, route, kept)
-        return kept.answer()
+        assert kept.reply is not None
+        headers = {name.encode(): value.encode() for name, value in kept.reply.headers.items()}
+        content_type = headers.pop(b"content-type", JSON)
+        headers.pop(b"content-length", None)
+        return RawAnswer(kept.reply.body, kept.reply.status, content_type, list(headers.items()))
 
 
 async def _deliver(exchange: Exchange, answer: RawAnswer, delivery: Delivery | None, rule: Rule) -> None:
@@ -177,42 +184,9 @@ async def _deliver(exchange: Exchange, answer: RawAnswer, delivery: Delivery | N
             await deliver(exchange, answer, delivery, rule.over_s)
 
 
-class _Replay:
-    """The `receive` for a handler whose request body has been read already."""
-
-    def __init__(self, body: bytes, exchange: Exchange) -> None:
-        self._body: bytes | None = body
-        self._exchange = exchange
-
-    async def __call__(self) -> MutableMapping[str, Any]:
-        body, self._body = self._body, None
-        if body is not None:
-            return {"type": "http.request", "body": body, "more_body": False}
-        try:
-            await self._exchange.until_left()
-        except ClientLeft:
-            return {"type": "http.disconnect"}
-
-
-class _Kept:
-    """The `send` that collects a handler's answer."""
-
-    def __init__(self) -> None:
-        self._status = 0
-        self._content_type = b"application/json"
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._parts: list[bytes] = []
-
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            self._status = message["status"]
-            for name, value in message.get("headers", ()):
-                if name == b"content-type":
-                    self._content_type = value
-                elif name != b"content-length":
-                    self._headers.append((name, value))
-        else:
-            self._parts.append(message.get("body", b""))
-
-    def answer(self) -> RawAnswer:
-        return RawAnswer(b"".join(self._parts), self._status, self._content_type, self._headers)
+async def _until_left(exchange: Exchange) -> Message:
+    """The rest of a `receive` for a handler whose request body has been read already."""
+    try:
+        await exchange.until_left()
+    except ClientLeft:
+        return {"type": "http.disconnect"}
