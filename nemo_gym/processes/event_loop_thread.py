@@ -6,7 +6,6 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Generator
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
 
 _T = TypeVar("_T")
@@ -41,9 +40,7 @@ class EventLoopThread:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if sys.is_finalizing():  # daemon threads are frozen, so joining one would hang
             return
         self.run(_end_other_tasks())

@@ -15,7 +15,6 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from nemo_gym.processes.event_loop_thread import EventLoopThread
@@ -74,11 +73,9 @@ class LoopbackServers:
         self._thread.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.run(self._stop())
-        self._thread.__exit__(kind, error, trace)
+        self._thread.__exit__()
 
     async def _stop(self) -> None:
         await self._entered.aclose()

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from nemo_gym.sandbox._session import AsyncSandbox
@@ -112,9 +111,7 @@ class AsyncSandboxCompose:
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def _network(self) -> SupportsSandboxNetwork:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import IO, NamedTuple, Self
 
 from nemo_gym.failures import ConfigError
@@ -156,9 +155,7 @@ class _Streams:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         is_reading = bool(self._open) or self._ended.is_set()
         for descriptor in list(self._open):
             self._stop_reading(descriptor)

@@ -12,7 +12,6 @@ import struct
 import termios
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Self
 
 from nemo_gym.sandbox.providers.specification import SandboxPtyError
@@ -142,9 +141,7 @@ class TerminalProcess:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
