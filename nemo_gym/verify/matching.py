@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 _PUNCTUATION = " .,;:!?\"'"
 _TYPOGRAPHIC = str.maketrans("‘’‛ʼ′“”„–—−", "'''''\"\"\"---")
@@ -50,41 +47,3 @@ def says(text: str, phrase: str) -> bool:
         return False
     beside = re.sub(rf"(?<!\w){re.escape(wanted)}(?!\w)", " ", said)
     return beside != said and DENIAL.search(beside) is None
-
-
-def is_same_sequence(expected: Sequence[str], answer: Sequence[str]) -> bool:
-    """Return whether both hold the same texts in the same order."""
-    return len(expected) == len(answer) and all(map(is_same_text, expected, answer))
-
-
-class Overlap(NamedTuple):
-    """Precision and recall of a set. An empty answer has precision 0; two empty sets agree completely."""
-
-    precision: float
-    recall: float
-
-    @property
-    def is_exact(self) -> bool:
-        return self.precision == self.recall == 1.0
-
-
-def overlap(expected: Iterable[str], answer: Iterable[str]) -> Overlap:
-    """Return precision and recall of the texts of `answer`, regardless of order. Repetitions count on both sides."""
-    wanted, given = _counted(expected), _counted(answer)
-    if not wanted and not given:
-        return Overlap(1.0, 1.0)
-    shared = (wanted & given).total()
-    return Overlap(shared / max(given.total(), 1), shared / max(wanted.total(), 1))
-
-
-def is_same_set(expected: Iterable[str], answer: Iterable[str]) -> bool:
-    """Return whether both hold the same texts, regardless of order and repetitions."""
-    return _counted(expected).keys() == _counted(answer).keys()
-
-
-def _counted(texts: Iterable[str]) -> Counter[str]:
-    """Count normalized texts. A text that is repeated is normalized once."""
-    counted: Counter[str] = Counter()
-    for text, count in Counter(texts).items():
-        counted[normalize(text)] += count
-    return counted

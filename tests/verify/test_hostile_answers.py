@@ -73,11 +73,6 @@ async def texts(text: str) -> object:
     return matching.is_same_text("Rome", text), matching.says(text, "Rome")
 
 
-async def members(text: str) -> object:
-    given = text.split(",")
-    return matching.overlap(["a", "b"], given), matching.is_same_set(["a"], given)
-
-
 async def patterns(text: str) -> object:
     arguments = (["(a+)+b", r"Answer: (.*)"], text)
     return await scored_in_worker(last_capture, *arguments, control=([r"a"], "a"), timeout_s=1.0)
@@ -138,7 +133,7 @@ async def queries(text: str) -> object:
 
 
 BLOCKS: tuple[Block, ...] = (
-    *(extracted, mathematics, quantities, choices, texts, members, patterns),
+    *(extracted, mathematics, quantities, choices, texts, patterns),
     *(code, values, function_calls, judged, queries),
 )
 
