@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ from nemo_gym.rollouts.run.options import LimitOptions
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
-    from nemo_gym.config.servers import ServerInstance
     from nemo_gym.rollouts.lookback.reverify import ReverifySettings, Survey
     from nemo_gym.rollouts.lookback.stored import StoredRun
 
@@ -71,7 +70,7 @@ def _stand_ins(arguments: Sequence[str]) -> list[str]:
     return added
 
 
-def _require_models(part: PartialConfig) -> None:
+def _require_models(part: GlobalConfig) -> None:
     """Raise `ConfigError` if a server that verifies needs the policy, such as a judge, and it is not configured."""
     needing = [server.name for server in part.servers if _NOT_SET in str(part.data[server.name])]
     if needing:
@@ -91,29 +90,6 @@ COMMAND = ReverifyCommand(
     keys=ReverifyKeys,
     exit_codes={**COLLECT.exit_codes, ExitCode.PARTIAL: "some rollouts have no reward; see the failures"},
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PartialConfig:
-    """A configuration of which only some servers are started."""
-
-    whole: GlobalConfig
-    names: Collection[str]
-
-    @property
-    def servers(self) -> list[ServerInstance]:
-        return [server for server in self.whole.servers if server.name in self.names]
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return self.whole.data
-
-    @property
-    def code_runners(self) -> list[str]:
-        return [name for name in self.whole.code_runners if name in self.names]
-
-    def is_given(self, path: str) -> bool:
-        return self.whole.is_given(path)
 
 
 def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
@@ -136,7 +112,12 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
     survey = Survey.of(stored)
     agents = set(survey.verifiable.values())
     require_agents(agents, config.data)
-    part = PartialConfig(config, servers_for(agents, config.data))
+    names = servers_for(agents, config.data)
+    part = replace(
+        config,
+        servers=tuple(server for server in config.servers if server.name in names),
+        code_runners=tuple(name for name in config.code_runners if name in names),
+    )
     _require_models(part)
     code = run_in_loop(_reverify(settings, stored, survey, part, keys))
     stored.close()
@@ -144,7 +125,7 @@ def reverify_rollouts(keys: ReverifyKeys, config: GlobalConfig) -> int:
 
 
 async def _reverify(
-    settings: ReverifySettings, stored: StoredRun, survey: Survey, part: PartialConfig, keys: ReverifyKeys
+    settings: ReverifySettings, stored: StoredRun, survey: Survey, part: GlobalConfig, keys: ReverifyKeys
 ) -> int:
     """Start the servers, verify, and stop them. Returns the exit code."""
     from nemo_gym.launch.reporting import Reporter
