@@ -7,6 +7,7 @@ it. Larger runs, and agents without the route, have the standard metrics only.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -55,7 +56,7 @@ class RunMetrics:
     def __init__(self, zero_classes: Collection[str] = ()) -> None:
         """`zero_classes`: classes of failures that count as reward 0."""
         self._zero_classes = zero_classes
-        self._agents: dict[str, AgentMetrics] = {}
+        self._agents: defaultdict[str, AgentMetrics] = defaultdict(AgentMetrics)
         self._seen = FinishedRollouts()
         self.imputed: dict[str, list[bytes]] = {}
         """By agent, the rows with reward 0 of rollouts that have none. Only metrics use them."""
@@ -67,11 +68,18 @@ class RunMetrics:
     def note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         """Add a settled rollout."""
         self._seen.add(planned.identity)
-        if isinstance(result, Failed):
-            self._note_failed(planned, result.failure_class)
+        of_attempt = (*planned.identity, planned.attempt_index)
+        if isinstance(result, Scored):
+            self.masks.add(result.row)
+            measured = read_measurements(result.row)
+            record = RolloutRecord(*of_attempt, result.outcome.value, measurements=measured)
+            self._agents[planned.agent].add_record(record)
             return
-        self.masks.add(result.row)
-        self._add(planned, result.outcome.value, failure=None, measurements=read_measurements(result.row))
+        record = RolloutRecord(*of_attempt, Outcome.FAILED.value, result.failure_class, is_scored=False)
+        if result.failure_class in self._zero_classes:
+            self._impute(planned.agent, planned.row, record)
+        else:
+            self._agents[planned.agent].add_record(record)
 
     def note_missing(self, plan: Iterable[PlannedAttempt]) -> None:
         """Count the rollouts of `plan` that are not settled as reward 0."""
@@ -84,38 +92,11 @@ class RunMetrics:
         task, repeat = row[TASK_INDEX_KEY], row[ROLLOUT_INDEX_KEY]
         self._impute(agent_of(row), line, RolloutRecord(task, repeat, outcome="missing"))
 
-    def _note_failed(self, planned: PlannedAttempt, failure_class: str) -> None:
-        failed = Outcome.FAILED.value
-        if failure_class in self._zero_classes:
-            record = RolloutRecord(*planned.identity, planned.attempt_index, failed, failure_class)
-            self._impute(planned.agent, planned.row, record)
-        else:
-            self._add(planned, failed, failure=failure_class, measurements=None)
-
     def _impute(self, agent: str, line: bytes, record: RolloutRecord) -> None:
         """Add a record as reward 0. `line` is the row that environments see, without its reward."""
         row = line.removesuffix(b"}") + b',"%b":0.0}' % REWARD_KEY.encode()
         self.imputed.setdefault(agent, []).append(row)
-        self._of(agent).add_record(replace(record, measurements={REWARD_KEY: 0.0}, is_scored=True))
-
-    def _add(
-        self,
-        planned: PlannedAttempt,
-        outcome: str,
-        *,
-        failure: str | None,
-        measurements: Mapping[str, float] | None,
-    ) -> None:
-        """Add a rollout; `measurements` is None if it has no score."""
-        record = RolloutRecord(
-            *planned.identity,
-            planned.attempt_index,
-            outcome=outcome,
-            failure=failure,
-            measurements=measurements or {},
-            is_scored=measurements is not None,
-        )
-        self._of(planned.agent).add_record(record)
+        self._agents[agent].add_record(replace(record, measurements={REWARD_KEY: 0.0}, is_scored=True))
 
     def note_rows(self, path: Path, count: int, may_continue: Callable[[], bool] = lambda: True) -> None:
         """Add the first `count` rows of `path` while `may_continue()`."""
@@ -130,7 +111,7 @@ class RunMetrics:
         if is_final and row.get(FAILURE_CLASS_KEY) in self._zero_classes:
             self._impute(agent_of(row), line, read_record(row))
             return
-        self._of(agent_of(row)).add(row)
+        self._agents[agent_of(row)].add(row)
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """Return the metrics by agent, including agents without a settled rollout."""
@@ -153,23 +134,17 @@ class RunMetrics:
 
     def _result(self, agent: str, planned: Planned | None) -> AggregateResult:
         try:
-            result = self._of(agent).result(planned)
+            result = self._agents[agent].result(planned)
         except InputError as error:
             if planned is None:
                 raise
             self.notes.append(
                 f"the coverage of `{agent}` is relative to the rollouts seen, not to the plan: {error.failure.message}"
             )
-            result = self._of(agent).result()
+            result = self._agents[agent].result()
         if agent in self.imputed:
             result["agent_metrics"]["count/imputed"] = len(self.imputed[agent])
         return result
-
-    def _of(self, agent: str) -> AgentMetrics:
-        metrics = self._agents.get(agent)
-        if metrics is None:
-            metrics = self._agents[agent] = AgentMetrics()
-        return metrics
 
 
 def agent_of(row: Mapping[str, Any]) -> str:
