@@ -154,19 +154,14 @@ class Supervisor:
         """
         self.servers += servers
         starting = [self._start(server) for server in servers]
-        answered = asyncio.gather(*(server.has_answered.wait() for server in servers))
-        either: list[asyncio.Future[Any]] = [answered, *starting]
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await _until_answered(servers, *starting)
             for task in starting:
                 if task.done():
                     task.result()
         except BaseException:
             await self.remove(servers)
             raise
-        finally:
-            answered.cancel()
-            await asyncio.gather(answered, return_exceptions=True)
         for task in starting:
             task.add_done_callback(self._note_end)
 
@@ -202,15 +197,9 @@ class Supervisor:
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
-        answered = asyncio.gather(*(server.has_answered.wait() for server in self.servers))
-        either: list[asyncio.Future[Any]] = [answered, self.failure]
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if self.failure.done():
-                raise self.failure.result()
-        finally:
-            answered.cancel()
-            await asyncio.gather(answered, return_exceptions=True)
+        await _until_answered(self.servers, self.failure)
+        if self.failure.done():
+            raise self.failure.result()
 
     async def stop(self) -> None:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
@@ -320,6 +309,16 @@ def describe_exit(code: int) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"killed by signal {-code}"
+
+
+async def _until_answered(servers: Sequence[SupervisedServer], *ends: asyncio.Future[Any]) -> None:
+    """Wait until all servers have answered, or one of `ends` is done."""
+    answered = asyncio.gather(*(server.has_answered.wait() for server in servers))
+    try:
+        await asyncio.wait([answered, *ends], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        answered.cancel()
+        await asyncio.gather(answered, return_exceptions=True)
 
 
 async def _answers(server: SupervisedServer, child: Child) -> bool:

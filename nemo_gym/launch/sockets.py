@@ -14,11 +14,11 @@ from typing import Any
 
 from nemo_gym.config.current import maybe_get_global_config_dict
 from nemo_gym.failures import ConfigError
+from nemo_gym.transport.directory import base_url
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 4096
 """Connections that may wait for a server; the kernel caps it at `net.core.somaxconn`."""
-_WILDCARDS = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,9 @@ class HeldSocket:
     port: int
 
     @property
-    def reachable_host(self) -> str:
-        """The host a client on this machine connects to."""
-        return _WILDCARDS.get(self.host, self.host)
-
-    @property
     def url(self) -> str:
-        host = self.reachable_host
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        """The URL at which a client on this machine reaches it."""
+        return base_url("::1" if self.host == "::" else self.host, self.port)
 
     def close(self) -> None:
         self.listener.close()
