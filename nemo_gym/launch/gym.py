@@ -37,7 +37,7 @@ from nemo_gym.launch.control import ControlPort
 from nemo_gym.launch.early_start import FORKS_ARE_SAFE, start_fork_server
 from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, plan_more, plan_servers
+from nemo_gym.launch.plan import HEAD_SCRIPT, RunKeys, ServerPlan
 from nemo_gym.launch.records import (
     GymRecord,
     NodeRecord,
@@ -104,28 +104,26 @@ class RunningGym:
 
     def __init__(
         self,
-        config: dict[str, Any],
+        plan: ServerPlan,
         addresses: Addresses,
-        keys: RunKeys,
         supervisor: Supervisor,
         options: LaunchOptions,
-        log_folder: Path,
         transport: Transport | None = None,
     ) -> None:
-        self.config = config
+        self.config = plan.config
         """The resolved configuration with every address, secrets included."""
-        self.token = keys.token
+        self.token = plan.keys.token
         """The token for the control routes of this run."""
-        self.log_folder = log_folder
+        self.log_folder = plan.log_folder
         self.head_url = addresses.head.url
         self.transport = transport
         """The transport to servers in this process; None if they run in their own processes."""
         self.run = RunRecord(
             pid=os.getpid(),
-            token=keys.token,
+            token=self.token,
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             head=addresses.head.url,
-            logs=str(log_folder),
+            logs=str(self.log_folder),
         )
         self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
         """Returns the current states of its machines; none if its servers run on this one."""
@@ -247,21 +245,22 @@ async def _prepare(config: LaunchableConfig, options: LaunchOptions) -> RunningG
     if options.placement != "ray":
         refuse_without_ray(data)
     if options.placement in ("hosts", "ray"):
-        return await _prepare_on_hosts(config, data, keys, options, _new_log_folder(data, options))
+        plan = ServerPlan(data, keys, _new_log_folder(data, options))
+        return await _prepare_on_hosts(config, plan, options)
     addresses = hold_addresses(
         data, config.servers, options.announce, head_port_is_fixed=config.is_given("head_server.port")
     )
     try:
-        log_folder = _new_log_folder(data, options)
+        plan = ServerPlan(data, keys, _new_log_folder(data, options))
         spawner = _spawner(options)
         choose = Environments(options.announce).choose
-        supervisor = _supervisor(config, data, addresses, keys, options, log_folder, spawner, choose)
+        supervisor = _supervisor(config, plan, addresses, options, spawner, choose)
         if options.placement == "inline":
-            _share_a_log(supervisor.servers, log_folder)
+            _share_a_log(supervisor.servers, plan.log_folder)
     except BaseException:
         addresses.close()
         raise
-    return RunningGym(data, addresses, keys, supervisor, options, log_folder, spawner.transport)
+    return RunningGym(plan, addresses, supervisor, options, spawner.transport)
 
 
 def _new_log_folder(data: Mapping[str, Any], options: LaunchOptions) -> Path:
@@ -271,12 +270,11 @@ def _new_log_folder(data: Mapping[str, Any], options: LaunchOptions) -> Path:
     return folder
 
 
-async def _prepare_on_hosts(
-    config: LaunchableConfig, data: dict[str, Any], keys: RunKeys, options: LaunchOptions, log_folder: Path
-) -> RunningGym:
+async def _prepare_on_hosts(config: LaunchableConfig, plan: ServerPlan, options: LaunchOptions) -> RunningGym:
     # Imported here: the other placements need no nodes.
     from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
 
+    data, log_folder = plan.config, plan.log_folder
     hosts = await _hosts(data, options, log_folder)
     local = ProcessSpawner(options.fork_server or start_fork_server(), forks=options.forks)
     spawner = HostsSpawner(hosts, local, options.announce, log_folder, options.working_folder)
@@ -284,39 +282,37 @@ async def _prepare_on_hosts(
         addresses = await spawner.hold_addresses(
             data,
             config.servers,
-            keys,
+            plan.keys,
             bind_host=data[HEAD_SERVER]["host"] if config.is_given("head_server.host") else None,
             head_port_is_fixed=config.is_given("head_server.port"),
         )
-        supervisor = _supervisor(
-            config, data, addresses, keys, options, log_folder, spawner, choose_interpreter=lambda _: None
-        )
+        supervisor = _supervisor(config, plan, addresses, options, spawner, lambda _: None)
     except BaseException:
         await spawner.close()
         raise
-    gym = RunningGym(data, addresses, keys, supervisor, options, log_folder)
+    gym = RunningGym(plan, addresses, supervisor, options)
     gym.nodes = spawner.node_records
     spawner.on_move, spawner.on_loads = gym.rewrite_discovery, gym.write_record
-    await _let_scale(gym, spawner, supervisor, keys, options)
+    await _let_scale(gym, spawner, supervisor, plan, options)
     return gym
 
 
 async def _let_scale(
-    gym: RunningGym, spawner: HostsSpawner, supervisor: Supervisor, keys: RunKeys, options: LaunchOptions
+    gym: RunningGym, spawner: HostsSpawner, supervisor: Supervisor, plan: ServerPlan, options: LaunchOptions
 ) -> None:
     """Open the control port, at which replicas are added and removed."""
     from nemo_gym.launch.nodes.scaling import Scaling
 
-    def plan(replicas: Sequence[Replica]) -> list[SupervisedServer]:
+    def plan_more(replicas: Sequence[Replica]) -> list[SupervisedServer]:
         first = replicas[0]
-        servers = plan_more(gym.config, first.instance, replicas, first.key.number, keys, gym.log_folder)
+        servers = list(plan.replicas_of(first.instance, replicas, first.key.number))
         gym.listen_to(servers)
         return servers
 
     scaling = Scaling(
-        spawner.replicas, spawner.moving, supervisor, plan, options.announce, gym.write_record, keys.token
+        spawner.replicas, spawner.moving, supervisor, plan_more, options.announce, gym.write_record, gym.token
     )
-    gym.control = await ControlPort.open(keys.token, scaling.handle)
+    gym.control = await ControlPort.open(gym.token, scaling.handle)
     spawner.replicas.publish_control(gym.control.address)
 
 
@@ -334,20 +330,18 @@ async def _hosts(data: dict[str, Any], options: LaunchOptions, log_folder: Path)
 
 def _supervisor(
     config: LaunchableConfig,
-    data: dict[str, Any],
+    plan: ServerPlan,
     addresses: Addresses,
-    keys: RunKeys,
     options: LaunchOptions,
-    log_folder: Path,
     spawner: Spawner,
     choose_interpreter: ChooseInterpreter,
 ) -> Supervisor:
     return Supervisor(
-        plan_servers(data, config.servers, addresses, keys, log_folder, options.head_script),
+        plan.servers(config.servers, addresses, options.head_script),
         spawner,
         choose_interpreter,
         options.policy,
-        startup_timeout_s=float(data.get("startup_timeout_s") or STARTUP_TIMEOUT_S),
+        startup_timeout_s=float(plan.config.get("startup_timeout_s") or STARTUP_TIMEOUT_S),
     )
 
 

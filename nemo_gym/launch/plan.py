@@ -39,24 +39,36 @@ class RunKeys:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """The values that all servers of a run share."""
+class ServerPlan:
+    """Plans the processes of one run, from the values that all its servers share."""
 
     config: dict[str, Any]
+    """The configuration with every address, secrets included."""
     keys: RunKeys
     log_folder: Path
+
+    def servers(
+        self, instances: Sequence[ServerInstance], addresses: Addresses, head_script: Path = HEAD_SCRIPT
+    ) -> list[SupervisedServer]:
+        """One `SupervisedServer` per process, the head server first."""
+        # The head server's folder stays off the search path, where its modules would shadow others.
+        servers = list(self._replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
+        for each in instances:
+            servers += self.replicas_of(each, addresses.servers[each.name])
+        return servers
 
     def replicas_of(
         self, instance: ServerInstance, addresses: Sequence[HeldAddress], first: int = 0
     ) -> Iterator[SupervisedServer]:
+        """One `SupervisedServer` per replica of a server; `first` is the number of the first of them."""
         folder = instance.directory.resolve()
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         path = (str(folder), str(root_of(folder)))
         script = folder / instance.entrypoint
         name, kind, implementation = instance.path
-        return self.replicas(name, kind, implementation, script, addresses, *path, first=first)
+        return self._replicas(name, kind, implementation, script, addresses, *path, first=first)
 
-    def replicas(
+    def _replicas(
         self,
         name: str,
         kind: str,
@@ -85,32 +97,3 @@ class _Run:
                     log_path=logs.log_path(self.log_folder, name, replica, first + len(addresses)),
                 ),
             )
-
-
-def plan_servers(
-    config: dict[str, Any],
-    instances: Sequence[ServerInstance],
-    addresses: Addresses,
-    keys: RunKeys,
-    log_folder: Path,
-    head_script: Path = HEAD_SCRIPT,
-) -> list[SupervisedServer]:
-    """One `SupervisedServer` per process, the head server first. `config` contains all addresses."""
-    run = _Run(config, keys, log_folder)
-    # The head server's folder stays off the search path, where its modules would shadow others.
-    servers = list(run.replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
-    for each in instances:
-        servers += run.replicas_of(each, addresses.servers[each.name])
-    return servers
-
-
-def plan_more(
-    config: dict[str, Any],
-    instance: ServerInstance,
-    addresses: Sequence[HeldAddress],
-    first: int,
-    keys: RunKeys,
-    log_folder: Path,
-) -> list[SupervisedServer]:
-    """One `SupervisedServer` per added replica of a server; `first` is the number of the first of them."""
-    return list(_Run(config, keys, log_folder).replicas_of(instance, addresses, first))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.launch._addresses import Addresses
-from nemo_gym.launch.plan import RunKeys, plan_servers
+from nemo_gym.launch.plan import RunKeys, ServerPlan
 from nemo_gym.launch.sockets import hold
 from tests.launch.small_servers import small_instance, write_server
 
@@ -22,7 +22,7 @@ def test_every_socket_has_a_process_and_the_head_server_is_first(tmp_path: Path)
     keys = RunKeys.of_config({"run_token": "a-token-of-16-letters"})
     instances = [small_instance("wide", wide, 2), small_instance("plain", plain)]
     config: dict[str, Any] = {"wide": {}, "plain": {}}
-    servers = plan_servers(config, instances, Addresses(head, sockets), keys, tmp_path / "logs")
+    servers = ServerPlan(config, keys, tmp_path / "logs").servers(instances, Addresses(head, sockets))
     assert [(each.name, each.replica, each.url) for each in servers] == [
         ("head_server", 0, head.url),
         *(("wide", replica, held.url) for replica, held in enumerate(sockets["wide"])),
