@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 _ids = random.Random()
 os.register_at_fork(after_in_child=_ids.seed)  # forked servers must not generate equal ids
@@ -43,6 +44,11 @@ def monotonic() -> float:
 def wall_clock() -> float:
     """Return seconds since 1970."""
     return _sources.wall_clock()
+
+
+def log_time(moment: float) -> str:
+    """Return a time in seconds since 1970 as logs have it: in UTC, because local times can repeat."""
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S},{int(moment % 1 * 1000):03d}Z"
 
 
 def hex_id() -> str:

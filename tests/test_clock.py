@@ -24,3 +24,9 @@ def test_a_forked_process_has_ids_of_its_own() -> None:
     os.close(writer)
     with os.fdopen(reader) as told:
         assert told.read() != clock.hex_id()
+
+
+def test_the_times_of_logs_differ_when_clocks_are_set_back() -> None:
+    hour_before, hour_after = 1_792_888_200.0, 1_792_891_800.0  # both 02:30 in Berlin
+    assert clock.log_time(hour_before) == "2026-10-25 00:30:00,000Z"
+    assert clock.log_time(hour_after) == "2026-10-25 01:30:00,000Z"

@@ -84,7 +84,8 @@ def _print_tables(gyms: Iterable[tuple[GymRecord, Sequence[Observation]]]) -> No
     for gym, observations in gyms:
         name = f" {gym.name}" if gym.name else ""
         console.print(
-            f"gym{name} of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}", markup=False
+            f"gym{name} of pid {gym.run.pid} in {gym.directory}, up since {gym.run.started_at}; logs: {gym.run.logs}",
+            markup=False,
         )
         width = console.width if sys.stdout.isatty() else None
         for line in [*node_table(by_node(gym, observations), width), *server_table(observations, width)]:

@@ -29,6 +29,7 @@ from nemo_gym.launch.sockets import HeldSocket
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import GymServer, web_config
+from nemo_gym.serving.log_lines import LogFormatter
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.server_client import ServerClient, process_transport
@@ -148,7 +149,7 @@ class _InlineChild(Child):
 def _log_into(path: Path) -> Iterator[None]:
     """Write this process's log to `path`, in addition to its current handlers."""
     file = logging.FileHandler(path)
-    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    file.setFormatter(LogFormatter())
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     root.handlers = [file, *(handlers or filter(None, [logging.lastResort]))]

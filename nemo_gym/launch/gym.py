@@ -49,10 +49,11 @@ from nemo_gym.launch.records import (
     write_discovery,
     write_private,
 )
-from nemo_gym.names import HEAD_SERVER
+from nemo_gym.names import HEAD_SERVER, NODES_FILE
 from nemo_gym.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
+    from nemo_gym.launch.nodes.history import NodeHistory
     from nemo_gym.launch.nodes.hosts import Hosts
     from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
     from nemo_gym.launch.nodes.replicas import Replica
@@ -127,6 +128,8 @@ class RunningGym:
         )
         self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
         """Returns the current states of its machines; none if its servers run on this one."""
+        self.history: NodeHistory | None = None
+        """The record of its machines for the viewer; None if its servers run on this one."""
         self.control: ControlPort | None = None
         """The port for requests of the head server; None if there are none to make."""
         self.discovery_name = NO_NAME
@@ -169,6 +172,8 @@ class RunningGym:
                 f"{self.discovery_name!r}: commands take +discovery_name={self.discovery_name}"
             )
         self._supervisor.start()
+        if self.history is not None:
+            self.history.begin()
 
     def listen_to(self, servers: Sequence[SupervisedServer]) -> None:
         """Report and record the changes of servers."""
@@ -194,6 +199,8 @@ class RunningGym:
                 await self.control.close()
             await self._supervisor.stop()
         finally:
+            if self.history is not None:
+                await self.history.close()
             self._sockets.close()
             remove_discovery(self._options.working_folder, self.run)
             self._options.registry.remove(self.run)
@@ -221,8 +228,12 @@ class RunningGym:
 
     def write_record(self) -> None:
         """Write the gym's record, because the state of a server or the load of a machine has changed."""
-        if not self._is_stopped:
-            self._options.registry.write(self.record())
+        if self._is_stopped:
+            return
+        record = self.record()
+        self._options.registry.write(record)
+        if self.history is not None:
+            self.history.note(record)
 
 
 @contextlib.asynccontextmanager
@@ -272,6 +283,7 @@ def _new_log_folder(data: Mapping[str, Any], options: LaunchOptions) -> Path:
 
 async def _prepare_on_hosts(config: LaunchableConfig, plan: ServerPlan, options: LaunchOptions) -> RunningGym:
     # Imported here: the other placements need no nodes.
+    from nemo_gym.launch.nodes.history import NodeHistory
     from nemo_gym.launch.nodes.hosts_spawner import HostsSpawner
 
     data, log_folder = plan.config, plan.log_folder
@@ -292,13 +304,19 @@ async def _prepare_on_hosts(config: LaunchableConfig, plan: ServerPlan, options:
         raise
     gym = RunningGym(plan, addresses, supervisor, options)
     gym.nodes = spawner.node_records
+    history = gym.history = NodeHistory(log_folder / NODES_FILE, gym.record, options.announce)
     spawner.on_move, spawner.on_loads = gym.rewrite_discovery, gym.write_record
-    await _let_scale(gym, spawner, supervisor, plan, options)
+    await _let_scale(gym, history, spawner, supervisor, plan, options)
     return gym
 
 
 async def _let_scale(
-    gym: RunningGym, spawner: HostsSpawner, supervisor: Supervisor, plan: ServerPlan, options: LaunchOptions
+    gym: RunningGym,
+    history: NodeHistory,
+    spawner: HostsSpawner,
+    supervisor: Supervisor,
+    plan: ServerPlan,
+    options: LaunchOptions,
 ) -> None:
     """Open the control port, at which replicas are added and removed."""
     from nemo_gym.launch.nodes.scaling import Scaling
@@ -312,7 +330,14 @@ async def _let_scale(
     scaling = Scaling(
         spawner.replicas, spawner.moving, supervisor, plan_more, options.announce, gym.write_record, gym.token
     )
-    gym.control = await ControlPort.open(gym.token, scaling.handle)
+
+    async def scale(request: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = await scaling.handle(request)
+        for server, change in answer["servers"].items():
+            history.note_scaled(server, change["before"], change["after"], len(change["lost_sessions"]))
+        return answer
+
+    gym.control = await ControlPort.open(gym.token, scale)
     spawner.replicas.publish_control(gym.control.address)
 
 

@@ -81,6 +81,10 @@ class NodeRecord:
     """The load average of its last minute, as of seconds ago."""
     losses: int
     """How often it was lost."""
+    address: str = ""
+    """The address of its servers; empty before it is up."""
+    log: str = ""
+    """The output of its node host."""
 
 
 @dataclass(frozen=True, slots=True)

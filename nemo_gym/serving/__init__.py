@@ -11,6 +11,7 @@ memory. The room builds on `transport` and `config`; uvicorn and FastAPI do the 
 - `browser_requests`: refuses requests that a foreign web page may have made
 - `disconnects`: cancels handlers whose client disconnects
 - `listening`: the settings for uvicorn
+- `log_lines`: the form of the lines of a server's log
 - `rows`, `json_response`: request models, and responses made of JSON bytes
 - `rollout_paths`: a rollout's id in the URL path
 - `garbage`: settings for the garbage collector

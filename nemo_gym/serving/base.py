@@ -44,6 +44,7 @@ from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.browser_requests import BrowserCheck
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.serving.listening import GymServer, web_config
+from nemo_gym.serving.log_lines import LogFormatter
 from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.prometheus import CONTENT_TYPE, exposition
 from nemo_gym.serving.sessions import SessionCookies, SessionRegistry
@@ -251,9 +252,9 @@ class SimpleServer(BaseServer):
         config = cls.load_config_from_global_config()
         given = bootstrap.current()
         assert given is not None
-        logging.basicConfig(
-            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-        )
+        output = logging.StreamHandler()
+        output.setFormatter(LogFormatter())
+        logging.basicConfig(level=logging.INFO, handlers=[output])
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(lambda client: cls(config=config, server_client=client), given))
 

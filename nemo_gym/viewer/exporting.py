@@ -102,6 +102,7 @@ def export_page(
                 path.write_bytes(b"".join(kinds[kind].lines))
             details = _details(run, kinds, secrets)
             answers[f"runs/{run.id}"] = details
+            answers[f"runs/{run.id}/nodes"] = hide_secrets({"nodes": run.nodes()}, secrets)
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
         answers |= dict(_comparisons(copies))

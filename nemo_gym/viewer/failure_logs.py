@@ -28,7 +28,8 @@ _INLINE: Final = "inline"
 """The name of the log of all servers in one process."""
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
 _STAMP_BYTES: Final = 24
-_STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} ", re.MULTILINE)
+_STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}(Z?) ", re.MULTILINE)
+"""Times without `Z` are local: those of logs that earlier versions wrote."""
 
 
 def log_of(row: Mapping[str, Any], logs: Path | None) -> list[dict[str, Any]]:
@@ -43,7 +44,7 @@ def log_of(row: Mapping[str, Any], logs: Path | None) -> list[dict[str, Any]]:
     hops = failure.get("hops")
     servers = [failure.get("peer"), *(hops if isinstance(hops, list) else ()), _INLINE]
     found = next((files for server in servers if (files := _logs_of(logs, str(server)))), [])
-    parts = ({"file": path.name, "lines": list(_lines_around(path, moment))} for path in found)
+    parts = ({"file": path.name, "lines": list(lines_around(path, moment))} for path in found)
     return [part for part in parts if part["lines"]]
 
 
@@ -54,11 +55,14 @@ def _logs_of(folder: Path, server: str) -> list[Path]:
     return [path for path in (folder / f"{name}.log", *replicas) if path.is_file()][:_MOST_FILES]
 
 
-def _lines_around(path: Path, moment: float) -> Iterator[str]:
+def lines_around(path: Path, moment: float | None) -> Iterator[str]:
+    """Yield the lines of the minute before `moment`, at most 20; the last lines without one."""
     if not path.stat().st_size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        start, end = _first_from(content, moment - _BEFORE_S), _first_from(content, moment + _AFTER_S)
+        start, end = 0, len(content)
+        if moment is not None:
+            start, end = _first_from(content, moment - _BEFORE_S), _first_from(content, moment + _AFTER_S)
         text = content[max(start, end - _MOST_BYTES) : end].decode(errors="replace")
     for line in text.splitlines()[-_MOST_LINES:]:
         yield line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]}…"
@@ -88,4 +92,6 @@ class _TimedLine(NamedTuple):
 def _timed_lines(content: mmap.mmap, start: int, end: int) -> Iterator[_TimedLine]:
     for found in _STAMP.finditer(content, start, end):
         with suppress(ValueError, OverflowError):  # a text that only looks like a time
-            yield _TimedLine(found.start(), datetime.fromisoformat(found[1].decode()).timestamp())
+            yield _TimedLine(
+                found.start(), datetime.fromisoformat((found[1] + found[2]).decode()).timestamp()
+            )

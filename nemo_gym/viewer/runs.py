@@ -15,9 +15,12 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import reward_interval
+from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
+from nemo_gym.rollouts.output.nodes import read_nodes, since
 from nemo_gym.rollouts.plan.compression import holds_text, journal_of
 from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.viewer.nodes import nodes_of, summary_of
 
 _LOCKS = Path("/proc/locks")
 _COMPANIONS = ("_failures", "_materialized_inputs")
@@ -57,6 +60,17 @@ class Run:
         named = self._last_start().get("logs")
         return self.files.folder / named if isinstance(named, str) else None
 
+    def nodes(self) -> dict[str, Any] | None:
+        """Return the machines of the run's gym as the page reads them; None for a run on one machine."""
+        start, kept = self._last_start(), _version_of(self.files.nodes)
+        if start.get("end") and (document := _nodes_in(*kept)) is not None:
+            return nodes_of(document, is_kept=True)
+        logs = self.logs()
+        document = _nodes_in(*_version_of(logs / NODES_FILE)) if logs is not None else None
+        if document is None:
+            return None
+        return nodes_of(since(document, str(start.get("started_at"))), is_kept=False)
+
     def state(self) -> RunState:
         """Return the state of the run now."""
         if _is_locked(self.files.rows):
@@ -93,6 +107,7 @@ class Run:
             **self.summary(),
             "stem": self.files.stem,
             "looks_fine": self._marks(),
+            "nodes": summary_of(self.nodes()),
             "files": list(self._described_files()),
             "manifest": _object_in(self.files.manifest),
             "metrics": _metrics_in(*_version_of(self.files.aggregate_metrics)),
@@ -118,6 +133,7 @@ class Run:
             ("tasks", files.materialized_inputs, False),
             ("metrics", files.aggregate_metrics, False),
             ("texts of tokens", files.token_texts, False),
+            ("nodes", files.nodes, False),
         ):
             status = _status_of(path)
             if status is not None:
@@ -210,6 +226,11 @@ def _metrics_in(path: Path, changed_ns: int, size: int) -> Any:
     for agent in (each for each in agents if isinstance(each, dict)):
         agent.pop("group_level_metrics", None)
     return content
+
+
+@lru_cache(maxsize=16)
+def _nodes_in(path: Path, changed_ns: int, size: int) -> Mapping[str, Any] | None:
+    return read_nodes(path)
 
 
 @lru_cache(maxsize=_MOST_RUNS)

@@ -23,8 +23,9 @@ from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
-from nemo_gym.viewer.failure_logs import log_of
+from nemo_gym.viewer.failure_logs import lines_around, log_of
 from nemo_gym.viewer.indexing import FollowedRows
+from nemo_gym.viewer.nodes import logs_in
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 from nemo_gym.viewer.runs import Run, RunState
 from nemo_gym.viewer.searching import search
@@ -114,6 +115,14 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
         groups = [] if path is None else await asyncio.to_thread(_groups_in, path, viewer.run(name).logs())
         return _json({"groups": groups})
 
+    @app.get("/api/runs/{name}/nodes")
+    async def nodes(name: str) -> Response:
+        return _json({"nodes": await asyncio.to_thread(viewer.run(name).nodes)})
+
+    @app.get("/api/runs/{name}/log")
+    async def log(name: str, file: str, at: float | None = None) -> Response:
+        return _json(await asyncio.to_thread(_log_of_node, viewer.run(name), file, at))
+
     @app.get("/api/runs/{name}/flags")
     async def flags(name: str) -> Response:
         report = await viewer.pool.run(check_health, viewer.run(name).files.rows, timeout_s=_CHECK_TIMEOUT_S)
@@ -176,6 +185,15 @@ def _groups_in(path: Path, logs: Path | None) -> list[dict[str, Any]]:
             return log_of(object_in(os.pread(file.fileno(), length, start)) or {}, logs)
 
         return [{**asdict(group), "log": log_around(*group.rows[0])} for group in group_file(path)]
+
+
+def _log_of_node(run: Run, file: str, moment: float | None) -> dict[str, Any]:
+    """Return lines of a log that the run's nodes name. Raises `InputError` (404)."""
+    logs = run.logs()
+    path = logs / file if logs is not None and file in logs_in(run.nodes()) else None
+    if path is None or not path.is_file():
+        raise InputError(f"the run has no log {file!r} any more", code="no_log", status=404)
+    return {"file": file, "lines": list(lines_around(path, moment))}
 
 
 async def _search_lines(path: Path | None, text: str, pool: WorkerPool) -> AsyncIterator[bytes]:

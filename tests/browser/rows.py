@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from nemo_gym.clock import log_time
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -84,9 +85,9 @@ def write_log(rows: Path, server: str, *lines: str, planned: int = 12) -> None:
     """Write a manifest of a run that was killed, and a log with lines of the time of its failures."""
     folder = rows.parent / "logs"
     folder.mkdir(exist_ok=True)
-    stamp = f"{datetime.fromtimestamp(FAILED_AT - 1):%Y-%m-%d %H:%M:%S},120"
+    stamp = log_time(FAILED_AT - 1)
     (folder / f"{server}.log").write_text("".join(f"{stamp} {line}\n" for line in lines), encoding="utf-8")
-    start = {"started_at": "2026-05-01T18:30:00+00:00", "planned": planned, "logs": "logs"}
+    start = {"started_at": "2026-05-01T18:29:00+00:00", "planned": planned, "logs": "logs"}
     manifest = {"schema_version": 1, "identity": {}, "starts": [start]}
     rows.with_name(f"{rows.stem}_run.json").write_text(json.dumps(manifest), encoding="utf-8")
 
@@ -104,3 +105,42 @@ def failure_of(task: int, attempt: int, **failure: Any) -> dict[str, Any]:
     row = row_of(task, 0, [], _ng_failure_class="timeout", _ng_failure=failure, _ng_failed_at=FAILED_AT)
     del row["reward"]
     return row | {"_ng_outcome": "failed", "_ng_attempt_index": attempt}
+
+
+LOST_AT = FAILED_AT - 0.25
+"""The time at which the node was lost of `nodes_document`."""
+
+
+def nodes_document(**changes: Any) -> dict[str, Any]:
+    """Return a `nodes.json` of two machines, the second of which was lost before the failures."""
+    machine = {"address": "10.0.0.7", "load": 1.25, "in_flight": 3, "most_in_flight": 12, "restarts": 1}
+    here = {"name": "node1", "state": "up", "losses": 0, "log": "node_node1.log", "generation": 2}
+    lost = {"name": "node2", "state": "lost", "losses": 1, "log": "node_node2.log", "generation": 0}
+    replica = {"server": "policy", "node": "node1", "state": "ready", "restarts": 0}
+    events = [
+        ("lost", "the node node2 was lost, with policy #1", "node2"),
+        ("moved", "policy #1 moved to node1, from node2; its generation is 2", "node1"),
+    ]
+    return {
+        "at": FAILED_AT + 5,
+        "ended_at": None,
+        "nodes": [{**machine, **here, "replicas": {"policy": 2}}, {**machine, **lost, "replicas": {}}],
+        "replicas": [
+            {**replica, "replica": number, "generation": number + 1, "log": f"policy.{number}.log"}
+            for number in range(2)
+        ],
+        "events": [
+            {"at": LOST_AT + number, "kind": kind, "text": text, "node": node, "replicas": [["policy", 1]]}
+            for number, (kind, text, node) in enumerate(events)
+        ],
+        "left_out": 0,
+        **changes,
+    }
+
+
+def write_nodes(rows: Path, document: Mapping[str, Any] | None = None) -> None:
+    """Write a manifest and logs like `write_log`, and the nodes of the gym with their logs."""
+    for name in ("node_node1", "node_node2", "policy.0", "policy.1"):
+        write_log(rows, name, f"INFO launcher: a line of {name}")
+    content = json.dumps(nodes_document() if document is None else document)
+    (rows.parent / "logs" / "nodes.json").write_text(content, encoding="utf-8")

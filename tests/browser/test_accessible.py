@@ -14,7 +14,7 @@ from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.runs import find_runs
 from tests.browser.conftest import serving
-from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_log, write_run
+from tests.browser.rows import ITEMS, failure_of, message, row_of, sampled, write_log, write_nodes, write_run
 from tests.browser.visits import Visit
 
 AXE = PARENT_DIR / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
@@ -33,6 +33,7 @@ PAGES = [
         "#/r0/rollout/0/0?tab=timing",
         "#/r0/rollout/0/0?tab=json",
     ),
+    *("#/r0/nodes", "#/r0/nodes?server=policy&log=node_node2.log"),
     *("#/r0/rollout/1/0?tab=tokens", "#/r0/failures", "#/r0/flags", "#/r0/config", "#/compare/r0/r1"),
 ]
 TEXT = "# Title\n\n> quote\n\n- a\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n`code` [x](https://example.com)"
@@ -54,6 +55,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_run(
             folder / f"{name}.jsonl", shown, [failure_of(3, 0, message="late", remedy="Wait.", peer="policy")]
         )
+        write_nodes(folder / f"{name}.jsonl")
         write_log(folder / f"{name}.jsonl", "policy", "ERROR late")
     return folder
 

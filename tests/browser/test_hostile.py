@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.browser.conftest import serving
 from tests.browser.hostile import PAYLOADS, poisoned
-from tests.browser.rows import write_run
+from tests.browser.rows import FAILED_AT, write_nodes, write_run
 from tests.browser.visits import Visit
 
 PLACES = [
@@ -19,7 +20,9 @@ PLACES = [
     "#/r0/failures",
     "#/r0/flags",
     "#/r0/config",
+    *("#/r0/nodes", "#/r0/nodes?server=__proto__", "#/r0/nodes?log=node_0.log"),
 ]
+NODE_PARTS = ("nodes", "replicas", "events")
 TABS = ["raw", "tokens", "timing", "json"]
 
 
@@ -31,9 +34,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         detail = dict.fromkeys(("message", "remedy", "peer", "boundary"), payload)
         failure = {**row, "_ng_failure_class": payload, "_ng_failure": detail, "_ng_outcome": "failed"}
         failures.append({name: value for name, value in failure.items() if name != "reward"})
-    return write_run(
-        tmp_path_factory.mktemp("hostile") / "<img src=x onerror=alert(1)>.jsonl", rows, failures
-    )
+    run = write_run(tmp_path_factory.mktemp("hostile") / "<img src=x onerror=alert(1)>.jsonl", rows, failures)
+    write_nodes(run, {name: [poisoned_part(name, payload) for payload in PAYLOADS] for name in NODE_PARTS})
+    return run
+
+
+def poisoned_part(name: str, payload: str) -> dict[str, Any]:
+    """A machine, replica or event of a file of nodes, with a payload in every text."""
+    texts = dict.fromkeys(("name", "address", "state", "server", "node", "kind", "text"), payload)
+    replicas = {payload: 2} if name == "nodes" else [[payload, 0]]
+    return {**texts, "log": "node_0.log", "at": FAILED_AT, "replicas": replicas}
 
 
 def test_there_are_forty() -> None:
@@ -63,6 +73,8 @@ def test_no_payload_runs_or_loads(run: Path, visit: Visit) -> None:
             visit.go(place)
             visit.page.wait_for_timeout(400)  # for anything that would load
             check_links(visit)
+            if place == "#/r0/nodes":
+                assert visit.page.locator(".events li").count() == len(PAYLOADS)
         for number in range(len(PAYLOADS)):
             visit.go(f"#/r0/rollout/{number}/0")
             visit.wait_for(f"Task {number}", "h1")

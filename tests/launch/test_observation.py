@@ -54,7 +54,7 @@ async def test_servers_with_figures_without_and_without_an_answer() -> None:
 
 
 def test_the_servers_of_a_machine_are_summed() -> None:
-    nodes = (NodeRecord("a", "up", 0.5, 0), NodeRecord("b", "lost", 0.0, 1))
+    nodes = (NodeRecord("a", "up", 0.5, 0, "10.0.0.1", "a.log"), NodeRecord("b", "lost", 0.0, 1))
     servers = [replace(a_server("http://x"), node=node, restarts=2) for node in ("a", "a", "")]
     seen = [
         Observation(server, True, figures, None)
@@ -62,12 +62,17 @@ def test_the_servers_of_a_machine_are_summed() -> None:
     ]
     found = by_node(GymRecord(RUN, "/somewhere", tuple(servers), nodes=nodes), seen)
     assert [each.to_json() for each in found] == [
-        {"name": "a", "state": "up", "load": 0.5, "losses": 0, "replicas": 2, "in_flight": 3, "restarts": 4},
+        {
+            **{"name": "a", "state": "up", "load": 0.5, "losses": 0, "address": "10.0.0.1", "log": "a.log"},
+            **{"replicas": 2, "in_flight": 3, "restarts": 4},
+        },
         {
             "name": "b",
             "state": "lost",
             "load": 0.0,
             "losses": 1,
+            "address": "",
+            "log": "",
             "replicas": 0,
             "in_flight": 0,
             "restarts": 0,

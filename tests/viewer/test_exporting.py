@@ -15,7 +15,7 @@ from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.exporting import ExportedPage, check_target, export_page
 from nemo_gym.viewer.filtering import RowFilter
 from nemo_gym.viewer.runs import find_runs
-from tests.browser.rows import failure_of, message, row_of, sampled, write_run
+from tests.browser.rows import failure_of, message, nodes_document, row_of, sampled, write_nodes, write_run
 
 CANARY = "sk-canary-123456"
 
@@ -77,6 +77,21 @@ def test_two_runs_hold_their_comparisons(tmp_path: Path) -> None:
     before, after = sorted(titles, key=titles.__getitem__)
     assert answers[f"compare?before={before}&after={after}"]["changed"][0]["difference"] == 0.5
     assert answers[f"compare?before={after}&after={before}"]["changed"][0]["difference"] == -0.5
+
+
+def test_nodes_are_there_without_logs_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", CANARY)
+    run = make_run(tmp_path)
+    document = nodes_document()
+    document["nodes"][0]["name"] = f"host-{CANARY}"
+    write_nodes(run, document)
+    page = export_page(find_runs([run]), RowFilter(""))
+    answers = answers_in(page)
+    assert answers["runs/r0"]["nodes"] == {"count": 2, "up": 1, "losses": 1}
+    first, second = answers["runs/r0/nodes"]["nodes"]["nodes"]
+    assert (first["name"], second["name"]) == ("host-****", "node2")
+    assert CANARY not in page.html
+    assert "a line of" not in page.html
 
 
 def test_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

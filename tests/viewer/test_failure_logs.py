@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemo_gym.viewer.failure_logs import log_of
+from nemo_gym.clock import log_time
+from nemo_gym.viewer.failure_logs import lines_around, log_of
 
 NOON = datetime(2026, 5, 1, 12).timestamp()
-"""In local time, as logs have it."""
+"""A time of no meaning."""
 
 
 def stamped(second: float, text: str) -> str:
+    return f"{log_time(NOON + second)} {text}\n"
+
+
+def stamped_by_an_earlier_version(second: float, text: str) -> str:
     return f"{datetime.fromtimestamp(NOON + second):%Y-%m-%d %H:%M:%S},000 {text}\n"
 
 
@@ -27,9 +33,9 @@ def lines_of(row: dict[str, Any], logs: Path) -> list[str]:
     return [line for part in log_of(row, logs) for line in part["lines"]]
 
 
-@pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    lines = [stamped(second, f"INFO second {second}") for second in range(-3600, 3600, 5)]
+@pytest.fixture(params=[stamped, stamped_by_an_earlier_version], ids=["utc", "local"])
+def logs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    lines = [request.param(second, f"INFO second {second}") for second in range(-3600, 3600, 5)]
     lines[720] += "Traceback (most recent call last):\n  a frame\nValueError: <script>\n"
     (tmp_path / "policy.log").write_text("".join(lines), encoding="utf-8")
     return tmp_path
@@ -72,6 +78,23 @@ def test_a_failure_without_a_time_or_a_log_has_no_lines(logs: Path) -> None:
         assert lines_of(row, logs) == []
     assert log_of(failure(), None) == []
     assert lines_of(failure(peer="../policy"), logs / "missing") == []
+
+
+def test_clocks_that_are_set_back_hide_no_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half_past_two = 1_792_888_200.0  # in Berlin, where it is half past two again an hour later
+    lines = [f"{log_time(half_past_two + second)} INFO {second}\n" for second in range(0, 7200, 60)]
+    (tmp_path / "policy.log").write_text("".join(lines), encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        found = lines_of(failure(half_past_two + 3600), tmp_path)
+    time.tzset()
+    assert [line.split()[-1] for line in found] == ["3540", "3600"]
+
+
+def test_without_a_time_the_lines_are_the_last(logs: Path) -> None:
+    found = list(lines_around(logs / "policy.log", None))
+    assert (len(found), found[-1][-4:]) == (20, "3595")
 
 
 def test_a_failed_engine_has_the_log_of_the_server_that_called_it(logs: Path) -> None:

@@ -14,6 +14,7 @@ import zstandard
 from nemo_gym.rollouts.output.row_index import decode_block, split_blocks
 from nemo_gym.viewer.runs import find_runs
 from nemo_gym.viewer.server import Viewer, make_app
+from tests.browser.rows import LOST_AT, write_nodes
 from tests.viewer.browsing import Browser, browsing
 
 
@@ -138,6 +139,24 @@ async def test_failures_are_grouped_by_cause_and_peer(client: Browser) -> None:
     start, length = groups[1]["rows"][0]
     answer = await client.get(f"/api/runs/{run}/rows/{start}-{length}", params={"kind": "failures"})
     assert answer.json()["_ng_task_index"] == 4
+
+
+async def test_nodes_and_the_logs_that_they_name_are_answered(client: Browser, tmp_path: Path) -> None:
+    runs = await ids(client)
+    assert await got(client, f"/api/runs/{runs['before']}/nodes") == {"nodes": None}
+    write_nodes(tmp_path / "after" / "out.jsonl")
+    (tmp_path / "after" / "logs" / "other.log").write_text("secret")
+    (tmp_path / "after" / "logs" / "policy.1.log").unlink()
+    run = runs["after"]
+    nodes = (await got(client, f"/api/runs/{run}/nodes"))["nodes"]
+    assert [each["name"] for each in nodes["nodes"]] == ["node1", "node2"]
+    for query in ({"file": "node_node2.log"}, {"file": "node_node2.log", "at": str(LOST_AT)}):
+        log = await got(client, f"/api/runs/{run}/log", **query)
+        assert log["lines"][0].endswith("a line of node_node2")
+    early = await got(client, f"/api/runs/{run}/log", file="node_node2.log", at="1")
+    assert early["lines"] == []
+    for file in ("other.log", "policy.1.log", "../out.jsonl", "nodes.json"):
+        assert (await client.get(f"/api/runs/{run}/log", params={"file": file})).status == 404
 
 
 async def test_flags_name_their_rules_and_tasks(client: Browser) -> None:

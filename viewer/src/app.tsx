@@ -9,6 +9,7 @@ import { ComparePage } from "./pages/compare.tsx";
 import { ConfigPage } from "./pages/config.tsx";
 import { FailuresPage } from "./pages/failures.tsx";
 import { FlagsPage } from "./pages/flags.tsx";
+import { NodesPage } from "./pages/nodes.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { RolloutPage } from "./pages/rollout.tsx";
 import { RolloutsPage } from "./pages/rollouts.tsx";
@@ -25,6 +26,7 @@ const SECTIONS = [
   ["", "Overview"],
   ["rollouts", "Rollouts"],
   ["failures", "Failures"],
+  ["nodes", "Nodes"],
   ["flags", "Flags"],
   ["config", "Configuration"],
 ] as const;
@@ -46,8 +48,9 @@ export function App(): VNode {
       { key: "o", help: "Overview of the run", act: () => run && go(linkTo([run.id])) },
       { key: "r", help: "Rollouts of the run", act: () => run && go(linkTo([run.id, "rollouts"])) },
       { key: "f", help: "Failures of the run", act: () => run && go(linkTo([run.id, "failures"])) },
+      ...(run?.detail.value?.nodes ? [{ key: "n", help: "Nodes of the run", act: () => go(linkTo([run.id, "nodes"])) }] : []),
     ],
-    [run],
+    [run, !run?.detail.value?.nodes],
   );
   return (
     <>
@@ -82,6 +85,8 @@ function Page({ run }: { run: Run | null }): VNode {
       return <RolloutPage run={run} task={Number(path[2])} rollout={Number(path[3])} parameters={parameters} />;
     case "failures":
       return <FailuresPage key={key} run={run} />;
+    case "nodes":
+      return <NodesPage key={key} run={run} parameters={parameters} />;
     case "flags":
       return <FlagsPage key={key} run={run} />;
     case "config":
@@ -105,7 +110,7 @@ function Head({ run, onHelp }: { run: Run | null; onHelp: () => void }): VNode {
       {run && run.indexed.value < 1 && <span class="muted" role="status">indexing {percent(run.indexed.value)}</span>}
       {run && (
         <nav aria-label="Pages of the run">
-          {SECTIONS.map(([name, title]) => (
+          {SECTIONS.filter(([name]) => name !== "nodes" || detail?.nodes).map(([name, title]) => (
             <a key={name} href={linkTo(name ? [run.id, name] : [run.id])} aria-current={name === section ? "page" : undefined}>
               {title}
             </a>

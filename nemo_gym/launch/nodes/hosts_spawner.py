@@ -113,7 +113,10 @@ class HostsSpawner:
     def node_records(self) -> tuple[NodeRecord, ...]:
         """The current states of the nodes."""
         nodes = self._nodes.nodes if self._nodes is not None else ()
-        return tuple(NodeRecord(node.name, node.state, node.load, node.losses) for node in nodes)
+        return tuple(
+            NodeRecord(node.name, node.state, node.load, node.losses, node.address, str(node.log_path))
+            for node in nodes
+        )
 
     def _document(
         self, instances: Sequence[ServerInstance], keys: RunKeys, host: str, port: int

@@ -34,7 +34,7 @@ class Nodes:
         on_loads: Callable[[], object] = lambda: None,
     ) -> None:
         """`document`: the input of every node host, apart from the node's name. `on_loads` is called every few
-        seconds, when the nodes have sent their loads."""
+        seconds, when the nodes have sent their loads, and when a node has connected."""
         self.nodes = tuple(nodes)
         self._document = document
         self._announce = announce
@@ -117,6 +117,7 @@ class Nodes:
         for node in self.nodes:
             if node.name == hello["node"] and node.awaits_connection:
                 node.connect(channel, hello, self._code)
+                self._on_loads()  # the record of the gym shows it at once
                 return
         channel.close()
 

@@ -8,6 +8,7 @@ earlier runs are moved aside. Builds on `plan`.
 - `manifest`: the identity of a run; a resume with another identity is refused
 - `finished`: the rollouts that have a row
 - `materialized`: the planned rows as sent to agents
+- `nodes`: the machines of the run's gym
 - `atomic`: files that are replaced whole or not at all
 - `disk`: the system calls behind all of them, replaceable in simulations
 """

@@ -114,6 +114,11 @@ class RunFiles:
         return self._named("_token_texts.json")
 
     @property
+    def nodes(self) -> Path:
+        """The machines of the run's gym, for the viewer. A run on one machine has none."""
+        return self._named("_nodes.json")
+
+    @property
     def looks_fine(self) -> Path:
         """The rollouts that a person has looked at and found fine, as saved in the viewer."""
         return self._named("_looks_fine.json")
@@ -178,7 +183,15 @@ class RunFiles:
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
         paths = sorted(
-            {*named, *separate, self.index, self.failures_index, self.token_texts, self.looks_fine}
+            {
+                *named,
+                *separate,
+                self.index,
+                self.failures_index,
+                self.token_texts,
+                self.nodes,
+                self.looks_fine,
+            }
         )
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 

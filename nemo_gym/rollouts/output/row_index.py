@@ -41,6 +41,7 @@ from nemo_gym.metrics.records import (
 from nemo_gym.names import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
+    FAILED_AT_KEY,
     FAILURE_CLASS_KEY,
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
@@ -87,8 +88,10 @@ def entry_of(row: Mapping[str, Any]) -> RowEntry:
     }
     if seconds is not None:
         numbers["seconds"] = seconds
-    if isinstance(response, Mapping) and (created := finite_number(response.get("created_at"))) is not None:
-        numbers["created_at"] = created
+    created = response.get("created_at") if isinstance(response, Mapping) else None
+    moment = finite_number(row.get(FAILED_AT_KEY) if created is None else created)
+    if moment is not None:
+        numbers["created_at"] = moment
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if isinstance(output, list):
         numbers["tool_calls"] = sum(item.get("type") == "function_call" for item in items)

@@ -23,6 +23,7 @@ from nemo_gym.rollouts.output.index_file import index_large_rows
 from nemo_gym.rollouts.output.journal import Journal, open_journal
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
+from nemo_gym.rollouts.output.nodes import keep_nodes
 from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
@@ -189,6 +190,7 @@ class RunExecution:
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
     clock: Callable[[], float] = monotonic
+    started_at: str = field(init=False, default_factory=lambda: time_now())
     metrics: RunMetrics = field(init=False)
     counters: RunCounters = field(init=False)
     _window: Window = field(init=False)
@@ -309,8 +311,9 @@ class RunExecution:
             if self.materialized is not None:
                 self.materialized.close()
             self.journal.close({**ending, "ended_at": time_now(), "counts": counts_of(self.counters)})
+            keep_nodes(self.journal.files, self.gym.logs, self.started_at)
         except (ConfigError, OSError) as error:  # a full disk must not hide the summary
-            log.warning("cannot record the end of the run in its manifest: %s", error)
+            log.warning("cannot record the end of the run: %s", error)
 
 
 def time_now() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from typing import Any
@@ -16,7 +17,7 @@ from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import SupervisedServer
 from nemo_gym.launch.gym import LaunchOptions, RunningGym, launch
 from nemo_gym.launch.plan import HEAD_SCRIPT
-from nemo_gym.names import DIRECTORY_KEY
+from nemo_gym.names import DIRECTORY_KEY, NODES_FILE
 from nemo_gym.transport import Call, call_once
 from nemo_gym.transport.moving_directory import MovingDirectory, directory_of
 from tests.launch.small_servers import Workbench, config_of, facts_of
@@ -67,6 +68,7 @@ async def test_replicas_run_on_nodes_are_restarted_there_and_move_when_their_nod
         await check_restart(next(each for each in gym.servers if each.name == "agent"))
         await check_move(gym, bench)
         pids = [node_host("second").pid, *(each.pid or 0 for each in gym.servers)]
+    check_history(gym)
     for pid in pids:
         await until_gone(pid)
 
@@ -99,6 +101,19 @@ async def check_restart(server: SupervisedServer) -> None:
     await until(lambda: server.restarts == 1 and server.state is ServerState.READY)
     assert (server.url, server.generation) == (url, 1)
     assert (await facts_of(url))["pid"] == server.pid != before
+
+
+def check_history(gym: RunningGym) -> None:
+    """The file for the viewer has what happened, and so has the log of the lost node."""
+    history = json.loads((gym.log_folder / NODES_FILE).read_text())
+    first, second = history["nodes"]
+    assert (first["state"], first["losses"], first["replicas"]) == ("lost", 1, {})
+    assert (second["state"], second["replicas"], second["generation"]) == ("up", {"env": 3, "agent": 1}, 2)
+    kinds = [each["kind"] for each in history["events"]]
+    assert kinds[:4] == ["up", "up", "restarted", "lost"]
+    assert set(kinds[4:]) == {"moved"}
+    assert {each["log"] for each in history["replicas"]} <= {each.name for each in gym.log_folder.iterdir()}
+    assert "the node first was lost, with" in (gym.log_folder / first["log"]).read_text()
 
 
 async def check_move(gym: RunningGym, bench: Workbench) -> None:

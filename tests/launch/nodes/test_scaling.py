@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import orjson
 
 from nemo_gym.launch.gym import RunningGym, launch
 from nemo_gym.launch.plan import HEAD_SCRIPT
-from nemo_gym.names import DIRECTORY_KEY, SCALE_ROUTE, TOKEN_HEADER
+from nemo_gym.names import DIRECTORY_KEY, NODES_FILE, SCALE_ROUTE, TOKEN_HEADER
 from nemo_gym.transport import Call, Reply, call_once
 from nemo_gym.transport.moving_directory import MovingDirectory
 from tests.launch.nodes.test_hosts_spawner import HOSTS
@@ -66,6 +67,20 @@ async def test_replicas_are_added_and_removed_while_the_gym_runs(bench: Workbenc
         assert (failed.status, "broken" in message_of(failed)) == (500, True)
         assert len(await replicas_of(gym)) == 2
         assert not gym.failure.done()
+    check_history(gym)
+
+
+def check_history(gym: RunningGym) -> None:
+    """The file for the viewer has each change once, and none that failed."""
+    events = json.loads((gym.log_folder / NODES_FILE).read_text())["events"]
+    scaled = [each["text"].partition(";")[0] for each in events if each["kind"] == "scaled"]
+    assert scaled == [
+        "env has 6 replicas instead of 2",
+        "env has 3 replicas instead of 6",
+        "env has 2 replicas instead of 3",
+        "env has 3 replicas instead of 2",
+        "env has 2 replicas instead of 3",
+    ]
 
 
 async def check_refusals(gym: RunningGym) -> None:

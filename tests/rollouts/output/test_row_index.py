@@ -76,6 +76,13 @@ def test_a_row_without_a_score_has_no_reward() -> None:
     assert (labels["outcome"], labels["failure"]) == ("failed", "judge_failed")
 
 
+def test_a_failed_attempt_has_the_time_of_its_failure() -> None:
+    failed = {"_ng_failure_class": "node_lost", "_ng_failed_at": 1777660200.5}
+    assert entry_of(failed).numbers["created_at"] == 1777660200.5
+    assert entry_of({**failed, "response": {"created_at": 7}}).numbers["created_at"] == 7
+    assert "created_at" not in entry_of({"_ng_failed_at": "soon"}).numbers
+
+
 def test_an_unfinished_line_is_left_out_and_a_broken_one_counts() -> None:
     content = b'{"_ng_task_index": 1}\n[1]\n{"torn": \n{"_ng_task_in'
     (block,) = map(decode_block, blocks_of(io.BytesIO(content)))

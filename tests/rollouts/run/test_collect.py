@@ -19,6 +19,7 @@ from fastapi import FastAPI, Request, Response
 from nemo_gym.clock import wall_clock
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.failures import ConfigError, EngineError
+from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.disk import Disk
@@ -142,6 +143,17 @@ async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -
     (agent,) = summary.agents
     assert (agent.tasks, agent.rollouts, agent.completed, agent.failed) == (4, 8, 8, 0)
     assert (agent.mean_reward, agent.pass_at[1], agent.coverage) == (0.5, 50.0, 100.0)
+
+
+async def test_the_nodes_of_the_gym_are_kept_with_the_run(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "tasks.jsonl", 1)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    events = [{"at": 1.0, "kind": "up"}, {"at": 4e9, "kind": "lost"}]
+    (logs / NODES_FILE).write_bytes(orjson.dumps({"nodes": [{"name": "a"}], "events": events}))
+    await run(tmp_path, gym=replace(GYM, logs=logs))
+    kept = orjson.loads(out(tmp_path, "_nodes.json").read_bytes())
+    assert kept == {"nodes": [{"name": "a"}], "events": events[1:]}
 
 
 async def test_what_failed_is_attempted_again_by_a_resume_and_counted_once(tmp_path: Path) -> None:

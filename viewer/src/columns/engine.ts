@@ -84,6 +84,11 @@ export class Engine {
     return { count: rows.length, total: table.rows, problems, texts, took: performance.now() - began };
   }
 
+  /** The number of rows that satisfy a filter without texts. The selection stays. */
+  count(kind: FileKind, query: string): number {
+    return selectRows(this.tables[kind], parseQuery(query).terms, []).length;
+  }
+
   /** The cells of the selected rows `from` to `from + count`. */
   page(from: number, count: number, columns: string[]): RowCells[] {
     const { kind, rows } = this.selected;

@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 
 import { plural, whole } from "../format.ts";
 import { quoted } from "../columns/query.ts";
+import { isNodeLost } from "../parts/node_events.ts";
 import { Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { LongText } from "../parts/long_text.tsx";
 import type { FailureGroup, RowSpan } from "../source/answers.ts";
@@ -39,6 +40,9 @@ function Group({ run, group, version }: { run: Run; group: FailureGroup; version
       <LongText text={message} />
       {place && <p class="muted">raised at {place}</p>}
       {remedy && <p class="remedy">{remedy}</p>}
+      {run.detail.value?.nodes && isNodeLost(failure) && (
+        <p><a href={linkTo([run.id, "nodes"], { server })}>What has happened to the nodes</a></p>
+      )}
       <RowLinks run={run} spans={rows} version={version} />
       {log.map(({ file, lines }) => (
         <details key={file} class="log" open>

@@ -90,6 +90,8 @@ function Figures({ run, agents }: { run: Run; agents: Summary[] }): VNode {
     ["Missing", planned === null ? "–" : whole(Math.max(0, planned - sum("rollouts")))],
     ["Masked", whole(sum("masked"))],
   ];
+  const nodes = run.detail.value?.nodes;
+  if (nodes) figures.push(["Nodes up", whole(nodes.up), `of ${whole(nodes.count)}`]);
   return (
     <dl class="figures">
       {figures.map(([title, figure, more]) => (
@@ -116,6 +118,8 @@ function Looks({ run, agents }: { run: Run; agents: Summary[] }): VNode {
     [linkTo([run.id, "flags"]), "Signs of reward hacking and of broken data"],
   ];
   if (truncated) looks.push([filtered("outcome:truncated"), plural(truncated, "truncated rollout")]);
+  const nodes = run.detail.value?.nodes;
+  if (nodes) looks.push([linkTo([run.id, "nodes"]), nodes.losses ? `Nodes, lost ${plural(nodes.losses, "time")}` : "Nodes"]);
   if (failed) looks.push([linkTo([run.id, "failures"]), `${plural(failed, "failed rollout")}, by cause`]);
   return (
     <section>

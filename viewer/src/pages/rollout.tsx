@@ -7,6 +7,7 @@ import type { FileKind, RowCells } from "../columns/engine.ts";
 import { bytes, number } from "../format.ts";
 import { JsonTree } from "../parts/json_tree.tsx";
 import { Lines } from "../parts/long_text.tsx";
+import { isNodeLost } from "../parts/node_events.ts";
 import { Badge, Empty, ErrorNotice, Loading } from "../parts/notices.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Transcript } from "../parts/transcript.tsx";
@@ -24,7 +25,7 @@ const TABS = ["chat", "raw", "tokens", "timing", "json"] as const;
 type Tab = (typeof TABS)[number];
 /** A row that is longer is shown in windowed lines. */
 const WHOLE_ROW = 200_000;
-const COLUMNS = ["task", "rollout", "attempt", "reward", "outcome", "end_reason", "agent", "failure", "total_tokens", "seconds"];
+const COLUMNS = ["task", "rollout", "attempt", "reward", "outcome", "end_reason", "agent", "failure", "total_tokens", "seconds", "created_at"];
 
 interface Props {
   run: Run;
@@ -65,7 +66,7 @@ export function RolloutPage({ run, task, rollout, parameters }: Props): VNode {
   if (!row) return <Empty>The run has no rollout {rollout} of task {task}.</Empty>;
   return (
     <>
-      <Summary run={run} row={row} neighbours={neighbours} />
+      <Summary run={run} row={row} json={opened?.json ?? null} neighbours={neighbours} />
       <div class="tabs" role="tablist" aria-label="Views of the rollout">
         {TABS.map((name) => (
           <button
@@ -119,8 +120,25 @@ export function attemptLink(run: Run, { kind, cells }: RowCells): string {
   return linkTo([run.id, "rollout", Number(cells.task), Number(cells.rollout)], which);
 }
 
-function Summary({ run, row, neighbours }: { run: Run; row: RowCells; neighbours: Neighbours }): VNode {
+/** The page of the nodes at the loss that made an attempt fail; null for other attempts, and for runs on one machine. */
+function lossLink(run: Run, { cells }: RowCells, json: JsonObject | null): string | null {
+  if (!run.detail.value?.nodes || !isNodeLost(cells.failure)) return null;
+  const failure = json?._ng_failure;
+  const peer = failure && typeof failure === "object" && !Array.isArray(failure) ? failure.peer : null;
+  const at = cells.created_at === null ? null : String(cells.created_at);
+  return linkTo([run.id, "nodes"], { at, server: typeof peer === "string" ? peer : null });
+}
+
+interface SummaryProps {
+  run: Run;
+  row: RowCells;
+  json: JsonObject | null;
+  neighbours: Neighbours;
+}
+
+function Summary({ run, row, json, neighbours }: SummaryProps): VNode {
   const { cells } = row;
+  const loss = lossLink(run, row, json);
   return (
     <div class="bar summary">
       <h1>
@@ -132,6 +150,7 @@ function Summary({ run, row, neighbours }: { run: Run; row: RowCells; neighbours
         reward <strong>{number(cells.reward as number | null)}</strong>
       </span>
       {cells.failure && <span class="bad">{cells.failure}</span>}
+      {loss && <a href={loss}>the loss of the node</a>}
       <span class="muted">
         {cells.agent}
         {cells.end_reason && ` · ${cells.end_reason}`}

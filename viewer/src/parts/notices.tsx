@@ -25,8 +25,8 @@ export function Loading(): VNode {
   );
 }
 
-const GOOD = new Set(["completed", "complete"]);
-const BAD = new Set(["failed", "unreadable"]);
+const GOOD = new Set(["completed", "complete", "up", "back", "ready"]);
+const BAD = new Set(["failed", "unreadable", "lost", "crashed"]);
 
 /** A word with the colour of its meaning: an outcome, or the state of a run. */
 export function Badge({ children }: { children: string }): VNode {

@@ -37,6 +37,8 @@ export interface RunDetail extends RunEntry {
   stem: string;
   /** The rollouts that `<stem>_looks_fine.json` marks, such as "3/0". */
   looks_fine: string[];
+  /** The machines of the run's gym; null for a run on one machine. */
+  nodes: { count: number; up: number; losses: number } | null;
   files: RunFile[];
   manifest: JsonObject | null;
   metrics: Json;
@@ -111,7 +113,60 @@ export interface FailureGroup {
   place: string | null;
   rows: RowSpan[];
   /** The last lines of the server's logs before the first of the failures. */
-  log: { file: string; lines: string[] }[];
+  log: LogPart[];
+}
+
+export interface Machine {
+  name: string;
+  address: string;
+  state: string;
+  load: number;
+  losses: number;
+  /** The name of its log. */
+  log: string;
+  /** Server → the number of its replicas here. */
+  replicas: Record<string, number>;
+  in_flight: number;
+  most_in_flight: number;
+  restarts: number;
+  generation: number;
+}
+
+export interface Replica {
+  server: string;
+  replica: number;
+  node: string;
+  state: string;
+  generation: number;
+  restarts: number;
+  log: string;
+}
+
+export interface NodeEvent {
+  /** Seconds since 1970. */
+  at: number;
+  kind: string;
+  text: string;
+  /** Empty for an event of several machines. */
+  node: string;
+  /** The servers of the replicas that moved, restarted, were lost or removed. */
+  servers: string[];
+}
+
+export interface Nodes {
+  /** The gym runs, has ended, or was killed; or the nodes are those at the end of the run. */
+  standing: "current" | "ended" | "silent" | "kept";
+  at: number;
+  nodes: Machine[];
+  replicas: Replica[];
+  events: NodeEvent[];
+  /** Earlier events that were not kept. */
+  left_out: number;
+}
+
+export interface LogPart {
+  file: string;
+  lines: string[];
 }
 
 export interface Finding {

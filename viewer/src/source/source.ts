@@ -2,7 +2,7 @@
 
 import type { FileKind } from "../columns/engine.ts";
 import type {
-  Blocks, Card, Comparison, FailureGroup, Flag, Json, Place, RunDetail, RunEntry, SearchEvent, Tokens,
+  Blocks, Card, Comparison, FailureGroup, Flag, Json, LogPart, Nodes, Place, RunDetail, RunEntry, SearchEvent, Tokens,
 } from "./answers.ts";
 
 /** Gives the answer to a GET request of a path below `/api/`. */
@@ -72,6 +72,17 @@ export class Source {
 
   async failures(id: string): Promise<FailureGroup[]> {
     return (await this.json<{ groups: FailureGroup[] }>(`runs/${id}/failures`)).groups;
+  }
+
+  /** The machines of the run's gym; `nodes` is null for a run on one machine. */
+  nodes(id: string): Promise<{ nodes: Nodes | null }> {
+    return this.json(`runs/${id}/nodes`);
+  }
+
+  /** The lines of a log of a machine or replica before a time, or its last lines. */
+  log(id: string, file: string, at: number | null): Promise<LogPart> {
+    const before = at === null ? "" : `&at=${at}`;
+    return this.json(`runs/${id}/log?file=${encodeURIComponent(file)}${before}`);
   }
 
   async flags(id: string, signal?: AbortSignal): Promise<Flag[]> {
