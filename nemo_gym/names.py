@@ -46,6 +46,8 @@ ALLOWED_HOSTS: Final = "allowed_hosts"
 """The global key with names under which servers are called, beside localhost, IP addresses and bound hosts."""
 OPEN_NETWORK: Final = "open_network"
 """The global key that lets other machines call servers without the token, except for control routes."""
+TLS_KEY: Final = "tls"
+"""The global key with the files of TLS between the processes of a gym."""
 RUN_TOKEN: Final = "run_token"
 """The global key with the run's token, which control routes and routes that other machines can reach require."""
 

@@ -27,7 +27,7 @@ from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.directory import Directory
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from perf.episodes import EPISODES
 from perf.measure import Figures
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
+from nemo_gym.config.keys import TlsKeys
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.run.options import CollectOptions, LimitOptions
 
@@ -102,6 +103,7 @@ class CollectKeys(CollectionKeys):
         default_factory=lambda: HeadServerAddress(host=None, port=None),
         description="`{host, port}` of the head server, for a gym that was started in another folder.",
     )
+    tls: TlsKeys | None = Field(None, description="`{ca}`: the certificates to trust, if that gym uses TLS.")
     run_token: str | None = Field(
         None, description="The token of that gym, for the metrics of its environments."
     )
@@ -143,6 +145,7 @@ def collect_rollouts(keys: CollectKeys) -> int:
                 host=head.host,
                 port=head.port,
                 token=keys.run_token,
+                ca=keys.tls.ca_file if keys.tls is not None else None,
             )
         except ConfigError as error:
             check_input(settings, error)

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import HeadServerAddress, run_in_loop
 from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.config.keys import TlsKeys
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import DRAIN_TIMEOUT_S, HEAD_SERVER, SCALE_ROUTE, TOKEN_HEADER
+from nemo_gym.names import DRAIN_TIMEOUT_S, SCALE_ROUTE, TOKEN_HEADER
 
 _STARTUP_S = 7200.0
 """Seconds in which added replicas have started or failed; an engine may load for long."""
@@ -39,6 +40,7 @@ class ScaleKeys(Keys):
         default_factory=lambda: HeadServerAddress(host=None, port=None),
         description="`{host, port}` of the head server, for a gym that was started in another folder.",
     )
+    tls: TlsKeys | None = Field(None, description="`{ca}`: the certificates to trust, if that gym uses TLS.")
     run_token: str | None = Field(None, description="The token of that gym.")
 
 
@@ -71,24 +73,26 @@ def scale(keys: ScaleKeys) -> int:
 
 async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     """Return the answer of the head server. Raises `ConfigError` for a refusal, `GymError` for a failure."""
+    from nemo_gym.config.tls import ca_of
     from nemo_gym.launch.errors import LaunchError
     from nemo_gym.rollouts.run.discovery import find_gym
     from nemo_gym.transport import Call, call_once
     from nemo_gym.transport.caller import failure_of_reply
-    from nemo_gym.transport.directory import base_url
+    from nemo_gym.transport.directory import head_url
 
     head = keys.head_server
+    ca = keys.tls.ca_file if keys.tls is not None else None
     gym = await find_gym(
-        Path.cwd(), name=keys.discovery_name, host=head.host, port=head.port, token=keys.run_token
+        Path.cwd(), name=keys.discovery_name, host=head.host, port=head.port, token=keys.run_token, ca=ca
     )
-    known = gym.config[HEAD_SERVER]
     asked = {"servers": keys.servers, "drain_timeout_s": keys.drain_timeout_s}
     headers = {"content-type": "application/json"} | ({TOKEN_HEADER: gym.token} if gym.token else {})
     if sys.stderr.isatty() and not keys.as_json:
         print("waiting until the replicas are ready, or have finished their sessions", file=sys.stderr)
     reply = await call_once(
-        base_url(known["host"], known["port"]),
+        head_url(gym.config),
         Call("POST", SCALE_ROUTE, json.dumps(asked).encode(), headers),
+        ca=ca_of(gym.config),
         timeout_s=keys.drain_timeout_s + _STARTUP_S,
     )
     if reply.ok:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,10 @@ class ValidateKeys(Keys):
     input_jsonl_fpath: str | None = Field(None, description="Task rows, which must be readable.")
     output_jsonl_fpath: str | None = Field(
         None, description="The file for scored rows, which must be writable."
+    )
+    placement: Literal["process", "inline", "hosts", "ray"] = Field(
+        "process",
+        description="The placement of the command to come, for the hosts that `tls` must be valid for.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nemo_gym.discovery_files import (
@@ -15,7 +15,7 @@ from nemo_gym.discovery_files import (
     run_in,
 )
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import HEAD_SERVER
+from nemo_gym.names import HEAD_SERVER, TLS_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,32 +23,37 @@ class GymAddress:
     """The URL and token of a gym's head server."""
 
     url: str
-    """`http://host:port`."""
+    """`http://host:port`, or `https://` for a gym with TLS."""
     token: str | None = field(default=None, repr=False)
     """The run's token; None for a gym without one."""
+    ca: str | None = None
+    """The file of certificates to trust; None for those that this machine trusts."""
 
 
-def address_of(url: str) -> GymAddress:
+def address_of(url: str, ca: str | None = None) -> GymAddress:
     """Return the address of the gym whose head server listens at `url`.
 
-    It has the token if this process started the gym (`RunHelper`) or if the gym was started in the working folder.
+    It has the token, and by default the `ca`, if this process started the gym (`RunHelper`) or if the gym was started
+    in the working folder.
     """
-    return GymAddress(url, _own_token(url.rstrip("/")))
+    own = _own_address(url.rstrip("/")) or GymAddress(url)
+    return replace(own, url=url, ca=ca or own.ca)
 
 
-def _own_token(url: str) -> str | None:
+def _own_address(url: str) -> GymAddress | None:
     if "nemo_gym.config.current" in sys.modules:  # a gym of this process has set its configuration there
         from nemo_gym.config.current import token_of_run, value_of_run
-        from nemo_gym.transport.directory import base_url
+        from nemo_gym.config.tls import ca_of
+        from nemo_gym.transport.directory import head_url
 
-        head = value_of_run(HEAD_SERVER) or {}
-        if head.get("port") and base_url(str(head.get("host")), int(head["port"])) == url:
-            return token_of_run()
+        own = {key: value_of_run(key) for key in (HEAD_SERVER, TLS_KEY)}
+        if own[HEAD_SERVER] and own[HEAD_SERVER].get("port") and head_url(own) == url:
+            return GymAddress(url, token_of_run(), ca_of(own))
     for name in discovery_names(Path.cwd()):
         with contextlib.suppress(ConfigError):  # the gym was started elsewhere
             found = find_address(name=name)
             if found.url == url:
-                return found.token
+                return found
     return None
 
 
@@ -66,11 +71,11 @@ def find_address(folder: Path | None = None, name: str | None = None) -> GymAddr
             code="no_gym",
             remedy="Start one there with ng_run, or use Gym.connect(url=..., token=...).",
         )
-    head, token = (run_in(document).get(key) for key in ("head", "token"))
+    head, token, ca = (run_in(document).get(key) for key in ("head", "token", "ca"))
     if not isinstance(head, str):
         raise ConfigError(
             f"{discovery_path(folder, name)} has no head server",
             code="discovery_damaged",
             remedy="Start the gym again.",
         )
-    return GymAddress(head, str(token) if token is not None else None)
+    return GymAddress(head, str(token) if token is not None else None, str(ca) if ca is not None else None)

@@ -61,17 +61,20 @@ class _Client:
         name: str | None = None,
         url: str | None = None,
         token: str | None = None,
+        ca: str | Path | None = None,
     ) -> Self:
         """Return the gym whose head server listens at `url`, or else the one started in `folder`.
 
         Without `token`, that of a gym that this process started, or that was started in the working folder, is used.
-        `name` is the discovery name of the gym, needed only if several gyms run in the folder.
+        `name` is the discovery name of the gym, needed only if several gyms run in the folder. `ca` is the file of
+        certificates to trust for an `https` URL, by default as for the token, or those that this machine trusts.
 
         Raises `ConfigError` if no gym was started.
         """
         if url is None:
             return cls(find_address(folder, name))
-        return cls(GymAddress(url, token) if token is not None else address_of(url))
+        trusted = str(Path(ca).expanduser().absolute()) if ca is not None else None
+        return cls(GymAddress(url, token, trusted) if token is not None else address_of(url, trusted))
 
 
 class Gym(_Client):
@@ -233,14 +236,19 @@ class AsyncGym(_Client):
         return json.loads(content)
 
     def _session(self) -> aiohttp.ClientSession:
-        """Return a session with the run's token. Only connecting has a timeout."""
+        """Return a session with the run's token. Only connecting has a timeout. Raises `ConfigErrors` for `ca`."""
         import aiohttp
+
+        from nemo_gym.config.tls import context_trusting
 
         headers = {"content-type": "application/json"}
         if self.address.token:
             headers[TOKEN_HEADER] = self.address.token
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        return aiohttp.ClientSession(headers=headers, timeout=timeout, read_bufsize=1 << 22)
+        connector = aiohttp.TCPConnector(ssl=context_trusting(self.address.ca) or True)
+        return aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=timeout, read_bufsize=1 << 22
+        )
 
 
 @contextmanager
@@ -250,6 +258,13 @@ def _errors_named(url: str) -> Iterator[None]:
 
     try:
         yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise TransportError(
+            f"the certificate of the gym at {url} is refused ({error.certificate_error})",
+            code="untrusted",
+            remedy="Pass ca=FILE, the `tls.ca` of the gym, and call it by a name in its certificate.",
+            peer=url,
+        ) from error
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
         raise _unreachable(url, error) from error
     except (aiohttp.ClientError, OSError) as error:

@@ -17,6 +17,9 @@ IN_MEMORY_HOST = "inline"
 """The host of servers that are reachable from their own process only, without a socket."""
 
 
+_WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
 class FixedAddress(NamedTuple):
     """A host and a port that the configuration fixes for a server."""
 
@@ -35,6 +38,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def called_host(host: str) -> str:
+    """Return the host in the URL of a server that listens at `host`: loopback for every address of this machine."""
+    return _WILDCARDS.get(host, host)
 
 
 def check_addresses(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,6 +77,23 @@ class RayRuntimeEnv(BaseModel):
     )
 
 
+class TlsKeys(BaseModel):
+    """The files of TLS between the processes of a gym, at the same paths on every machine."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ca: str = Field(description="The certificates that clients of the gym trust, and no others.")
+    cert: str | None = Field(
+        None, description="This machine's certificate, with those between it and `ca`. Servers need it."
+    )
+    key: str | None = Field(None, description="The private key of `cert`, which only its owner can read.")
+
+    @property
+    def ca_file(self) -> str:
+        """The absolute path of `ca`."""
+        return str(Path(self.ca).expanduser().absolute())
+
+
 class GlobalKeys(BaseModel):
     """The global keys, their types, defaults and meanings."""
 
@@ -105,6 +123,11 @@ class GlobalKeys(BaseModel):
         False,
         description="Let every machine that reaches a server call it without the token, except for its control routes. "
         "Only the command line and `env.yaml` may set it.",
+    )
+    tls: TlsKeys | None = Field(
+        None,
+        description="`{cert, key, ca}`: files in PEM form, at the same paths on every machine. With it, all servers "
+        "and node hosts speak TLS only.",
     )
     head_server: HeadServerKeys = Field(
         default_factory=HeadServerKeys,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_urlsafe
@@ -32,6 +32,7 @@ from nemo_gym.config.options import Inspect, check_aliases, check_options
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import keys_of, validate
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers
+from nemo_gym.names import TLS_KEY
 from nemo_gym.paths import display_path
 
 ENV_FILE = Path("env.yaml")
@@ -173,6 +174,7 @@ class _Loader:
         if makes_token and not data.get("run_token"):
             data["run_token"] = token_urlsafe(24)
         check_addresses(servers, data, root, self.problems)
+        self._check_tls(servers, data, root, command_keys)
         report_unknown_keys(
             root, composed.root, data, accepted | set(sources.env.entries) | composed.named, self.problems
         )
@@ -227,6 +229,19 @@ class _Loader:
         if env_path == ENV_FILE and not path.exists():
             return empty
         return read_yaml(path, display_path(path, self.working_directory), self.problems) or empty
+
+    def _check_tls(
+        self,
+        servers: Iterable[ServerInstance],
+        data: dict[str, Any],
+        root: DictNode,
+        command_keys: BaseModel | None,
+    ) -> None:
+        if not isinstance(data.get(TLS_KEY), Mapping) or not data[TLS_KEY].get("ca"):
+            return  # without TLS, or reported already
+        from nemo_gym.config.tls import check_tls
+
+        check_tls(servers, data, root, self.working_directory, command_keys, self.problems)
 
     def _take_command_keys(self, root: DictNode, data: dict[str, Any]) -> BaseModel | None:
         """Return the command's keys. Keys of commands are removed from `data`, except global keys."""

@@ -32,7 +32,7 @@ from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBu
 from nemo_gym.transport.calls import UNDELIVERED_CODES
 from nemo_gym.transport.circuit_breaker import CircuitBreakers, breakers_of
 from nemo_gym.transport.context import current_context
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 
 log = logging.getLogger(__name__)
 

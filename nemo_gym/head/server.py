@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym.config.secrets import hide_secrets
+from nemo_gym.config.tls import uses_tls
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
 from nemo_gym.head._launcher import ask_launcher, not_scalable
@@ -123,7 +124,7 @@ def _instances(config: Mapping[str, Any], directory: Directory) -> Any:
             "implementation": next(iter(instance[kind])),
             "host": block.get("host"),
             "port": block["port"],
-            "url": base_url(block.get("host") or "127.0.0.1", block["port"]),
+            "url": base_url(block.get("host") or "127.0.0.1", block["port"], is_tls=uses_tls(config)),
             "replica_urls": list(directory.replicas(name)),
             "entrypoint": block.get("entrypoint"),
             "status": "running",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
-from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY
+from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY, TLS_KEY
 
 
 class HeldAddress(Protocol):
@@ -54,7 +54,9 @@ def hold_addresses(
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
-    holding = _Holding(config.get("default_host") or LOOPBACK, PortRange.of_config(config))
+    holding = _Holding(
+        config.get("default_host") or LOOPBACK, PortRange.of_config(config), bool(config.get(TLS_KEY))
+    )
     # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
@@ -81,6 +83,7 @@ class _Holding:
 
     host: str
     ports: PortRange
+    is_tls: bool
     taken: dict[str, list[HeldSocket]] = field(default_factory=dict)
     failed: list[ConfigError] = field(default_factory=list)
 
@@ -95,7 +98,7 @@ class _Holding:
         except ConfigError as error:
             self.failed.append(error)
         else:
-            self.taken.setdefault(name, []).append(held)
+            self.taken.setdefault(name, []).append(replace(held, is_tls=self.is_tls))
 
     def raise_if_any_failed(self) -> None:
         if not self.failed:

@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import signal
+import ssl
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fastapi import FastAPI
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.current import set_global_config_dict
+from nemo_gym.config.tls import server_context
 from nemo_gym.head.server import HeadServer
 from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch._spawners import Child, ServerProcess
@@ -32,7 +34,8 @@ from nemo_gym.serving.listening import GymServer, web_config
 from nemo_gym.serving.log_lines import LogFormatter
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.http import raise_file_limit
-from nemo_gym.transport.server_client import ServerClient, process_transport
+from nemo_gym.transport.pools import close_transports
+from nemo_gym.transport.server_client import ServerClient
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +75,7 @@ class InlineSpawner:
             if pending:
                 log.warning("%d servers did not end within %g s and keep running", len(pending), _END_S)
         await self.transport.close()
-        await process_transport().close()
+        await close_transports()
         self._opened.close()
 
     def _open(self, process: ServerProcess) -> None:
@@ -96,7 +99,7 @@ class InlineSpawner:
             for held in process.sockets:
                 self.transport.apps[held.url] = app
             gc.freeze()
-            await child.serve(app, process.sockets)
+            await child.serve(app, process.sockets, server_context(given.global_config))
 
     def _class_of(self, script: Path) -> type[SimpleServer]:
         if script not in self._classes:
@@ -122,9 +125,9 @@ class _InlineChild(Child):
         self.task = asyncio.create_task(run(self))
         self.task.add_done_callback(self._end)
 
-    async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket]) -> None:
+    async def serve(self, app: FastAPI, sockets: Sequence[HeldSocket], tls: ssl.SSLContext | None) -> None:
         """Serve until SIGTERM, then finish the requests in flight."""
-        self._server = _SignallessServer(web_config(app))
+        self._server = _SignallessServer(web_config(app), tls)
         self._server.should_exit = self._is_stopping
         # Copies: the server closes its sockets, and the launcher keeps its own.
         await self._server.serve([held.listener.dup() for held in sockets])

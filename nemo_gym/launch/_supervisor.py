@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.config.tls import ca_of
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._spawners import Child, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
@@ -86,6 +87,11 @@ class SupervisedServer:
         """One more than the nodes that it has lost."""
         place = self.child.place if self.child is not None else None
         return place.generation if place is not None else 0
+
+    @property
+    def ca(self) -> str | None:
+        """The certificates that its own must be signed by; None without TLS."""
+        return ca_of(self.process.bootstrap.global_config)
 
     @property
     def log_path(self) -> Path:
@@ -323,7 +329,7 @@ async def _until_answered(servers: Sequence[SupervisedServer], *ends: asyncio.Fu
 
 async def _answers(server: SupervisedServer, child: Child) -> bool:
     """Wait until the server answers; False if its process ends first."""
-    probing = asyncio.create_task(_probe_until_answered(server.url))
+    probing = asyncio.create_task(_probe_until_answered(server))
     either: list[asyncio.Future[Any]] = [probing, child.exited]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -332,9 +338,9 @@ async def _answers(server: SupervisedServer, child: Child) -> bool:
         probing.cancel()
 
 
-async def _probe_until_answered(url: str) -> bool:
+async def _probe_until_answered(server: SupervisedServer) -> bool:
     """Probe until the server answers. Its socket is open already, so the first probe usually waits in the backlog."""
     while True:
-        if await answers(url, timeout_s=PROBE_TIMEOUT_S):
+        if await answers(server.url, ca=server.ca, timeout_s=PROBE_TIMEOUT_S):
             return True
         await asyncio.sleep(_PROBE_PAUSE_S)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from nemo_gym.config.ray_environment import refuse_without_ray
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tls import ca_of
 from nemo_gym.discovery_files import NO_NAME, discovery_path
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
@@ -125,6 +126,7 @@ class RunningGym:
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             head=addresses.head.url,
             logs=str(self.log_folder),
+            ca=ca_of(self.config),
         )
         self.nodes: Callable[[], tuple[NodeRecord, ...]] = tuple
         """Returns the current states of its machines; none if its servers run on this one."""

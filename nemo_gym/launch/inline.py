@@ -34,12 +34,14 @@ from nemo_gym.head.server import HeadServer
 from nemo_gym.launch._implementation import config_class_of, load_server_class
 from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
+from nemo_gym.names import TLS_KEY
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.transport import InMemoryTransport
 from nemo_gym.transport.directory import base_url
-from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient, process_transport
+from nemo_gym.transport.pools import close_transports
+from nemo_gym.transport.server_client import HEAD_SERVER_KEY_NAME, ServerClient
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class InlineGym:
 async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
     """Start all servers of `config`; the end of the block stops them. A process can run one such gym at a time."""
     data = copy.deepcopy(dict(config.data))
+    data.pop(TLS_KEY, None)  # nothing listens
     keys = RunKeys.of_config(data)
     addresses = _give_addresses(data, config.servers)
     gym = InlineGym(data, keys.token, InMemoryTransport())
@@ -82,7 +85,7 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
                 yield gym
     finally:
         bootstrap.set_current(None)
-        await process_transport().close()
+        await close_transports()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nemo_gym.failures import TransportError
-from nemo_gym.launch.records import GymRecord, NodeRecord, ServerRecord
+from nemo_gym.launch.records import GymRecord, NodeRecord, RunRecord, ServerRecord
 from nemo_gym.transport import Call, call_once
 
 
@@ -72,34 +72,32 @@ def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObs
 
 async def observe(gym: GymRecord, *, timeout_s: float) -> Sequence[Observation]:
     """Probe every server of `gym` concurrently; one without an answer within `timeout_s` is silent."""
-    return await asyncio.gather(
-        *(_observe_server(server, gym.run.token, timeout_s) for server in gym.servers)
-    )
+    return await asyncio.gather(*(_observe_server(server, gym.run, timeout_s) for server in gym.servers))
 
 
-async def _observe_server(server: ServerRecord, token: str, timeout_s: float) -> Observation:
-    figures = await get_figures(server.url, token, timeout_s=timeout_s)
-    is_up = figures is not None or await answers(server.url, timeout_s=timeout_s)
+async def _observe_server(server: ServerRecord, run: RunRecord, timeout_s: float) -> Observation:
+    figures = await get_figures(server.url, run.token, ca=run.ca, timeout_s=timeout_s)
+    is_up = figures is not None or await answers(server.url, ca=run.ca, timeout_s=timeout_s)
     pid = None if server.node else server.pid  # a pid of another machine
     return Observation(server, is_up, figures, memory_bytes(pid))
 
 
-async def answers(url: str, *, timeout_s: float) -> bool:
-    """Return whether the server at `url` answers with a status below 500.
+async def answers(url: str, *, ca: str | None = None, timeout_s: float) -> bool:
+    """Return whether the server at `url` answers with a status below 500. `ca`: as for `call_once`.
 
     A custom server may lack the route `/`, so 404 is fine.
     """
     try:
-        return (await call_once(url, Call("GET", "/"), timeout_s=timeout_s)).status < 500
+        return (await call_once(url, Call("GET", "/"), ca=ca, timeout_s=timeout_s)).status < 500
     except TransportError:
         return False
 
 
-async def get_figures(url: str, token: str, *, timeout_s: float) -> Figures | None:
-    """The counters of the server at `url`; None if it provides none."""
+async def get_figures(url: str, token: str, *, ca: str | None = None, timeout_s: float) -> Figures | None:
+    """The counters of the server at `url`; None if it provides none. `ca`: as for `call_once`."""
     try:
         call = Call("GET", "/_ng/stats", headers={"x-ng-token": token})
-        answer = await call_once(url, call, timeout_s=timeout_s)
+        answer = await call_once(url, call, ca=ca, timeout_s=timeout_s)
     except TransportError:
         return None  # down or busy: `state` shows which
     if answer.status != 200:

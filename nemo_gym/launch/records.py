@@ -49,6 +49,8 @@ class RunRecord:
     """The head server's URL."""
     logs: str = ""
     """The folder with a log for each server."""
+    ca: str | None = None
+    """The file of certificates that callers trust; None without TLS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,12 @@ class HeldSocket:
     host: str
     """The configured host, which may be a wildcard address."""
     port: int
+    is_tls: bool = False
 
     @property
     def url(self) -> str:
         """The URL at which a client on this machine reaches it."""
-        return base_url("::1" if self.host == "::" else self.host, self.port)
+        return base_url(self.host, self.port, is_tls=self.is_tls)
 
     def close(self) -> None:
         self.listener.close()

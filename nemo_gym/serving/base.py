@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST, is_loopback
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.config.tls import server_context, uses_tls
 from nemo_gym.config.types import BaseRunServerInstanceConfig, BaseServerConfig, Placement
 from nemo_gym.failures import Boundary
 from nemo_gym.names import (
@@ -52,12 +53,8 @@ from nemo_gym.serving.tracing import flush_traces, tracing_layers
 from nemo_gym.transport.directory import bound_hosts, server_block
 from nemo_gym.transport.http import raise_file_limit
 from nemo_gym.transport.moving_caller import MovingCaller
-from nemo_gym.transport.server_client import (
-    ServerClient,
-    open_circuits,
-    process_transport,
-    rate_limited_calls,
-)
+from nemo_gym.transport.pools import close_transports, open_circuits, rate_limited_calls, transport_to
+from nemo_gym.transport.server_client import ServerClient
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +122,11 @@ class SimpleServer(BaseServer):
             new_access = partial(ReplicaAccess, generation=given.generation)
         return new_access(
             server_name=name,
-            cookies=SessionCookies(name, given.cookie_key if given else secrets.token_hex(32)),
+            cookies=SessionCookies(
+                name,
+                given.cookie_key if given else secrets.token_hex(32),
+                is_tls=given is not None and uses_tls(given.global_config),
+            ),
             sessions=self.new_sessions(),
             token=given.run_token if given else None,
             guards_every_route=given is not None and _is_guarded(self.config.host, given.global_config),
@@ -305,12 +306,12 @@ async def _answer_ok() -> dict[str, str]:
 
 async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Bootstrap) -> None:
     """Build the server and serve the inherited sockets until SIGTERM or SIGINT."""
-    transport = process_transport()
-    client = ServerClient.connect(given.global_config, transport=transport, token=given.run_token)
+    config = given.global_config
+    client = ServerClient.connect(config, transport=transport_to(config), token=given.run_token)
     server = make_server(client)
     app = server.finished_app()
     raise_file_limit()
-    web = GymServer(web_config(app))
+    web = GymServer(web_config(app), server_context(config))
     raised: list[int] = []
     try:
         async with server.alive():
@@ -319,7 +320,7 @@ async def _serve(make_server: Callable[[ServerClient], SimpleServer], given: Boo
             with server.monitored_loop(), collected_rarely():
                 await web.serve(sockets=[socket.socket(fileno=fd) for fd in given.listen_fds])
     finally:
-        await transport.close()
+        await close_transports()
     for number in raised:  # faster than the end of an interpreter
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
@@ -24,6 +26,8 @@ from uvicorn.server import ServerState
 
 from nemo_gym.failures import InputError
 from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY, RawHeaders, send_messages
+
+log = logging.getLogger(__name__)
 
 SERVER_KEEPALIVE_S = 75
 """Longer than clients keep an idle connection, so that the server never closes one during a request."""
@@ -147,7 +151,9 @@ def web_config(app: ASGIApp, *, has_lifespan: bool = True) -> uvicorn.Config:
 
 
 @contextmanager
-def accepting_all(listening: socket.socket, new_protocol: Callable[[], asyncio.Protocol]) -> Iterator[None]:
+def accepting_all(
+    listening: socket.socket, new_protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
+) -> Iterator[None]:
     """Within the block, accept all connections that wait at `listening` whenever one arrives.
 
     uvloop itself accepts one in an iteration of its loop. An iteration of a busy server takes long, so its backlog
@@ -158,13 +164,20 @@ def accepting_all(listening: socket.socket, new_protocol: Callable[[], asyncio.P
     own.setblocking(False)
     opening: set[asyncio.Task[Any]] = set()
 
+    def opened(task: asyncio.Task[Any]) -> None:
+        opening.discard(task)
+        if not task.cancelled() and isinstance(task.exception(), OSError):
+            log.debug(
+                "a connection was not opened: %s", task.exception()
+            )  # its client speaks no TLS, or has gone
+
     def accept() -> None:
         with suppress(OSError):  # none is left, or no file descriptor
             while True:
                 connection, _ = own.accept()
-                task = loop.create_task(loop.connect_accepted_socket(new_protocol, connection))
+                task = loop.create_task(loop.connect_accepted_socket(new_protocol, connection, ssl=tls))
                 opening.add(task)
-                task.add_done_callback(opening.discard)
+                task.add_done_callback(opened)
 
     loop.add_reader(own, accept)
     try:
@@ -175,16 +188,18 @@ def accepting_all(listening: socket.socket, new_protocol: Callable[[], asyncio.P
 
 
 class GymServer(uvicorn.Server):
-    """uvicorn's server on given sockets, which accepts all connections that wait."""
+    """uvicorn's server on given sockets, which accepts all connections that wait, and speaks only TLS with `tls`."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(config)
+        self._tls = tls
         self._accepting = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.ssl = self._tls
         await super().startup(sockets)
         for listening in sockets or ():
-            self._accepting.enter_context(accepting_all(listening, self._new_protocol))
+            self._accepting.enter_context(accepting_all(listening, self._new_protocol, self._tls))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._accepting.close()
@@ -201,7 +216,15 @@ class Listener:
     and does not bound the time to stop.
     """
 
-    def __init__(self, app: ASGIApp, *, on_connection: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        tls: ssl.SSLContext | None = None,
+        on_connection: Callable[[], None] | None = None,
+    ) -> None:
+        """With `tls`, only TLS is spoken."""
+        self._tls = tls
         self.state = ServerState()
         self._config = web_config(app, has_lifespan=False)
         self._on_connection = on_connection
@@ -212,8 +235,10 @@ class Listener:
         """Accept connections on the bound socket `listening`; `stop` closes it."""
         self._config.load()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_protocol, sock=listening, backlog=BACKLOG)
-        self._accepting.enter_context(accepting_all(listening, self._new_protocol))
+        self._server = await loop.create_server(
+            self._new_protocol, sock=listening, backlog=BACKLOG, ssl=self._tls
+        )
+        self._accepting.enter_context(accepting_all(listening, self._new_protocol, self._tls))
 
     def _new_protocol(self) -> asyncio.Protocol:
         if self._on_connection is not None:

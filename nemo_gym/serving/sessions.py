@@ -33,8 +33,10 @@ _CLOSED_REMEMBERED = 10_000
 class SessionCookies:
     """Signs and verifies the session cookie of one server with the run's random key."""
 
-    def __init__(self, server_name: str, key: str) -> None:
+    def __init__(self, server_name: str, key: str, *, is_tls: bool = False) -> None:
+        """`is_tls`: browsers send the cookie back only over TLS."""
         self.name = "ng_session_" + "".join(c if c.isalnum() or c in "_-" else "_" for c in server_name)
+        self._attributes = f"Path=/; HttpOnly; SameSite=Lax{'; Secure' if is_tls else ''}"
         self._key = hashlib.blake2b(f"{key}\0{server_name}".encode(), digest_size=32).digest()
 
     def with_key_for(self, purpose: str) -> SessionCookies:
@@ -48,7 +50,7 @@ class SessionCookies:
         return f"{session}.{self._signature(session)}"
 
     def header(self, session: str) -> str:
-        return f"{self.name}={self.sign(session)}; Path=/; HttpOnly; SameSite=Lax"
+        return f"{self.name}={self.sign(session)}; {self._attributes}"
 
     def session_of(self, value: str) -> str | None:
         """Return the session in a cookie's value; None if this run did not sign it."""

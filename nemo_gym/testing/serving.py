@@ -13,6 +13,7 @@ The port is bound before the URL is returned. Requests that still run at the end
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Self, TypeVar
@@ -20,7 +21,7 @@ from typing import Any, Self, TypeVar
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.listening import Listener
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import close_transports
 
 NOTICE_WITHIN_S = 0.3
 
@@ -28,24 +29,24 @@ _T = TypeVar("_T")
 
 
 @asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[str]:
-    """Serve an ASGI app, or a server of the gym, in the running event loop, and yield its URL."""
+async def serving(app: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve an ASGI app, or a server of the gym, in the running event loop, and yield its URL: `https` with `tls`."""
     if not isinstance(app, SimpleServer):
-        async with _listening(app) as url:
+        async with _listening(app, tls) as url:
             yield url
         return
     served = app.finished_app()
-    async with app.alive(), _listening(served) as url:
+    async with app.alive(), _listening(served, tls) as url:
         yield url
 
 
 @asynccontextmanager
-async def _listening(app: Any) -> AsyncIterator[str]:
-    listener = Listener(app)
+async def _listening(app: Any, tls: ssl.SSLContext | None) -> AsyncIterator[str]:
+    listener = Listener(app, tls=tls)
     listening = socket.create_server(("127.0.0.1", 0))
     await listener.start(listening)
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         await listener.stop(NOTICE_WITHIN_S)
 
@@ -79,4 +80,4 @@ class LoopbackServers:
 
     async def _stop(self) -> None:
         await self._entered.aclose()
-        await process_transport().close()
+        await close_transports()

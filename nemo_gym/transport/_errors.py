@@ -6,6 +6,8 @@ name_unresolved       no                            no
 connect_refused       no                            yes
 connect_timeout       no                            yes
 too_many_files        no                            yes
+untrusted             no                            no
+no_tls                no                            yes
 unasked_answer        no                            yes
 answer_timeout        perhaps                       yes
 disconnected          perhaps                       yes
@@ -46,6 +48,13 @@ _KINDS = {
         "no file descriptor is left to connect to {peer}",
         "Raise `ulimit -n` or lower the number of rollouts in parallel.",
     ),
+    "untrusted": _Kind(
+        "the certificate of {peer} is refused",
+        "It must be valid for the host in the URL, and signed by an authority that this client trusts: `tls.ca` for "
+        "the servers of a gym.",
+        False,
+    ),
+    "no_tls": _Kind("{peer} breaks off the TLS handshake", "Check that the server speaks TLS."),
     "unasked_answer": _Kind("{peer} sent data or closed the connection before the request", _CHECK_URL),
     "answer_timeout": _Kind("{peer} did not answer in time"),
     DISCONNECTED: _Kind("{peer} closed the connection before its response was complete"),

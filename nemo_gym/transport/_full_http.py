@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from nemo_gym.config.tls import context_trusting_also
 from nemo_gym.transport._errors import DISCONNECTED, MALFORMED_ANSWER, call_failed
 from nemo_gym.transport._plain_http import CONNECT_TIMEOUT_S, IDLE_S, connecting_failed, probe_when_silent
 from nemo_gym.transport.calls import Call, Reply
@@ -18,7 +19,9 @@ from nemo_gym.transport.calls import Call, Reply
 class FullHttp:
     """A `Transport` for any URL, on one pooled aiohttp session."""
 
-    def __init__(self) -> None:
+    def __init__(self, ca: str | None = None) -> None:
+        """`ca`: a file of certificates that are trusted beside those of this machine."""
+        self._tls = True if ca is None else context_trusting_also(ca)
         self._session: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
@@ -26,7 +29,7 @@ class FullHttp:
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=IDLE_S, socket_factory=_probed_socket
+                    limit=0, keepalive_timeout=IDLE_S, socket_factory=_probed_socket, ssl=self._tls
                 ),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
                 cookie_jar=aiohttp.DummyCookieJar(),

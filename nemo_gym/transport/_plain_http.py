@@ -2,7 +2,8 @@
 
 A rollout makes eight or more of these calls, and each takes a quarter of aiohttp's CPU time: 0.046 ms instead of
 0.180 ms for a body of 1 KB, 0.055 ms instead of 0.190 ms for 30 KB (CPU of the client on uvloop, 64 calls in flight).
-aiohttp handles TLS, proxies, redirects, compression and streams (`nemo_gym/transport/_full_http.py`).
+It speaks TLS with the servers of a gym that uses it. aiohttp handles other `https://` URLs, proxies, redirects,
+compression and streams (`nemo_gym/transport/_full_http.py`).
 
 A connection is reused only after a response that ended exactly where its head announced. Bytes that arrive before a
 call is sent close the connection, so that no call receives the response of another one.
@@ -15,6 +16,7 @@ import errno
 import re
 import select
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,23 +69,27 @@ class _Origin:
     prefix: str
     opening: asyncio.Semaphore
     """Bounds the connections that are opened at once."""
+    tls: ssl.SSLContext | None
     idle: list[_Connection] = field(default_factory=list)
     begins: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, base_url: str, most_opening: int) -> _Origin:
+    def of(cls, base_url: str, most_opening: int, tls: ssl.SSLContext | None) -> _Origin:
         try:
             parts = urlsplit(base_url)
-            port = parts.port or 80
+            port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as error:
             raise call_failed("invalid_url", base_url, error) from error
-        if parts.scheme != "http" or not parts.hostname:
+        if not parts.hostname:
             raise call_failed("invalid_url", base_url, "the URL has no host")
+        if parts.scheme != "http" and (parts.scheme != "https" or tls is None):
+            raise call_failed("invalid_url", base_url, f"{parts.scheme} is not used here")
         if parts.query or parts.fragment or parts.username:
             raise call_failed("invalid_url", base_url, "a base URL must not have a query or credentials")
         netloc = parts.netloc.rpartition("@")[2]
         opening = asyncio.Semaphore(most_opening)
-        return cls(base_url, parts.hostname, port, netloc, parts.path.rstrip("/"), opening)
+        tls = tls if parts.scheme == "https" else None
+        return cls(base_url, parts.hostname, port, netloc, parts.path.rstrip("/"), opening, tls)
 
     def request(self, call: Call) -> list[bytes]:
         """Encode `call` as one or two pieces of bytes."""
@@ -219,9 +225,10 @@ class _Connection(asyncio.Protocol):
 
 
 class PlainHttp:
-    """A `Transport` for `http://` URLs."""
+    """A `Transport` for `http://` URLs, and with `tls` for `https://` URLs."""
 
-    def __init__(self, *, most_opening: int = MOST_OPENING) -> None:
+    def __init__(self, *, tls: ssl.SSLContext | None = None, most_opening: int = MOST_OPENING) -> None:
+        self._tls = tls
         self._most_opening = most_opening
         self.max_open: int | None = None
         """Limit for open connections, in use and idle; None for no limit."""
@@ -233,7 +240,7 @@ class PlainHttp:
     async def send(self, base_url: str, call: Call) -> Reply:
         origin = self._origins.get(base_url)
         if origin is None:
-            origin = self._origins[base_url] = _Origin.of(base_url, self._most_opening)
+            origin = self._origins[base_url] = _Origin.of(base_url, self._most_opening, self._tls)
         request = origin.request(call)
         connection = _idle_connection(origin)
         if connection is None:
@@ -309,7 +316,7 @@ async def _connect(origin: _Origin, connection: _Connection) -> None:
     limit = asyncio.timeout(CONNECT_TIMEOUT_S)
     try:
         async with limit:
-            await loop.create_connection(lambda: connection, origin.host, origin.port)
+            await loop.create_connection(lambda: connection, origin.host, origin.port, ssl=origin.tls)
     except OSError as error:  # TimeoutError and socket.gaierror included
         if limit.expired():
             raise call_failed(
@@ -323,6 +330,10 @@ async def _connect(origin: _Origin, connection: _Connection) -> None:
 
 def connecting_failed(peer: str, cause: OSError) -> TransportError:
     """Return the error for a connection that could not be opened: nothing was sent."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return call_failed("untrusted", peer, cause.verify_message)
+    if isinstance(cause, ssl.SSLError):
+        return call_failed("no_tls", peer, cause)
     if isinstance(cause, socket.gaierror):
         return call_failed("name_unresolved", peer, cause)
     return call_failed("too_many_files" if cause.errno == errno.EMFILE else "connect_refused", peer, cause)

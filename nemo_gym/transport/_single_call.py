@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
+from nemo_gym.config.tls import context_trusting
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.transport._errors import call_failed
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply
 
 
-async def call_once(base_url: str, call: Call, *, timeout_s: float) -> Reply:
-    """Return the reply of the `http://` server at `base_url`.
+async def call_once(base_url: str, call: Call, *, timeout_s: float, ca: str | None = None) -> Reply:
+    """Return the reply of the server at `base_url`: `http://`, or with `ca` as for `HttpTransport` also `https://`.
 
     Raises `TransportError`; its code is `answer_timeout` after `timeout_s` seconds without a complete reply.
     """
-    client = PlainHttp()
+    client = PlainHttp(tls=context_trusting(ca))
     try:
         async with asyncio.timeout(timeout_s):
             return await client.send(base_url, call)
@@ -25,7 +26,7 @@ async def call_once(base_url: str, call: Call, *, timeout_s: float) -> Reply:
         await client.close()
 
 
-def call_once_blocking(base_url: str, call: Call, *, timeout_s: float) -> Reply:
+def call_once_blocking(base_url: str, call: Call, *, timeout_s: float, ca: str | None = None) -> Reply:
     """Do the same as `call_once` from synchronous code."""
     with EventLoopThread("single call") as loop:
-        return loop.run(call_once(base_url, call, timeout_s=timeout_s))
+        return loop.run(call_once(base_url, call, timeout_s=timeout_s, ca=ca))

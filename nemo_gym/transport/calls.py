@@ -92,6 +92,8 @@ UNDELIVERED_CODES = frozenset(
         "connect_refused",
         "connect_timeout",
         "too_many_files",
+        "untrusted",
+        "no_tls",
         "unasked_answer",
     }
 )

@@ -8,14 +8,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from nemo_gym.config.addresses import called_host
+from nemo_gym.config.keys import DEFAULT_HOST
+from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import AGENT_ALIAS, REPLICA_PORTS_KEY, SERVER_KINDS
+from nemo_gym.names import (
+    AGENT_ALIAS,
+    DEFAULT_HEAD_SERVER_PORT,
+    HEAD_SERVER,
+    REPLICA_PORTS_KEY,
+    SERVER_KINDS,
+)
 
 
-def base_url(host: str, port: int) -> str:
-    """`http://host:port`, with a wildcard host replaced by the loopback address that reaches it."""
-    host = "127.0.0.1" if host in ("0.0.0.0", "") else host
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def base_url(host: str, port: int, *, is_tls: bool = False) -> str:
+    """`http://host:port`, or `https://`, with a wildcard host replaced by the loopback address that reaches it."""
+    host, scheme = called_host(host), "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def head_url(config: Mapping[str, Any]) -> str:
+    """Return the base URL of the head server of a configuration."""
+    head = config.get(HEAD_SERVER) or {}
+    host, port = head.get("host") or DEFAULT_HOST, int(head.get("port") or DEFAULT_HEAD_SERVER_PORT)
+    return base_url(str(host), port, is_tls=uses_tls(config))
 
 
 def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -62,7 +78,8 @@ class Directory:
             if block is None or block.get("port") is None:
                 continue
             ports = block.get(REPLICA_PORTS_KEY) or [block["port"]]
-            replicas[name] = [base_url(block.get("host") or "127.0.0.1", port) for port in ports]
+            host, is_tls = block.get("host") or DEFAULT_HOST, uses_tls(config)
+            replicas[name] = [base_url(host, port, is_tls=is_tls) for port in ports]
         for name, agent in aliases_of(config):
             if agent in replicas:
                 replicas[name] = replicas[agent]

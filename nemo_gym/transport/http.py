@@ -1,4 +1,5 @@
-"""The transport over sockets: a lean client of our own for `http://`, aiohttp for everything else.
+"""The transport over sockets: a lean client of our own for the servers of a gym and other `http://` URLs, aiohttp for
+everything else.
 
 Three timeouts (design decision 5): connecting is bounded in seconds; TCP keep-alive probes silent sockets; the caller's
 deadline alone bounds how long a response may take. A universal read timeout would cut off the longest trajectories and
@@ -16,6 +17,7 @@ from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from nemo_gym.config.tls import context_trusting
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply
 
@@ -53,27 +55,33 @@ def most_calls_in_flight(open_files: int) -> int:
 class HttpTransport:
     """Sends calls through pooled connections, which are opened on first use inside the running event loop."""
 
-    def __init__(self, *, in_flight: int | None = None) -> None:
-        """`in_flight`: the most calls at once; by default derived from the limit of open files."""
+    def __init__(self, *, in_flight: int | None = None, ca: str | None = None) -> None:
+        """`in_flight`: the most calls at once; by default derived from the limit of open files.
+
+        `ca`: the file of certificates that `https://` servers of a gym must be signed by; None for a transport to other
+        servers, or to a gym without TLS. Raises `ConfigErrors` if it is unusable.
+        """
         self._most_in_flight = in_flight
+        self._ca = ca
+        self._tls = context_trusting(ca)
         self._limit = 0
         """Set by the first call, which reads the limit of open files."""
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         """Calls that wait for a place. A call that ends hands its place over, so later calls cannot overtake."""
-        self._plain = PlainHttp()
+        self._plain = PlainHttp(tls=self._tls)
         self._full: FullHttp | None = None
         self._has_logged = False
 
     def session(self) -> aiohttp.ClientSession:
-        """aiohttp's pooled client. Calls made through it directly are not capped."""
+        """aiohttp's pooled client, for any server. Calls made through it directly are not capped."""
         return self._full_http().session()
 
     def _full_http(self) -> FullHttp:
         if self._full is None:
             from nemo_gym.transport._full_http import FullHttp
 
-            self._full = FullHttp()
+            self._full = FullHttp(self._ca)
         return self._full
 
     async def send(self, base_url: str, call: Call) -> Reply:
@@ -82,7 +90,7 @@ class HttpTransport:
         else:
             await self._enter(base_url)
         try:
-            if base_url.startswith("http://"):
+            if self._tls is not None or base_url.startswith("http://"):
                 return await self._plain.send(base_url, call)
             if self._full is None:  # a slow import, in a thread so that it does not block the event loop
                 await asyncio.to_thread(import_module, "nemo_gym.transport._full_http")
@@ -132,6 +140,6 @@ class HttpTransport:
 
     async def close(self) -> None:
         await self._plain.close()
-        self._plain, self._limit = PlainHttp(), 0
+        self._plain, self._limit = PlainHttp(tls=self._tls), 0
         if self._full is not None:
             await self._full.close()

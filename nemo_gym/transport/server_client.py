@@ -7,7 +7,6 @@ them from one reply to the next call.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
@@ -19,13 +18,13 @@ from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import clock
+from nemo_gym.config.tls import ca_of, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
-from nemo_gym.names import HEAD_SERVER, TOKEN_HEADER
-from nemo_gym.transport import Call, Caller, Directory, HttpTransport, Reply, Transport, call_once_blocking
+from nemo_gym.names import HEAD_SERVER, TLS_KEY, TOKEN_HEADER
+from nemo_gym.transport import Call, Caller, Directory, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
-from nemo_gym.transport.circuit_breaker import breakers_of
 from nemo_gym.transport.context import (
     INCARNATION_HEADER,
     SESSION_HEADER,
@@ -36,6 +35,7 @@ from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.moving_caller import caller_of
 from nemo_gym.transport.moving_directory import directory_of
+from nemo_gym.transport.pools import transport_to
 
 if TYPE_CHECKING:
     import aiohttp
@@ -167,11 +167,12 @@ class ServerClient(BaseModel):
         from nemo_gym.config.current import token_of_run
 
         head = head_server_config or cls.load_head_server_config()
-        url = base_url(head.host, head.port)
+        tls = own_tls()
+        url = base_url(head.host, head.port, is_tls=uses_tls(tls))
         try:
             token = token_of_run()
             call = Call("GET", "/global_config_dict_yaml", headers={TOKEN_HEADER: token} if token else {})
-            reply = call_once_blocking(url, call, timeout_s=10)
+            reply = call_once_blocking(url, call, timeout_s=10, ca=ca_of(tls))
             if not reply.ok:
                 raise ValueError(f"HTTP {reply.status}")
             text = reply.json()
@@ -182,19 +183,21 @@ class ServerClient(BaseModel):
                 remedy="Start the servers with ng_run, or set +head_server.host and +head_server.port.",
                 peer=url,
             ) from error
-        return cls(head_server_config=head, global_config_dict=OmegaConf.create(text))
+        config = OmegaConf.create(text)
+        return cls(head_server_config=head, global_config_dict=OmegaConf.merge(config, tls))
 
     def _build_server_base_url(self, server_config_dict: Mapping[str, Any]) -> str:
         """Return a server's root URL, for agent harnesses that make their own HTTP calls."""
-        return base_url(server_config_dict["host"], server_config_dict["port"])
+        is_tls = uses_tls(self.global_config_dict)
+        return base_url(server_config_dict["host"], server_config_dict["port"], is_tls=is_tls)
 
     @cached_property
     def connection(self) -> ClientConnection:
         """The client's caller and token, created on first use."""
         from nemo_gym.config.current import token_of_run
 
-        token = token_of_run()
-        return ClientConnection(caller_of(_plain(self.global_config_dict), process_transport(), token), token)
+        token, config = token_of_run(), _plain(self.global_config_dict)
+        return ClientConnection(caller_of(config, transport_to(config), token), token)
 
     def caller(self) -> Caller:
         """Return the caller behind this client."""
@@ -351,29 +354,12 @@ def _plain(config: Any) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], OmegaConf.to_container(config, resolve=True))
 
 
-_transports: dict[int, HttpTransport] = {}
+def own_tls() -> dict[str, Any]:
+    """Return the TLS files of this process's gym under their key; empty without TLS."""
+    from nemo_gym.config.current import value_of_run
 
-
-def process_transport() -> HttpTransport:
-    """Return the pooled HTTP transport of the running event loop."""
-    loop = asyncio.get_running_loop()
-    transport = _transports.get(id(loop))
-    if transport is None:
-        _transports.clear()  # a previous event loop of this process has ended, and its connections with it
-        transport = _transports[id(loop)] = HttpTransport()
-    return transport
-
-
-def open_circuits() -> list[dict[str, Any]]:
-    """Return the endpoints that the running event loop cannot reach, as JSON."""
-    transport = _transports.get(id(asyncio.get_running_loop()))
-    return breakers_of(transport).to_wire(time.monotonic()) if transport is not None else []
-
-
-def rate_limited_calls() -> int:
-    """Return how many calls of the running event loop were answered with HTTP 429."""
-    transport = _transports.get(id(asyncio.get_running_loop()))
-    return breakers_of(transport).refusals if transport is not None else 0
+    tls = value_of_run(TLS_KEY)
+    return {TLS_KEY: dict(tls)} if tls else {}
 
 
 async def request(method: str, url: str, **options: Any) -> aiohttp.ClientResponse:
@@ -385,12 +371,12 @@ async def request(method: str, url: str, **options: Any) -> aiohttp.ClientRespon
     if "json" in options:
         options["data"] = _body_of(options.pop("json"), None)
         options["headers"] = {"Content-Type": "application/json", **(options.get("headers") or {})}
-    return await process_transport().session().request(method, url, **options)
+    return await transport_to(own_tls()).session().request(method, url, **options)
 
 
 def get_global_aiohttp_client(*_: Any, **__: Any) -> aiohttp.ClientSession:
     """Return the process's pooled aiohttp client."""
-    return process_transport().session()
+    return transport_to(own_tls()).session()
 
 
 async def raise_for_status(response: Any) -> None:

@@ -17,7 +17,7 @@ from nemo_gym.global_config import set_global_config_dict
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.tokens.segments import Segment
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from tests.client.gyms import TOKEN, gym_in_a_thread, rows
 from tests.tokens.checks import read_as_nemo_rl
 

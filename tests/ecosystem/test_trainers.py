@@ -25,7 +25,7 @@ from nemo_gym.global_config import (
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.rollout_collection import RolloutCollectionHelper
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from tests.ecosystem.conftest import RunningGym, read_rows
 
 

@@ -18,7 +18,7 @@ from nemo_gym.openai_utils import (
     NeMoGymResponseCreateParamsNonStreaming,
 )
 from nemo_gym.testing.serving import serving
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.engines.upstreams import Canned, vllm_over
 from tests.tokens.conversations import model_server

@@ -92,6 +92,7 @@ async def test_the_discovery_file_is_private_without_secrets_and_removed_at_the_
             "started_at": gym.run.started_at,
             "head": gym.head_url,
             "logs": str(gym.log_folder),
+            "ca": None,
         }
     assert not path.exists()
 

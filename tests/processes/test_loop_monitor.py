@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 
 HOLDS_FOR_S = 1.0
 HOPELESS = re.compile("(a|a)*b")

@@ -14,7 +14,7 @@ from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.process import EngineProcess
 from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from perf.episodes import EPISODES
 from resources_servers.example_single_tool_call.app import ExampleSingleToolCallResourcesServer
 from responses_api_agents.simple_agent.app import SimpleAgent

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -19,10 +21,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
+from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.serving.listening import GymHttpProtocol, accepting_all, web_config
 from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport
 from nemo_gym.transport.whole_response import send_messages, send_response
+from tests.certificates import Authority
 from tests.waiting import TIMEOUT_S, until
 
 JSON = {"content-type": "application/json"}
@@ -476,7 +480,7 @@ async def _steps_until_accepted(count: int) -> list[int]:
     with socket.create_server(("127.0.0.1", 0), backlog=200) as listening:
         clients = [socket.create_connection(listening.getsockname()) for _ in range(count)]
         server = await loop.create_server(Noting, sock=listening)
-        with accepting_all(listening, Noting):
+        with accepting_all(listening, Noting, None):
             while len(made) < count:
                 steps += 1
                 await asyncio.sleep(0)
@@ -484,3 +488,34 @@ async def _steps_until_accepted(count: int) -> list[int]:
         for client in clients:
             client.close()
     return made
+
+
+def test_a_server_with_tls_answers_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A call without TLS, one of an old version, and a connection that is cut within the handshake."""
+    authority = Authority(tmp_path)
+    tls, trusted = server_context({"tls": authority.issue()}), context_trusting(str(authority.ca))
+    assert trusted is not None
+    old = ssl.create_default_context(cafile=authority.ca)
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+
+    async def call() -> None:
+        async with serving(Odd.standalone(), tls) as url:
+            host, port = "127.0.0.1", int(url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert b"HTTP" not in await reader.read()
+            writer.close()
+            with pytest.raises(ssl.SSLError):
+                await asyncio.open_connection(host, port, ssl=old)
+            _, writer = await asyncio.open_connection(host, port)
+            writer.write(b"\x16\x03\x01")
+            writer.close()
+            reader, writer = await asyncio.open_connection(host, port, ssl=trusted)
+            writer.write(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+            assert b'{"status":"ok"}' in await reader.read()
+            writer.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(call())
+    assert not caplog.records, "strangers do not fill the log"

@@ -7,14 +7,19 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.config.tls import server_context
 from nemo_gym.failures import TransportError
+from nemo_gym.testing.serving import serving
 from nemo_gym.transport import Call, HttpTransport, Reply
 from nemo_gym.transport.http import most_calls_in_flight
 from nemo_gym.transport.server_client import ServerReply
+from tests.certificates import Authority
 from tests.transport.loopback import read_request, serve
 
 
@@ -189,3 +194,25 @@ def test_a_process_that_may_open_few_files_makes_more_calls_than_that() -> None:
 @pytest.mark.parametrize("files", [64, 256, 1024, 20_000, 1 << 20])
 def test_a_server_and_its_callers_fit_into_the_files(files: int) -> None:
     assert 16 <= most_calls_in_flight(files) <= files // 2
+
+
+async def test_servers_of_a_gym_with_tls_are_called_by_the_lean_client_and_others_by_aiohttp(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": scope["scheme"].encode()})
+
+    async with serving(app, server_context({"tls": authority.issue()})) as url:
+        to_gym, to_others = HttpTransport(ca=str(authority.ca)), HttpTransport()
+        assert (await to_gym.send(url, Call("GET", "/"))).body == b"https"
+        assert to_gym._full is None
+        with pytest.raises(TransportError) as caught:
+            await to_others.send(url, Call("GET", "/"))
+        assert caught.value.failure.code == "untrusted", "engines have the authorities of this machine"
+        async with to_gym.session().get(url) as answer:  # what environments use for calls of their own
+            assert await answer.read() == b"https"
+        await to_gym.close()
+        await to_others.close()

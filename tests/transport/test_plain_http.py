@@ -6,19 +6,23 @@ import asyncio
 import contextlib
 import select
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import uvloop
 
+from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.failures import TransportError
 from nemo_gym.transport import Call
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import UNDELIVERED_CODES
+from tests.certificates import Authority
 from tests.transport.loopback import answering, read_request, serve
 from tests.transport.raw_answers import CHUNKED, OK, SMUGGLED
 from tests.waiting import until
@@ -55,9 +59,10 @@ class Echo:
         self.connections: list[asyncio.StreamWriter] = []
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[str]:
-        async with await asyncio.start_server(self._handle, "127.0.0.1", 0) as server:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+        async with await asyncio.start_server(self._handle, "127.0.0.1", 0, ssl=tls) as server:
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             for writer in self.connections:
                 writer.close()
 
@@ -277,3 +282,87 @@ def opening_to(address: tuple[str, int]) -> int:
     """The connections of this process to `address` that are not open yet."""
     found = psutil.Process().net_connections("tcp4")
     return sum(each.raddr == address and each.status == psutil.CONN_SYN_SENT for each in found)
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def trusting(authority: Authority) -> PlainHttp:
+    return PlainHttp(tls=context_trusting(str(authority.ca)))
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_with_tls_carries_all_calls(
+    authority: Authority, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def call() -> None:
+        echo = Echo(KEPT[0])
+        async with echo.serving(server_context({"tls": authority.issue()})) as url:
+            client = trusting(authority)
+            await ask(client, url)
+            path = "/" + "x" * 60_000  # more than one record
+            assert (await client.send(url, Call("GET", path))).body == path.encode()
+            await client.close()
+        assert len(echo.connections) == 2
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(call())
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("behind", BEHIND.values(), ids=BEHIND)
+def test_bytes_behind_an_answer_over_tls_are_no_answer_to_the_next_call(
+    behind: bytes, authority: Authority, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """In a record with the answer, and in the next one."""
+
+    async def attack(cut: int | None) -> None:
+        echo = Echo(KEPT[0], behind, cut)
+        async with echo.serving(server_context({"tls": authority.issue()})) as url:
+            await ask(trusting(authority), url)
+            assert len(echo.connections) == 4
+
+    for cut in (None, len(KEPT[0] % (2, b"/0"))):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(attack(cut))
+
+
+async def code_of(client: PlainHttp, url: str) -> str:
+    """The code of the failure of a call."""
+    with pytest.raises(TransportError) as caught:
+        await client.send(url, Call("GET", "/secret"))
+    await client.close()
+    return caught.value.failure.code
+
+
+async def test_nothing_is_sent_to_a_server_whose_certificate_is_refused(
+    authority: Authority, tmp_path: Path
+) -> None:
+    echo = Echo(KEPT[0])
+    tls = authority.issue("127.0.0.1")
+    async with echo.serving(server_context({"tls": tls})) as url:
+        stranger = Authority(tmp_path / "stranger")
+        assert await code_of(trusting(stranger), url) == "untrusted"
+        assert await code_of(trusting(authority), url.replace("127.0.0.1", "localhost")) == "untrusted"
+        assert await code_of(PlainHttp(), url) == "invalid_url"
+        assert await code_of(PlainHttp(), url.replace("https", "http")) == "disconnected"
+        assert not echo.connections
+
+
+async def test_a_server_without_tls_gets_no_call(authority: Authority) -> None:
+    seen: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read(1 << 16))
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+
+    async with serve(refuse) as url:
+        assert await code_of(trusting(authority), url.replace("http", "https")) == "no_tls"
+    assert b"secret" not in seen[0]
+    assert {"untrusted", "no_tls"} <= UNDELIVERED_CODES

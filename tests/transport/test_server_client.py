@@ -9,8 +9,9 @@ from fastapi.testclient import TestClient
 from nemo_gym.mock_engine import MockEngine
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Call
+from nemo_gym.transport.pools import process_transport
 from nemo_gym.transport.rollout_context import rollout_context
-from nemo_gym.transport.server_client import ServerClient, process_transport, request
+from nemo_gym.transport.server_client import ServerClient, request
 from responses_api_agents.simple_agent.app import SimpleAgent
 from tests.serving.environments import CounterEnvironment, ScriptedModel, task_row, text
 

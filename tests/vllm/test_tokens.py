@@ -19,7 +19,7 @@ from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.rows import as_trainers_read, calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.transport.context import RequestContext, current_context
-from nemo_gym.transport.server_client import process_transport
+from nemo_gym.transport.pools import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.tokens.checks import read_as_nemo_rl

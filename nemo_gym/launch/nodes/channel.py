@@ -2,8 +2,8 @@
 
 Both ends know the run's token, which itself is never sent. Each direction of a connection has a key of its own, made of
 the token and a random number of either end, and messages are counted, so that none can be forged, replayed or
-reordered. Messages are not encrypted and contain no secrets. They are JSON, because a pickle would let the peer execute
-code before it is authenticated.
+reordered. They contain no secrets, and are encrypted if the gym uses TLS. They are JSON, because a pickle would let the
+peer execute code before it is authenticated.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def ask_with(token: str) -> AskSessions:
     async def ask(server: SupervisedServer) -> set[str] | None:
         call = Call("GET", SESSIONS_ROUTE, headers={TOKEN_HEADER: token})
         try:
-            reply = await call_once(server.url, call, timeout_s=_ANSWER_WITHIN_S)
+            reply = await call_once(server.url, call, ca=server.ca, timeout_s=_ANSWER_WITHIN_S)
         except TransportError:
             return None  # it is busy, or its process has just ended
         if reply.status == HTTPStatus.NOT_FOUND:

@@ -14,6 +14,7 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.keys import own_address
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tls import ca_of, context_trusting, server_context
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
@@ -75,9 +76,10 @@ class HostsSpawner:
         timeout_s = float(config.get("startup_timeout_s") or STARTUP_TIMEOUT_S)
         document = self._document(instances, keys, advertised, control.port)
         nodes = self._nodes = Nodes(self._new_nodes(), document, self.announce, lambda: self.on_loads())
-        self.moving = Moving(self.hosts, nodes, self.announce, timeout_s)
+        tls = context_trusting(ca_of(config))
+        self.moving = Moving(self.hosts, nodes, self.announce, timeout_s, tls)
         try:
-            await nodes.start(control, timeout_s)
+            await nodes.start(control, timeout_s, server_context(config))
             await self.moving.move_in(self.replicas.all)
             self.replicas.open_directory(self.log_folder / "directory.json")
         except BaseException:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import ssl
 from collections.abc import Callable, Sequence
 
 from nemo_gym.launch.errors import LaunchError
@@ -31,12 +32,20 @@ _ROOM_PAUSE_S = 0.5
 class Moving:
     """Gives replicas their places on nodes."""
 
-    def __init__(self, hosts: Hosts, nodes: Nodes, announce: Callable[[str], None], timeout_s: float) -> None:
-        """`timeout_s`: seconds that a replica waits for a node with room."""
+    def __init__(
+        self,
+        hosts: Hosts,
+        nodes: Nodes,
+        announce: Callable[[str], None],
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`timeout_s`: seconds that a replica waits for a node with room. `tls`: that of calls to servers."""
         self._hosts = hosts
         self._nodes = nodes
         self._announce = announce
         self._timeout_s = timeout_s
+        self._tls = tls
         self._socket_numbers = itertools.count(1)
 
     async def move_in(self, replicas: Sequence[Replica]) -> None:
@@ -129,23 +138,25 @@ class Moving:
             port=block.get("port") if replica.key.number == 0 else None,
         )
         try:
-            await _dial_back(node, replica.key.server, held["port"], held["proof"])
+            await _dial_back(node, replica.key.server, held["port"], held["proof"], self._tls)
         except LaunchError:
             node.release(replica.socket)
             raise
-        replica.node, replica.url = node, base_url(node.address, held["port"])
+        replica.node, replica.url = node, base_url(node.address, held["port"], is_tls=self._tls is not None)
 
 
-async def _dial_back(node: Node, server: str, port: int, proof: str) -> None:
+async def _dial_back(node: Node, server: str, port: int, proof: str, tls: ssl.SSLContext | None) -> None:
     """Connect to a held socket under its advertised address. Raises `LaunchError` unless it answers with `proof`."""
     problem = "another program answers there"
     try:
         async with asyncio.timeout(_DIAL_WITHIN_S):
-            reader, writer = await asyncio.open_connection(node.address, port)
-            found = await reader.read()
+            reader, writer = await asyncio.open_connection(node.address, port, ssl=tls)
+            found = await reader.read(len(proof))
             writer.close()
         if found.decode(errors="replace") == proof:
             return
+    except ssl.SSLCertVerificationError as error:
+        problem = f"its certificate is refused: {error.verify_message}"
     except (OSError, TimeoutError) as error:
         problem = str(error) or f"no answer within {_DIAL_WITHIN_S:g} s"
     raise LaunchError(

@@ -120,7 +120,7 @@ class Node:
         cpus = float(hello["cpus"]) if host.num_cpus is None else host.num_cpus
         gpus = float(hello["gpus"] if host.num_gpus is None else host.num_gpus)
         self.room = Room(self.name, {"num_cpus": cpus, "num_gpus": gpus, **host.resources})
-        self._channel, self.address = channel, channel.peer_host
+        self._channel, self.address = channel, hello["address"] or channel.peer_host
         self.state = NodeState.UP
         self._connected.set_result(None)
 

@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.tls import (
+    ca_of,
+    context_trusting,
+    is_valid_for,
+    require_usable,
+    server_context,
+    uses_tls,
+)
 from nemo_gym.failures import GymError
 from nemo_gym.launch._spawners import Child, ProcessSpawner, ServerProcess
 from nemo_gym.launch.early_start import start_fork_server
@@ -31,10 +41,11 @@ from nemo_gym.launch.nodes.digest import digest_of
 from nemo_gym.launch.nodes.places import Moved, Places
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
-from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER
+from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER, TLS_KEY
 from nemo_gym.processes._ending import end_with_parent
 
 _OUTPUT_CHUNK_BYTES = 64 * 1024
+_SHOWN_WITHIN_S = 10.0
 _LAST_OUTPUT_S = 0.5
 """Seconds that the output of an ended server may still take; a daemon of it may keep its output open."""
 
@@ -158,7 +169,7 @@ class NodeHost:
         )
         self._sockets[message["socket"]] = held
         proof = secrets.token_hex(8)
-        self._start(_show_once(held.listener, proof))
+        self._start(_show_once(held.listener, proof, server_context(self._given.config)))
         return {"port": held.port, "proof": proof}
 
     async def _release(self, message: dict[str, Any]) -> None:
@@ -235,13 +246,23 @@ class NodeHost:
         sys.stderr.write(f"{line}\n")
 
 
-async def _show_once(listener: socket.socket, proof: str) -> None:
+async def _show_once(listener: socket.socket, proof: str, tls: ssl.SSLContext | None) -> None:
     """Answer the first connection to a held socket with `proof`."""
     loop = asyncio.get_running_loop()
     connection, _ = await loop.sock_accept(listener)
     with connection:
+        if tls is not None:
+            await asyncio.to_thread(_show, connection, proof, tls)
+            return
         connection.setblocking(False)
         await loop.sock_sendall(connection, proof.encode())
+
+
+def _show(connection: socket.socket, proof: str, tls: ssl.SSLContext) -> None:
+    """Send `proof` to a client that speaks TLS."""
+    connection.settimeout(_SHOWN_WITHIN_S)
+    with contextlib.suppress(OSError), tls.wrap_socket(connection, server_side=True) as secure:
+        secure.sendall(proof.encode())  # the launcher reports a failure
 
 
 async def serve(given: NodeDocument) -> None:
@@ -251,23 +272,49 @@ async def serve(given: NodeDocument) -> None:
         os.chdir(places.of(given.folder))
     spawner = ProcessSpawner(start_fork_server())
     try:
-        reader, writer = await asyncio.open_connection(given.host, given.port)
-        channel = await Channel.open(reader, writer, given.token, "node")
+        channel = await _dial(given)
+        hello = _hello(given, places, _certified_address(given, channel))
     except BaseException:
         await spawner.close()
         raise
     host = NodeHost(given, places, channel, spawner)
     try:
-        channel.send(_hello(given, places))
+        channel.send(hello)
         await host.run()
     finally:
         await host.close()
 
 
-def _hello(given: NodeDocument, places: Places) -> dict[str, Any]:
+async def _dial(given: NodeDocument) -> Channel:
+    """Connect to the launcher. Raises `ConfigErrors` for TLS files of this machine that servers could not use."""
+    require_usable(given.config)
+    tls = context_trusting(ca_of(given.config))
+    reader, writer = await asyncio.open_connection(given.host, given.port, ssl=tls)
+    return await Channel.open(reader, writer, given.token, "node")
+
+
+def _certified_address(given: NodeDocument, channel: Channel) -> str:
+    """Return the name of this node under which it must be called, because its certificate has no address.
+
+    Empty without TLS, and if the certificate is valid for this machine's address. Raises `ConfigErrors` if it is valid
+    for neither.
+    """
+    if not uses_tls(given.config) or is_valid_for(given.config[TLS_KEY], channel.own_host):
+        return ""
+    name = given.node.rpartition("@")[2]
+    if is_valid_for(given.config[TLS_KEY], name):
+        return name
+    cert = given.config[TLS_KEY]["cert"]
+    message = f"tls.cert: {cert} on {given.node} is valid neither for {channel.own_host} nor for {name}."
+    remedy = "Make one with the address or the name of the host as its subjectAltName."
+    raise ConfigErrors([Problem(None, message, remedy)])
+
+
+def _hello(given: NodeDocument, places: Places, address: str) -> dict[str, Any]:
     return {
         "kind": "hello",
         "node": given.node,
+        "address": address,
         "pid": os.getpid(),
         "cpus": len(os.sched_getaffinity(0)),
         "gpus": len(list(Path("/dev").glob("nvidia[0-9]*"))),
@@ -281,6 +328,8 @@ def main() -> None:
     given = NodeDocument.of_bytes(sys.stdin.buffer.read())
     try:
         asyncio.run(serve(given))
+    except ConfigErrors as error:
+        sys.exit(str(error))
     except (OSError, EOFError) as error:
         sys.exit(f"the launcher at {given.host}:{given.port} cannot be reached: {error}")
 

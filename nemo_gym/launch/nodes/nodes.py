@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,9 +44,12 @@ class Nodes:
         self._tasks: list[asyncio.Task[None]] = []
         self._server: asyncio.Server | None = None
 
-    async def start(self, control: HeldSocket, timeout_s: float) -> None:
-        """Start all node hosts, and wait until they are up. Raises the `LaunchError` of one that is not."""
-        self._server = await asyncio.start_server(self._accept, sock=control.listener)
+    async def start(self, control: HeldSocket, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
+        """Start all node hosts, and wait until they are up. Raises the `LaunchError` of one that is not.
+
+        `tls`: the context for their connections.
+        """
+        self._server = await asyncio.start_server(self._accept, sock=control.listener, ssl=tls)
         self._tasks = [asyncio.create_task(self._keep(node), name=f"node {node.name}") for node in self.nodes]
         self._tasks.append(asyncio.create_task(self._report_loads(), name="loads of nodes"))
         began = asyncio.get_running_loop().time()

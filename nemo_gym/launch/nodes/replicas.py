@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.config.types import Placement
 from nemo_gym.launch.nodes.node import Node
 from nemo_gym.launch.nodes.placing import ReplicaKey
 from nemo_gym.launch.records import write_private
-from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER
-from nemo_gym.transport.directory import aliases_of, base_url
+from nemo_gym.names import DIRECTORY_KEY
+from nemo_gym.transport.directory import aliases_of, head_url
 
 
 @dataclass(slots=True)
@@ -44,8 +45,7 @@ class Replica:
     @property
     def address(self) -> dict[str, Any]:
         """Its host and port, as its block of the configuration has them."""
-        host = self.url.removeprefix("http://").rpartition(":")[0]
-        return {"host": host.strip("[]"), "port": self.port}
+        return {"host": urlsplit(self.url).hostname, "port": self.port}
 
     def close(self) -> None:
         """Its socket belongs to its node, which closes it."""
@@ -92,7 +92,7 @@ class Replicas:
             each = replica.instance
             self.config[each.name][each.kind][each.implementation].update(replica.address)
         self.directory |= {"file": str(file), "version": 0}
-        self.directory["head"] = base_url(self.config[HEAD_SERVER]["host"], self.config[HEAD_SERVER]["port"])
+        self.directory["head"] = head_url(self.config)
         self.update_directory()
         self.config[DIRECTORY_KEY] = self.directory
 

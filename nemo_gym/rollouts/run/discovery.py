@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 import yaml
 
+from nemo_gym.config.keys import DEFAULT_HOST
+from nemo_gym.config.tls import ca_of
 from nemo_gym.discovery_files import (
     RUN_KEY,
     discovery_names,
@@ -20,7 +22,7 @@ from nemo_gym.discovery_files import (
     run_in,
 )
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
-from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER
+from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
 from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.moving_caller import caller_of
@@ -43,7 +45,7 @@ class DiscoveredGym:
 
     def caller(self, transport: Transport | None = None) -> Caller:
         """Return a caller of the gym's servers by name."""
-        transport = transport or self.transport or HttpTransport()
+        transport = transport or self.transport or HttpTransport(ca=ca_of(self.config))
         return caller_of(self.config, transport, self.token)
 
 
@@ -54,21 +56,28 @@ async def find_gym(
     host: str | None = None,
     port: int | None = None,
     token: str | None = None,
+    ca: str | None = None,
 ) -> DiscoveredGym:
     """Return the gym whose head server listens at `host` and `port`, or else the one started in `folder`.
 
     `name`: its discovery name, needed only if several gyms run in the folder.
-    `token`: the token of a gym started elsewhere. Raises `ConfigError` if there is no gym.
+    `token`: the token of a gym started elsewhere; `ca`: the certificates to trust, if it uses TLS. Raises `ConfigError`
+    if there is no gym.
     """
     if host is None and port is None:
         local = _gym_started_in(folder, name_to_read(folder, name))
         if local is not None:
             return local
-    url = base_url(host or "127.0.0.1", port or DEFAULT_HEAD_SERVER_PORT)
     if token is None:
         started = (_gym_started_in(folder, each) for each in discovery_names(folder))
-        token = next((gym.token for gym in started if gym and _head_url(gym.config) == url), None)
-    return DiscoveredGym(await ask_head(url, token=token), token)
+        own = next((gym for gym in started if gym and _is_at(gym.config, host, port)), None)
+        if own is not None:
+            token, ca = own.token, ca or ca_of(own.config)
+    url = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT, is_tls=ca is not None)
+    config = {**await ask_head(url, token=token, ca=ca)}
+    if ca is not None:
+        config[TLS_KEY] = {"ca": ca}  # the gym's own paths are of other machines
+    return DiscoveredGym(config, token)
 
 
 def _gym_started_in(folder: Path, name: str) -> DiscoveredGym | None:
@@ -85,12 +94,15 @@ def _gym_started_in(folder: Path, name: str) -> DiscoveredGym | None:
 
 
 async def ask_head(
-    url: str, transport: Transport | None = None, *, token: str | None = None
+    url: str, transport: Transport | None = None, *, token: str | None = None, ca: str | None = None
 ) -> Mapping[str, Any]:
-    """Return the configuration from the head server at `url`. Raises `ConfigError` if none answers."""
+    """Return the configuration from the head server at `url`. Raises `ConfigError` if none answers.
+
+    `transport`: by default one that trusts `ca`.
+    """
     caller = Caller(
         Directory({HEAD_SERVER: [url]}),
-        transport or HttpTransport(),
+        transport or HttpTransport(ca=ca),
         budget=RetryBudget(attempts=1),
         token=token,
     )
@@ -122,11 +134,13 @@ async def ask_head(
     return _parse(text, url)
 
 
-def _head_url(config: Mapping[str, Any]) -> str | None:
+def _is_at(config: Mapping[str, Any], host: str | None, port: int | None) -> bool:
+    """Return whether the head server of a running gym listens at `host` and `port`."""
     head = config.get(HEAD_SERVER)
     if not isinstance(head, Mapping) or not head.get("port"):
-        return None
-    return base_url(str(head.get("host") or "127.0.0.1"), int(head["port"]))
+        return False
+    asked = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT)
+    return base_url(str(head.get("host") or DEFAULT_HOST), int(head["port"])) == asked
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
@@ -144,6 +158,6 @@ def _no_gym(url: str, detail: str) -> ConfigError:
         f"no gym was started in this folder, and no head server answers at {url} ({detail})",
         code="no_gym",
         remedy="Start the servers with ng_run in this folder, or set their head server with "
-        "+head_server.host=… +head_server.port=….",
+        "+head_server.host=… +head_server.port=…, and +tls.ca=… if it uses TLS.",
         peer=url,
     )
