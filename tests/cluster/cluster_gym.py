@@ -33,8 +33,9 @@ import asyncio, json, sys
 from nemo_gym.transport import Call, call_once
 
 async def main():
-    replies = [await call_once(url, Call("GET", sys.argv[2], headers={"x-ng-token": sys.argv[1]}), timeout_s=30)
-               for url in sys.argv[3:]]
+    token, ca, path, *urls = sys.argv[1:]
+    replies = [await call_once(url, Call("GET", path, headers={"x-ng-token": token}), timeout_s=30, ca=ca or None)
+               for url in urls]
     print(json.dumps([reply.json() for reply in replies]))
 
 asyncio.run(main())
@@ -162,7 +163,8 @@ class ClusterGym:
 
     def ask(self, path: str) -> list[Any]:
         """The JSON that every replica answers to `GET path`."""
-        words = [sys.executable, "-c", _ASK, self._record()["run"]["token"], path]
+        run = self._record()["run"]
+        words = [sys.executable, "-c", _ASK, run["token"], run["ca"] or "", path]
         urls = [server["url"] for server in self.servers()]
         command = self.machines.command(self.machines.names[0], *words, *urls)
         answers: list[Any] = json.loads(

@@ -28,6 +28,11 @@ class Machines:
     def hosts(self) -> tuple[str, ...]:
         return self.names[1:]
 
+    @property
+    def switch(self) -> str:
+        """The namespace that all traffic between machines passes through."""
+        return f"{self.prefix}-s"
+
     def address(self, name: str) -> str:
         return f"10.77.0.{self.names.index(name) + 1}"
 
@@ -75,7 +80,7 @@ def machines(count: int) -> Iterator[Machines]:
     """A machine for the launcher and `count` hosts, until the end of the block."""
     prefix = f"ng{os.getpid() % 100_000}{uuid.uuid4().hex[:3]}"
     made = Machines(prefix, tuple(f"{prefix}-{n}" for n in range(count + 1)))
-    switch = f"{prefix}-s"
+    switch = made.switch
     namespaces: list[str] = []
     try:
         for name in (switch, *made.names):
