@@ -63,8 +63,15 @@ def test_the_servers_of_a_machine_are_summed() -> None:
     found = by_node(GymRecord(RUN, "/somewhere", tuple(servers), nodes=nodes), seen)
     assert [each.to_json() for each in found] == [
         {
-            **{"name": "a", "state": "up", "load": 0.5, "losses": 0, "address": "10.0.0.1", "log": "a.log"},
-            **{"replicas": 2, "in_flight": 3, "restarts": 4},
+            "name": "a",
+            "state": "up",
+            "load": 0.5,
+            "losses": 0,
+            "address": "10.0.0.1",
+            "log": "a.log",
+            "replicas": 2,
+            "in_flight": 3,
+            "restarts": 4,
         },
         {
             "name": "b",
