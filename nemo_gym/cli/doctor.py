@@ -103,11 +103,12 @@ def _machine() -> Iterator[MachineFact]:
     import psutil
 
     from nemo_gym import PARENT_DIR, __version__
+    from nemo_gym.processes.cpus import usable_cpus
 
     yield MachineFact("gym", f"{__version__} in {PARENT_DIR}")
     yield MachineFact("python", f"{platform.python_version()} ({sys.executable})")
     memory = psutil.virtual_memory().total / 1e9
-    yield MachineFact("machine", f"{len(os.sched_getaffinity(0))} cores, {memory:.0f} GB of memory")
+    yield MachineFact("machine", f"{usable_cpus():g} cores, {memory:.0f} GB of memory")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = soft < OPEN_FILES
     remedy = f"Raise the limit for many rollouts in flight: ulimit -n {min(65536, max(hard, OPEN_FILES))}"

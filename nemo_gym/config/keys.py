@@ -46,8 +46,12 @@ class HostKeys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field(min_length=1, description="Its name or address, as `host_command` takes it.")
-    num_cpus: float | None = Field(None, ge=0, description="Its CPUs; by default those that it has.")
-    num_gpus: int | None = Field(None, ge=0, description="Its GPUs; by default those that it has.")
+    num_cpus: float | None = Field(
+        None, ge=0, description="Its CPUs; by default those that its node host may use."
+    )
+    num_gpus: int | None = Field(
+        None, ge=0, description="Its GPUs; by default those that its node host may use."
+    )
     resources: dict[str, float] = Field(
         default_factory=dict, description="Amounts of resources with names of your own."
     )

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import pickle
 import sys
@@ -40,11 +41,13 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 from nemo_gym.failures import VerifierError, error_of
 from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes._worker import Worker, unavailable
+from nemo_gym.processes.cpus import usable_cpus
 from nemo_gym.processes.fork_server import ForkServer
 
 _KILLING_CODES = frozenset({"verifier_timeout", "verifier_blocked", "verifier_starved", "cancelled"})
@@ -246,9 +249,10 @@ class WorkerPool:
             self._stats.workers -= 1
 
 
+@cache
 def available_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of cores that this process may use. A part of a core counts as one."""
+    return math.ceil(usable_cpus())
 
 
 def shared_stats() -> list[PoolStats]:

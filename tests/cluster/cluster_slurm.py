@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +116,30 @@ def test_a_job_that_loses_a_node_is_started_again(lost: str, tmp_path: Path) -> 
         wait_until(lambda: running.job(job.number)["Restarts"] == "1")
         job.check_complete()
         assert "existed before)" in job.log
+
+
+_TELL = """
+import json, os
+from nemo_gym.launch.nodes.gpus import usable_gpus
+from nemo_gym.processes.cpus import usable_cpus
+print(json.dumps([usable_gpus(os.environ), usable_cpus()]))
+"""
+
+
+@pytest.mark.parametrize(("gpus", "cpus"), [(1, 1), (3, CPUS), (0, CPUS)])
+def test_a_node_host_has_the_gpus_and_cpus_of_its_job(gpus: int, cpus: int, tmp_path: Path) -> None:
+    """The step is started as the recipe starts a node host; jobs beside it have the rest."""
+    with slurm(1, tmp_path / "slurm") as running:
+        tell = tmp_path / "tell.py"
+        tell.write_text(_TELL)
+        step = f"srun --overlap --nodes=1 --ntasks=1 --nodelist=n1 {sys.executable} {tell}"
+        asked = (f"--gpus-per-node={gpus}",) if gpus else ()
+        log = tmp_path / "log.txt"
+        running.run(
+            "sbatch", "--wait", *asked, f"--cpus-per-task={cpus}", f"--output={log}", f"--wrap={step}"
+        )
+        names, found = json.loads(log.read_text())
+        assert (len(set(names)), found) == (gpus, cpus)
 
 
 def test_with_no_kill_a_lost_node_costs_its_replicas_and_not_the_job(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from tests.waiting import wait_until
 _PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "scontrol")
 CPUS = 2
 """The CPUs of a node."""
+GPUS = 4
+"""The GPUs of a node: devices that do nothing."""
 _CONF = """
 ClusterName=test
 SlurmctldHost=controller({controller})
@@ -47,6 +50,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
 SwitchType=switch/none
+GresTypes=gpu
 ReturnToService=2
 KillWait=5
 SlurmdTimeout=10
@@ -138,11 +142,16 @@ def _configure(net: Machines, folder: Path) -> None:
         (folder / name).mkdir()
     controller = net.address(net.names[0])
     names = {f"n{number}": net.address(name) for number, name in enumerate(net.hosts, 1)}
-    nodes = (f"NodeName={name} NodeAddr={address} CPUs={CPUS}" for name, address in names.items())
+    nodes = (
+        f"NodeName={name} NodeAddr={address} CPUs={CPUS} Gres=gpu:{GPUS}" for name, address in names.items()
+    )
     (folder / "slurm.conf").write_text(
         _CONF.format(controller=controller, folder=folder, nodes="\n".join(nodes))
     )
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    for number in range(GPUS):
+        os.mknod(folder / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
     known = {"localhost": "127.0.0.1", "controller": controller, **names}
     lines = (f"{address} {name}" for name, address in known.items())
     (folder / "hosts").write_text("\n".join(lines) + "\n")

@@ -19,6 +19,7 @@ from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
 from nemo_gym.launch._supervisor import STARTUP_TIMEOUT_S
+from nemo_gym.launch.nodes.gpus import CUDA_VARIABLE
 from nemo_gym.launch.nodes.hosts import Hosts
 from nemo_gym.launch.nodes.moving import Moving
 from nemo_gym.launch.nodes.node import Node, NodeLostError
@@ -157,7 +158,7 @@ class HostsSpawner:
             "socket": replica.socket,
             "script": str(process.script),
             "search_path": list(process.search_path),
-            "variables": {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {},
+            "variables": {CUDA_VARIABLE: ",".join(map(str, gpus))} if gpus else {},
             "directory": self.replicas.directory,
             "head": self.replicas.config[HEAD_SERVER],
             "addresses": self.replicas.addresses_for(replica),

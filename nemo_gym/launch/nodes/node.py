@@ -20,7 +20,7 @@ from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import LOST_AFTER_S, Channel
 from nemo_gym.launch.nodes.hosts import Hosts
 from nemo_gym.launch.nodes.node_host import NodeDocument
-from nemo_gym.launch.nodes.placing import Room
+from nemo_gym.launch.nodes.placing import Room, room_of
 
 
 class NodeState(StrEnum):
@@ -116,10 +116,7 @@ class Node:
             )
             channel.close()
             return
-        host = self.host
-        cpus = float(hello["cpus"]) if host.num_cpus is None else host.num_cpus
-        gpus = float(hello["gpus"] if host.num_gpus is None else host.num_gpus)
-        self.room = Room(self.name, {"num_cpus": cpus, "num_gpus": gpus, **host.resources})
+        self.room = room_of(self.host, hello["cpus"], hello["gpus"])
         self._channel, self.address = channel, hello["address"] or channel.peer_host
         self.state = NodeState.UP
         self._connected.set_result(None)

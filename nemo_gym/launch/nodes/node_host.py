@@ -38,11 +38,13 @@ from nemo_gym.launch.environments import Environments
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.channel import BEAT_S, LEASE_S, Channel
 from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.places import Moved, Places
 from nemo_gym.launch.plan import REQUIREMENTS_FILE
 from nemo_gym.launch.sockets import HeldSocket, PortRange, hold, hold_free
 from nemo_gym.names import DIRECTORY_KEY, HEAD_SERVER, TLS_KEY
 from nemo_gym.processes._ending import end_with_parent
+from nemo_gym.processes.cpus import usable_cpus
 
 _OUTPUT_CHUNK_BYTES = 64 * 1024
 _SHOWN_WITHIN_S = 10.0
@@ -316,8 +318,8 @@ def _hello(given: NodeDocument, places: Places, address: str) -> dict[str, Any]:
         "node": given.node,
         "address": address,
         "pid": os.getpid(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "gpus": len(list(Path("/dev").glob("nvidia[0-9]*"))),
+        "cpus": usable_cpus(),
+        "gpus": usable_gpus(os.environ),
         "code": {folder: digest_of(Path(places.of(folder))) for folder in given.code},
     }
 

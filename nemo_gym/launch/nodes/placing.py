@@ -30,6 +30,8 @@ class Room:
     replicas: dict[ReplicaKey, Placement] = field(default_factory=dict)
     gpus: dict[ReplicaKey, Sequence[int | str]] = field(default_factory=dict)
     """The numbers or names of the GPUs that a replica has."""
+    gpu_names: Sequence[str] = ()
+    """The names of all GPUs; without names they are numbered."""
 
     def left(self) -> dict[str, float]:
         """The amounts that no replica needs."""
@@ -46,14 +48,23 @@ class Room:
 
     def take(self, key: ReplicaKey, placement: Placement) -> None:
         """Place a replica here, which `fits`."""
-        taken = {number for numbers in self.gpus.values() for number in numbers}
-        free = (number for number in itertools.count() if number not in taken)
+        taken = {gpu for gpus in self.gpus.values() for gpu in gpus}
+        free = (gpu for gpu in self.gpu_names or itertools.count() if gpu not in taken)
         self.replicas[key] = placement
         self.gpus[key] = list(itertools.islice(free, placement.num_gpus))
 
     def leave(self, key: ReplicaKey) -> None:
         self.replicas.pop(key, None)
         self.gpus.pop(key, None)
+
+
+def room_of(host: HostKeys, cpus: float, gpus: Sequence[str]) -> Room:
+    """Return the room of a host whose node host may use these CPUs and GPUs. Declared numbers come before them."""
+    num_cpus = cpus if host.num_cpus is None else host.num_cpus
+    num_gpus = len(gpus) if host.num_gpus is None else host.num_gpus
+    amounts = {"num_cpus": num_cpus, "num_gpus": float(num_gpus), **host.resources}
+    # More GPUs than the node host has found are numbered: their names are not known.
+    return Room(host.host, amounts, gpu_names=gpus if len(gpus) >= num_gpus else ())
 
 
 def rank_rooms(key: ReplicaKey, placement: Placement, rooms: Sequence[Room]) -> list[Room]:

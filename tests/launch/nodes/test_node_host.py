@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,10 @@ from typing import Any
 
 from nemo_gym.launch.nodes.channel import Channel
 from nemo_gym.launch.nodes.digest import digest_of
+from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.nodes.places import Moved
+from nemo_gym.processes.cpus import usable_cpus
 from tests.waiting import TIMEOUT_S
 
 TOKEN = "a-token-of-this-run"
@@ -70,7 +73,8 @@ async def test_it_describes_its_machine_and_ends_with_the_connection(tmp_path: P
     async with a_node_host(tmp_path) as (process, channel):
         hello = await until_kind(channel, "hello")
         assert (hello["node"], hello["pid"]) == ("a", process.pid)
-        assert hello["cpus"] >= 1
+        assert hello["cpus"] == usable_cpus()
+        assert hello["gpus"] == usable_gpus(os.environ)
         assert list(hello["code"]) == [str(tmp_path)]
     assert process.returncode == 0
 

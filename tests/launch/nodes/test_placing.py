@@ -7,7 +7,7 @@ import pytest
 from nemo_gym.config.keys import HostKeys
 from nemo_gym.config.problems import ConfigErrors
 from nemo_gym.config.types import Placement
-from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, place_all, rank_rooms
+from nemo_gym.launch.nodes.placing import ReplicaKey, Room, check_declared, place_all, rank_rooms, room_of
 
 
 def rooms(**cpus: float) -> list[Room]:
@@ -53,6 +53,24 @@ def test_replicas_on_a_node_have_gpus_of_their_own() -> None:
     room.leave(ReplicaKey("engine", 0))
     room.take(ReplicaKey("engine", 2), Placement(num_gpus=1))
     assert room.gpus[ReplicaKey("engine", 2)] == [0]
+
+
+def test_replicas_have_the_gpus_that_their_node_may_use() -> None:
+    room = room_of(HostKeys(host="a"), 1.5, ["4", "6", "GPU-8a"])
+    assert room.amounts == {"num_cpus": 1.5, "num_gpus": 3.0}
+    place_all(wanted(engine=Placement(num_gpus=2), judge=Placement(num_gpus=1)), [room])
+    assert room.gpus == {ReplicaKey("engine", 0): ["4", "6"], ReplicaKey("judge", 0): ["GPU-8a"]}
+
+
+@pytest.mark.parametrize(("declared", "given"), [(1, ["4"]), (2, ["4", "6"]), (3, [0, 1, 2])])
+def test_the_declared_numbers_of_a_host_come_before_those_that_it_finds(
+    declared: int, given: list[int | str]
+) -> None:
+    host = HostKeys(host="a", num_cpus=8, num_gpus=declared, resources={"licence": 1})
+    room = room_of(host, 2.0, ["4", "6"])
+    assert room.amounts == {"num_cpus": 8.0, "num_gpus": declared, "licence": 1}
+    room.take(ReplicaKey("engine", 0), Placement(num_gpus=declared))
+    assert room.gpus[ReplicaKey("engine", 0)] == given
 
 
 def test_a_node_without_room_is_not_chosen_until_a_replica_leaves() -> None:
