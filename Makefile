@@ -54,17 +54,17 @@ test-ecosystem: .venv/.dev
 	$(BIN)/python -m tests.ecosystem_wheel
 
 # Gyms on several machines, which are network namespaces: nodes that are lost or cut off, and the launcher's end. It needs
-# root, and takes half an hour; six minutes more with Slurm (Debian: slurm-wlm, munge), which it starts privately, and
-# twenty with Ray. `tests/cluster/install.sh` fetches Ray and the schemas of Kubernetes.
+# root, and takes half an hour; six minutes more with Slurm (Debian: slurm-wlm, munge), which it starts privately, three
+# with containers (podman, runc, debootstrap), and twenty with Ray. `tests/cluster/install.sh` fetches Ray and the schemas of Kubernetes.
 test-cluster: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/cluster/install.sh
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_*.py
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_ray*.py
 
-# A slice of every heavy suite: its environment resolves, its tests import, and small runs are
-# shown in a browser.
+# A slice of every heavy suite: its environment resolves, its tests import, a machine is lost during a hundred rollouts, and
+# small runs are shown in a browser.
 # `make test` plays thirty seeds of the simulation.
-test-slices: slice-collect slice-train slice-vllm slice-browser slice-harnesses
+test-slices: slice-collect slice-cluster slice-train slice-vllm slice-browser slice-harnesses
 
 slice-collect: .venv/.dev
 	$(BIN)/python -m pytest --collect-only --quiet --quiet tests/chaos/chaos_*.py tests/cluster/cluster_*.py tests/train tests/vllm tests/browser tests/harnesses
