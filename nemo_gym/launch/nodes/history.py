@@ -41,9 +41,9 @@ _NOT_PLACED = ("preparing", "crashed")
 
 
 class Ask(Protocol):
-    """Returns the counters of the server at `url`; None if it does not answer."""
+    """Returns the counters of the server at `url`; None if it does not answer. `get_figures` is one."""
 
-    async def __call__(self, url: str, token: str, *, timeout_s: float) -> Figures | None: ...
+    async def __call__(self, url: str, token: str, *, ca: str | None, timeout_s: float) -> Figures | None: ...
 
 
 class EventKind(StrEnum):
@@ -207,8 +207,11 @@ class NodeHistory:
             replicas = [each for each in self._record().servers if each.node]
             await asyncio.sleep(max(self._look_every_s, _LOOK_A_REPLICA_S * len(replicas)))
             record = self._record()
+            run = record.run
             replicas = [each for each in record.servers if each.node and each.state == "ready"]
-            asked = (self._ask(each.url, record.run.token, timeout_s=_ANSWER_WITHIN_S) for each in replicas)
+            asked = (
+                self._ask(each.url, run.token, ca=run.ca, timeout_s=_ANSWER_WITHIN_S) for each in replicas
+            )
             found = zip(replicas, await asyncio.gather(*asked), strict=True)
             self._in_flight = Counter()
             for replica, figures in found:

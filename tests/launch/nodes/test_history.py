@@ -42,10 +42,12 @@ class Gym:
 
     def record(self) -> GymRecord:
         head = replace(self.replicas[0], name="head_server", node="", generation=0)
-        return GymRecord(RUN, "/somewhere", (head, *self.replicas), nodes=tuple(self.nodes.values()))
+        return GymRecord(
+            replace(RUN, ca="ca.pem"), "/somewhere", (head, *self.replicas), nodes=tuple(self.nodes.values())
+        )
 
-    async def figures(self, url: str, token: str, *, timeout_s: float) -> Figures | None:
-        assert (token, timeout_s > 0) == (RUN.token, True)
+    async def figures(self, url: str, token: str, *, ca: str | None, timeout_s: float) -> Figures | None:
+        assert (token, ca, timeout_s > 0) == (RUN.token, "ca.pem", True)
         count = self.in_flight.get(url)
         return None if count is None else Figures(count, 0, count)
 
