@@ -51,6 +51,17 @@ TLS_KEY: Final = "tls"
 RUN_TOKEN: Final = "run_token"
 """The global key with the run's token, which control routes and routes that other machines can reach require."""
 
+CALL_ROUTES: Final = frozenset(
+    {"/v1/responses", "/v1/responses/compact", "/v1/chat/completions", "/v1/messages"}
+)
+"""The routes of a model server at which the model samples."""
+MODEL_ROUTES: Final = CALL_ROUTES | {
+    "/v1/models",
+    "/v1/messages/count_tokens",
+    "/v1/responses/input_tokens",
+}
+"""The routes of a model server that agents call, beside those of single models."""
+
 HEALTH_ROUTES: Final = frozenset({"/health", "/healthz", "/livez", "/readyz"})
 """Routes by which load balancers and container platforms probe a server. They need no token and answer no data."""
 METRICS_ROUTE: Final = "/metrics"

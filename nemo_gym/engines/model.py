@@ -16,13 +16,14 @@ from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.compaction import COMPACT_PATH, Compactions
 from nemo_gym.engines.derived_routes import add_derived_routes
 from nemo_gym.engines.event_streams import EventStreams
-from nemo_gym.engines.gateway.access import CALL_PATHS, RolloutKeys
+from nemo_gym.engines.gateway.access import RolloutKeys
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
 from nemo_gym.engines.gateway.record import RecordWriter
 from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
 from nemo_gym.failures import Boundary
+from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.app import GymApp
@@ -45,7 +46,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     config: BaseResponsesAPIModelConfig
     boundary: ClassVar[Boundary] = Boundary.ENGINE
-    cancel_on_disconnect: ClassVar[frozenset[str]] = CALL_PATHS
+    cancel_on_disconnect: ClassVar[frozenset[str]] = CALL_ROUTES
 
     def setup_webserver(self) -> FastAPI:
         app = self.new_app()

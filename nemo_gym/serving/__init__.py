@@ -14,5 +14,6 @@ memory. The room builds on `transport` and `config`; uvicorn and FastAPI do the 
 - `log_lines`: the form of the lines of a server's log
 - `rows`, `json_response`: request models, and responses made of JSON bytes
 - `rollout_paths`: a rollout's id in the URL path
+- `own_routes`: the routes about a server itself
 - `garbage`: settings for the garbage collector
 """

@@ -6,11 +6,8 @@ from collections import Counter
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
+from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.transport.context import current_context
-
-_NOT_COUNTED = HEALTH_ROUTES | {"/", METRICS_ROUTE}
-_ABOUT_SERVER = "/_ng/"
 
 
 class BusySessions:
@@ -25,8 +22,8 @@ class BusySessions:
 
     def __call__(self, handler: ASGIApp) -> ASGIApp:
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-            context, path = current_context.get(), scope["path"]
-            if context is None or path in _NOT_COUNTED or path.startswith(_ABOUT_SERVER):
+            context = current_context.get()
+            if context is None or is_about_server(scope):
                 await handler(scope, receive, send)
                 return
             session = context.session

@@ -11,11 +11,10 @@ from collections import Counter
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
+from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.transport.context import current_context
 
-_NOT_LIMITED = HEALTH_ROUTES | {"/", METRICS_ROUTE, "/close_session", "/close"}
-_ABOUT_SERVER = "/_ng/"
+_CLOSING = ("/close_session", "/close")
 
 
 class AdmissionLimit:
@@ -28,8 +27,8 @@ class AdmissionLimit:
 
     def __call__(self, handler: ASGIApp) -> ASGIApp:
         async def limited(scope: Scope, receive: Receive, send: Send) -> None:
-            context, path = current_context.get(), scope["path"]
-            if context is None or path in _NOT_LIMITED or path.startswith(_ABOUT_SERVER):
+            context = current_context.get()
+            if context is None or scope["path"] in _CLOSING or is_about_server(scope):
                 await handler(scope, receive, send)
                 return
             await self._enter(context.session)

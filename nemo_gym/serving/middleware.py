@@ -24,11 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nemo_gym.clock import monotonic
 from nemo_gym.failures import Boundary, GymError, InputError
-from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE
 from nemo_gym.serving._error_responses import error_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES, Headers, RawHeader, SessionAccess
 from nemo_gym.serving.browser_requests import BrowserCheck
 from nemo_gym.serving.disconnects import DisconnectWatch
+from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.serving.prometheus import LatencyHistogram
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import RequestContext, current_context
@@ -39,7 +39,6 @@ from nemo_gym.transport.whole_response import RawHeaders, send_response
 
 log = logging.getLogger(__name__)
 
-_ABOUT_SERVER = "/_ng/"
 _POLICY_VIOLATION = 1008
 _DEADLINE = DEADLINE_HEADER.encode()
 
@@ -105,7 +104,7 @@ class RequestMiddleware:
 
     async def _handle(self, app: ASGIApp, scope: Scope, receive: Receive, responder: _Responder) -> None:
         path = scope["path"]
-        stats = RequestStats() if _is_probe(path, scope) else self.stats
+        stats = RequestStats() if is_about_server(scope) else self.stats
         began = monotonic()
         stats.requests += 1
         stats.in_flight += 1
@@ -170,13 +169,6 @@ class RequestMiddleware:
             log.error("`%s` %s failed after its response began", server, scope["path"], exc_info=error)
             return
         await error_response(error, server, self.boundary, scope["path"])(scope, receive, responder)
-
-
-def _is_probe(path: str, scope: Scope) -> bool:
-    """Health and stats requests are excluded from the counters."""
-    if path == METRICS_ROUTE:
-        return bool(scope["method"] == "GET")  # a tool may have that name
-    return path == "/" or path in HEALTH_ROUTES or path.startswith(_ABOUT_SERVER)
 
 
 class _Responder:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.names import HEALTH_ROUTES, METRICS_ROUTE, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.names import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.transport.context import current_context
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 ROOT_PATH = "/run"
 _PACKAGES = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
-_NOT_TRACED = HEALTH_ROUTES | {"/", METRICS_ROUTE}
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_BITS = (1 << 64) - 1
 _INDICES = re.compile(rb'"(%s|%s)":(\d+)' % (TASK_INDEX_KEY.encode(), ROLLOUT_INDEX_KEY.encode()))
@@ -86,7 +86,7 @@ def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
     def layer(app: ASGIApp) -> ASGIApp:
         async def traced(scope: Scope, receive: Receive, send: Send) -> None:
             path = scope["path"]
-            if path in _NOT_TRACED or path.startswith("/_ng/"):
+            if is_about_server(scope):
                 await app(scope, receive, send)
                 return
             with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:

@@ -21,8 +21,8 @@ from nemo_gym import clock
 from nemo_gym.config.tls import ca_of, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
+from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, TLS_KEY, TOKEN_HEADER
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
-from nemo_gym.names import HEAD_SERVER, TLS_KEY, TOKEN_HEADER
 from nemo_gym.transport import Call, Caller, Directory, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
@@ -42,20 +42,15 @@ if TYPE_CHECKING:
 
 HEAD_SERVER_KEY_NAME = HEAD_SERVER
 
-_REPEATABLE_PATHS = frozenset(
-    {
-        "/v1/responses",
-        "/v1/chat/completions",
-        "/v1/messages",
-        "/v1/models",
-        "/seed_session",
-        "/verify",
-        "/close_session",
-        "/v1/agent_sessions",
-        "/v1/agent_sessions/close",
-        "/aggregate_metrics",
-    }
-)
+_REPEATABLE_PATHS = CALL_ROUTES | {
+    "/v1/models",
+    "/seed_session",
+    "/verify",
+    "/close_session",
+    "/v1/agent_sessions",
+    "/v1/agent_sessions/close",
+    "/aggregate_metrics",
+}
 """Paths that are safe to repeat after a broken connection: model calls, sessions by id, and a pure verify."""
 _OPENING = "/seed_session"
 

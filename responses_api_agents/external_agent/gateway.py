@@ -24,15 +24,10 @@ from multidict import CIMultiDict
 
 from nemo_gym.episodes.driver import failure_of
 from nemo_gym.failures import Boundary, Failure, GymError
-from nemo_gym.names import MCP_TOKEN_HEADER
+from nemo_gym.names import CALL_ROUTES, MCP_TOKEN_HEADER, MODEL_ROUTES
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 
-GENERATING_PATHS = frozenset(
-    {"/v1/responses", "/v1/responses/compact", "/v1/chat/completions", "/v1/messages"}
-)
-"""The paths at which the model samples."""
-MODEL_PATHS = GENERATING_PATHS | {"/v1/models", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 MCP_PATH = "/mcp"
 LONGEST_REQUEST_BYTES = 64 << 20
 _OWN_HEADERS = frozenset(
@@ -103,7 +98,7 @@ class AttemptGateway:
         path = request.raw_path.partition("?")[0]
         if path == "/" and request.method in ("GET", "HEAD"):
             return web.Response()  # harnesses probe their base URL
-        if path not in MODEL_PATHS and path != MCP_PATH:
+        if path not in MODEL_ROUTES and path != MCP_PATH:
             return _refusal(404, "not_found", f"the gateway has no {request.raw_path[:200]}")
         if not self._has_key(request):
             return _refusal(401, "invalid_key", "the request lacks the key of this attempt")
@@ -148,7 +143,7 @@ class AttemptGateway:
     async def _call_model(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> web.Response:
-        is_generating = method == "POST" and path in GENERATING_PATHS
+        is_generating = method == "POST" and path in CALL_ROUTES
         targets = self.targets
         self.calls += is_generating
         try:

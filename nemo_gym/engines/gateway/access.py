@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import hmac
 
-from nemo_gym.engines.capture import DIALECTS
-from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.gateway.openings import KEY_PREFIX, Opening, Openings, RolloutRefusal
-from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.names import CALL_ROUTES, MODEL_ROUTES, TOKEN_HEADER
 from nemo_gym.serving._session_access import AccessRefusal, Headers
 from nemo_gym.transport.context import SESSION_HEADER
 
-CALL_PATHS = frozenset(DIALECTS) | {COMPACT_PATH}
-"""Routes that call the model."""
-KEY_PATHS = CALL_PATHS | {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/v1/models", "/"}
+_KEY_ROUTES = MODEL_ROUTES | {"/"}
 """Routes that a rollout's key opens, beside those of single models."""
 
 SESSION_HEADERS = (
@@ -113,7 +109,7 @@ class RolloutKeys:
             )
 
     def _refuse_unopened(self, path: str) -> None:
-        if self._requires_opening and path in CALL_PATHS:
+        if self._requires_opening and path in CALL_ROUTES:
             raise RolloutRefusal(
                 "the call belongs to no open rollout, which require_open_rollouts demands",
                 code="rollout_unknown",
@@ -123,7 +119,7 @@ class RolloutKeys:
 
 
 def _is_of_key(path: str) -> bool:
-    return path in KEY_PATHS or path.startswith(_MODEL)
+    return path in _KEY_ROUTES or path.startswith(_MODEL)
 
 
 def _bearer(headers: Headers) -> bytes:

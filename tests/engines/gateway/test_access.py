@@ -9,13 +9,20 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym import clock
+from nemo_gym.engines.capture import DIALECTS
+from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.gateway.access import SESSION_HEADERS
+from nemo_gym.names import CALL_ROUTES
 from tests.engines.gateway.rollouts import HELLO, TOKEN, WITH_TOKEN, bearer, gateway, opened, record_of
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> TestClient:
     return gateway(tmp_path)
+
+
+def test_the_routes_of_calls_are_those_that_are_captured() -> None:
+    assert frozenset(DIALECTS) | {COMPACT_PATH} == CALL_ROUTES
 
 
 def calls_of(client: TestClient, rollout: dict[str, str]) -> int:
