@@ -15,7 +15,11 @@ from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
 
 _MOST_GROUPS = 100
-"""Further groups are counted in the last one of their class, so that memory is bounded."""
+"""Further groups are counted in one of their class."""
+_MOST_CLASSES = 100
+"""So many of those. Failures of further classes are counted in one group, because rows may hold any class."""
+FURTHER_CLASSES = "(further classes)"
+"""The class of that group."""
 RowPlace: TypeAlias = tuple[int, int]
 """The start of a row in its decompressed file, and its bytes with the line break."""
 _DIFFERENCES = re.compile(r"0x[0-9a-f]+|\d+")
@@ -77,6 +81,9 @@ class FailureGroups:
         key = (failure_class, cause, str(failure.peer))
         if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
             key = (failure_class, "", "")
+            if key not in self._groups and len(self._groups) >= _MOST_GROUPS + _MOST_CLASSES:
+                failure_class = FURTHER_CLASSES
+                key = (failure_class, "", "")
         group = self._groups.get(key) or _new_group(identity, failure_class, failure)
         rows = (*group.rows, place) if place is not None and len(group.rows) < _EXAMPLES else group.rows
         self._groups[key] = replace(group, count=group.count + 1, rows=rows)

@@ -10,7 +10,7 @@ import orjson
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import Failed
-from nemo_gym.rollouts.run.failure_groups import FailureGroups, failure_lines, group_file
+from nemo_gym.rollouts.run.failure_groups import FURTHER_CLASSES, FailureGroups, failure_lines, group_file
 from tests.rollouts.doubles import failure, planned
 
 BUG = Failure(
@@ -47,6 +47,14 @@ def test_the_number_of_groups_is_bounded() -> None:
     groups = grouped(*(replace(failure(), message=text) for text in letters)).ranked()
     assert len(groups) == 101
     assert sum(group.count for group in groups) == 150
+
+
+def test_the_number_of_groups_of_invented_classes_is_bounded_and_none_is_uncounted() -> None:
+    groups = grouped(*(replace(failure(), code=f"invented_{number}") for number in range(1000))).ranked()
+    assert len(groups) == 201
+    assert sum(group.count for group in groups) == 1000
+    assert (groups[0].failure_class, groups[0].count) == (FURTHER_CLASSES, 800)
+    assert "800 × (further classes)" in failure_lines(groups, None)
 
 
 def test_the_lines_name_cause_place_example_log_and_remedy(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ import { linkTo } from "../state/route.ts";
 import { source, type Run } from "../state/run.ts";
 import { attemptLink } from "./rollout.tsx";
 
+/** The group of the failures of many classes, which is no class itself (`failure_groups.py`). */
+const FURTHER = "(further classes)";
+
 export function FailuresPage({ run }: { run: Run }): VNode {
   const version = run.version.value;
   const { value: groups, error } = useLoaded(() => source.failures(run.id), [run, version]);
@@ -33,7 +36,7 @@ function Group({ run, group, version }: { run: Run; group: FailureGroup; version
   return (
     <section class="card">
       <h2>
-        <a href={linkTo([run.id, "rollouts"], { kind: "failures", q: `failure:${quoted(failure)}` })}>{failure}</a>
+        {failure === FURTHER ? failure : <a href={linkTo([run.id, "rollouts"], { kind: "failures", q: `failure:${quoted(failure)}` })}>{failure}</a>}
         <span class="muted"> {whole(count)}</span>
         {server && <span class="muted"> · {server}</span>}
       </h2>
