@@ -150,12 +150,19 @@ class RunFiles:
         """Return the path for the next rows of rollouts that the plan does not have."""
         return _first_free(lambda number: self._named(f"_unplanned_{number}{self.ending}"))
 
+    def check_folder(self) -> None:
+        """Raise `ConfigError` if the folder cannot be created or written to. It is not created yet."""
+        present = next(each for each in (self.folder, *self.folder.parents) if each.exists())
+        try:
+            with tempfile.TemporaryFile(dir=present):  # `access` says yes to root, for any folder
+                pass
+        except OSError as error:
+            raise _unwritable(self.folder, error.strerror or str(error)) from error
+
     def make_folder(self) -> None:
-        """Create the folder. Raises `ConfigError` if it cannot be created or written to."""
+        """Create the folder. Raises `ConfigError` if that fails."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):  # `access` says yes to root, for any folder
-                pass
         except OSError as error:
             raise _unwritable(self.folder, error.strerror or str(error)) from error
 

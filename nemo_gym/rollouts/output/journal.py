@@ -99,6 +99,7 @@ def open_journal(
     """
     notes: list[str] = []
     refuse_existing(files, existing)
+    files.make_folder()
     if existing is Existing.MOVE_ASIDE or not files.holds_results():
         notes += _move_aside(files)
     manifest, changes = _compare(files, identity, bool(files.present()), allow_identity_change)
@@ -124,8 +125,8 @@ def open_journal(
 
 
 def refuse_existing(files: RunFiles, existing: Existing) -> None:
-    """Create the output folder. Raises `ConfigError` if that fails, or if files of an earlier run exist."""
-    files.make_folder()
+    """Raise `ConfigError` if the output folder cannot be used, or if files of an earlier run exist."""
+    files.check_folder()
     other = files.in_another_form()
     if existing is Existing.RESUME and other is not None:
         raise ConfigError(

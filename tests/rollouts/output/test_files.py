@@ -65,6 +65,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be used"):
         RunFiles.of(tmp_path / "file" / "out.jsonl").make_folder()
+    for name in ("file/out.jsonl", "file/deeper/out.jsonl"):
+        with pytest.raises(ConfigError, match="cannot be used"):
+            RunFiles.of(tmp_path / name).check_folder()
+
+
+def test_a_check_of_the_folder_creates_nothing(tmp_path: Path) -> None:
+    RunFiles.of(tmp_path / "results" / "deeper" / "out.jsonl").check_folder()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_files_of_a_run_are_found_by_its_rows(tmp_path: Path) -> None:

@@ -54,3 +54,9 @@ def test_a_single_error_keeps_its_code(tmp_path: Path) -> None:
 def test_an_unknown_agent_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors, match=f"no agent is named `{AGENT}`"):
         check_input(settings_in(tmp_path), {})
+
+
+def test_a_refused_first_run_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors):
+        check_input(settings_in(tmp_path), {})
+    assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
