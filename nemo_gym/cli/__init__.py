@@ -28,7 +28,7 @@ _EMBEDDED = {
     "GlobalConfigDictParserConfig": "nemo_gym.config.current",
     "RunHelper": "nemo_gym.launch.run_helper",
 }
-_SHORT = {"completion", "doctor", "list", "view"}
+_SHORT = {"completion", "doctor", "list", "mock_engine", "view"}
 """Verbs that are also short ones."""
 _SPELLINGS = {"--version": "version", "-V": "version"}
 _MAIN = re.compile(r"^(def )?main\b", re.MULTILINE)
@@ -60,4 +60,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     from nemo_gym.cli.short.line import run
 
+    if verb in _SHORT:
+        arguments[0] = verb.replace("_", "-")
     run(arguments or ["--help"], program="ng" if Path(sys.argv[0]).name == "ng" else "gym")

@@ -388,6 +388,24 @@ TOP: Mapping[str, Verb] = {
         example="gym doctor --url http://localhost:8000/v1",
         flags=(*MODEL[1:], JSON),
     ),
+    "mock-engine": Verb(
+        command="mock_engine",
+        summary="Serve a scripted model, for tests without a GPU.",
+        example="gym mock-engine --port 8000 --policy tools",
+        flags=(
+            Flag("--port", "N", "Port; by default any free one.", form="number"),
+            Flag("--model", "NAME", "Name of the model."),
+            Flag("--policy", "NAME", "Replies: echo, tools, answer or script."),
+            Flag(
+                "--latency",
+                "SECONDS",
+                "Before an answer, such as uniform:1:3.",
+                key="latency_s",
+                form="value",
+            ),
+            JSON,
+        ),
+    ),
     "completion": Verb(
         command="completion",
         summary="Print the script that completes lines in bash, zsh or fish.",
