@@ -6,7 +6,6 @@ without the environment's own packages.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from nemo_gym.config.pydantic_problems import errors_by_path
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, TASK_SOURCE_KEY
 from nemo_gym.paths import search_roots
+from nemo_gym.processes.worker_main import load_file
 from nemo_gym.rollouts.plan.task_rows import FieldFault
 
 FILE = "task_data.py"
@@ -39,7 +39,8 @@ def load_task_data_schema(server_dir: Path) -> TypeAdapter[Any] | None:
         return None
     try:
         with _importable_servers():
-            return TypeAdapter(getattr(_import(file, f"nemo_gym_task_data.{server_dir.name}"), _TYPE))
+            module = load_file(f"nemo_gym_task_data.{server_dir.name}", str(file))
+            return TypeAdapter(getattr(module, _TYPE))
     except Exception as error:  # an author's module may raise anything
         raise ConfigError(
             f"{file} gives no schema of task rows: {type(error).__name__}: {error}",
@@ -79,16 +80,6 @@ def task_faults(schema: TypeAdapter[Any], row: Mapping[str, Any]) -> Iterator[Fi
         for path, details in errors_by_path(error, fields).items():
             messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
             yield FieldFault(render_path(path), "; ".join(messages))
-
-
-def _import(file: Path, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pydantic looks up the module of postponed annotations
-    spec.loader.exec_module(module)
-    return module
 
 
 @contextmanager

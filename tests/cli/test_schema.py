@@ -36,7 +36,7 @@ def test_the_schema_is_that_of_the_declared_model(folder: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("source", "reason"), [(None, "has no task_data.py"), ("x = 1\n", "no model TaskData")]
+    ("source", "reason"), [(None, "has no task_data.py"), ("x = 1\n", "has no attribute 'TaskData'")]
 )
 def test_an_environment_without_a_model_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str], source: str | None, reason: str
