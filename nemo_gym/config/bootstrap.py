@@ -44,7 +44,8 @@ class Bootstrap:
         payload = json.dumps(asdict(self)).encode()
         if sys.platform == "linux":
             fd = os.memfd_create("nemo_gym_bootstrap", os.MFD_CLOEXEC)
-            _write_all(fd, payload)
+            with os.fdopen(fd, "wb", closefd=False) as file:
+                file.write(payload)
             os.lseek(fd, 0, os.SEEK_SET)
             return fd
         reader, writer = os.pipe()
@@ -76,12 +77,6 @@ def set_current(bootstrap: Bootstrap | None) -> None:
     """Replace the inherited bootstrap, for inline placement and tests. None removes it."""
     global _current
     _current = bootstrap
-
-
-def _write_all(fd: int, payload: bytes) -> None:
-    view = memoryview(payload)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _write_and_close(fd: int, payload: bytes) -> None:

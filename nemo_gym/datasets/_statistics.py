@@ -38,18 +38,15 @@ class DatasetStatistics:
         self.parameters.update(key for key in task.params if key != "input")
         self.messages.append(1 if isinstance(asked, str) else len(asked))
         self.input_characters.append(
-            len(asked) if isinstance(asked, str) else sum(map(_characters_in, asked))
+            len(asked) if isinstance(asked, str) else sum(len(text_of_item(item)) for item in asked)
         )
         self.tools.append(len(task.params.get("tools") or ()))
 
     def merge(self, other: DatasetStatistics) -> None:
         self.rows += other.rows
-        for mine, theirs in (
-            (self.agents, other.agents),
-            (self.fields, other.fields),
-            (self.parameters, other.parameters),
-        ):
-            mine.update(theirs)
+        self.agents.update(other.agents)
+        self.fields.update(other.fields)
+        self.parameters.update(other.parameters)
         self.messages.extend(other.messages)
         self.input_characters.extend(other.input_characters)
         self.tools.extend(other.tools)
@@ -82,7 +79,3 @@ def summary_of(numbers: Sequence[int]) -> dict[str, float]:
 def text_of_item(item: Mapping[str, Any]) -> str:
     """Return the text of an input item: of a message, a tool output or the arguments of a call."""
     return text_of_content(item.get("content") or item.get("output") or item.get("arguments"))
-
-
-def _characters_in(item: Mapping[str, Any]) -> int:
-    return len(text_of_item(item))

@@ -214,14 +214,8 @@ def _id_in(key: str) -> str | None:
 
 def _read(path: Path) -> Opening:
     document = orjson.loads(path.read_bytes())
-    return Opening(
-        rollout_id=document["rollout_id"],
-        folder=path.parent,
-        terms=RolloutTerms.model_validate(document["terms"]),
-        opened_at=document["opened_at"],
-        nonce=document["nonce"],
-        key_hash=document["key_hash"],
-    )
+    document["terms"] = RolloutTerms.model_validate(document["terms"])
+    return Opening(folder=path.parent, **document)
 
 
 def _create(path: Path, content: bytes) -> None:
