@@ -6,14 +6,12 @@ As in `ng_run`, the fork server starts before other modules are imported.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
-from nemo_gym.serving.garbage import collected_rarely
+from nemo_gym.cli.run import run_starting_servers
 
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
@@ -140,14 +138,4 @@ def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    began = time.monotonic()
-    arguments = sys.argv[1:] if argv is None else argv
-    with early_fork_server(arguments) as fork_server, collected_rarely():
-        start = NEEDED_TO_START if fork_server is not None else NEEDED_INLINE
-        code = command().run(
-            arguments,
-            lambda keys, config: collect_end_to_end(keys, config, began=began, fork_server=fork_server),
-            fork_server=fork_server,
-            needed_next=("nemo_gym.rollouts.run.collect", *start),
-        )
-    sys.exit(code)
+    run_starting_servers(argv, command, collect_end_to_end, "nemo_gym.rollouts.run.collect")

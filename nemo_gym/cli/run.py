@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
 from nemo_gym.serving.garbage import collected_rarely
@@ -18,7 +18,7 @@ from nemo_gym.serving.garbage import collected_rarely
 if TYPE_CHECKING:
     from nemo_gym.cli.command import ConfigCommand
     from nemo_gym.config.loading import GlobalConfig
-    from nemo_gym.launch.gym import PlacementName, RunningGym
+    from nemo_gym.launch.gym import RunningGym
     from nemo_gym.processes.fork_server import ForkServer
 
 
@@ -52,14 +52,7 @@ def command() -> ConfigCommand[Any]:
     )
 
 
-def run(
-    config: GlobalConfig,
-    *,
-    as_json: bool,
-    placement: PlacementName,
-    began: float,
-    fork_server: ForkServer | None,
-) -> int:
+def run(keys: Any, config: GlobalConfig, *, began: float, fork_server: ForkServer | None) -> int:
     """Serve until a signal arrives, and return the exit code."""
     import asyncio
 
@@ -69,19 +62,18 @@ def run(
 
     require_servers(config)
     # A function, because the live table replaces `sys.stdout`.
-    reporter = Reporter(lambda: sys.stdout, as_json=as_json)
+    reporter = Reporter(lambda: sys.stdout, as_json=keys.as_json)
     if config.data.get("dry_run"):
         prepare(config, reporter)
         return ExitCode.COMPLETE
-    while_up = None if as_json or not sys.stdout.isatty() else _draw
-
-    served = partial(serve, began=began, fork_server=fork_server, while_up=while_up, placement=placement)
+    while_up = None if keys.as_json or not sys.stdout.isatty() else _draw
+    served = partial(serve, began=began, fork_server=fork_server, while_up=while_up, placement=keys.placement)
 
     async def serve_until_signalled() -> bool:
         with stop_signals() as stop:
             return await served(config, reporter, stop)
 
-    if placement == "inline":  # the servers run in this event loop
+    if keys.placement == "inline":  # the servers run in this event loop
         from nemo_gym.cli.collect_rollouts import run_in_loop
 
         was_ready = run_in_loop(serve_until_signalled())
@@ -99,20 +91,28 @@ async def _draw(gym: RunningGym) -> None:
     await draw_until_cancelled(gym, Console())
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def run_starting_servers(
+    argv: Sequence[str] | None,
+    command: Callable[[], ConfigCommand[Any]],
+    act: Callable[..., int],
+    *needed_next: str,
+) -> NoReturn:
+    """Run a command that starts servers, and exit with its code.
+
+    `act` gets the command's keys, the configuration, the time at which it `began`, and the `fork_server`.
+    """
     began = time.monotonic()
     arguments = sys.argv[1:] if argv is None else argv
     with early_fork_server(arguments) as fork_server, collected_rarely():
+        start = NEEDED_TO_START if fork_server is not None else NEEDED_INLINE
         code = command().run(
             arguments,
-            lambda keys, config: run(
-                config,
-                as_json=keys.as_json,
-                placement=keys.placement,
-                began=began,
-                fork_server=fork_server,
-            ),
+            partial(act, began=began, fork_server=fork_server),
             fork_server=fork_server,
-            needed_next=NEEDED_TO_START if fork_server is not None else NEEDED_INLINE,
+            needed_next=(*needed_next, *start),
         )
     sys.exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    run_starting_servers(argv, command, run)
