@@ -99,12 +99,8 @@ class HeadServer(SimpleServer):
             request.query_params,
             self.server_client.global_config_dict,
         )
-        attempter = AgentAttempter(
-            self.server_client.caller(),
-            timeout_s=asked.options.rollout_timeout_s,
-            token=self.middleware.access.token,
-        )
-        return RolloutStream(asked, attempter)
+        caller = self.server_client.caller()
+        return RolloutStream(asked, AgentAttempter(caller, timeout_s=asked.options.rollout_timeout_s))
 
 
 def _read(path: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -19,12 +19,12 @@ from nemo_gym.names import (
     RESERVED_PREFIX,
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
-    TOKEN_HEADER,
 )
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, outcome_of
+from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.serving.rows import ReverifyMode
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.context import SESSION_HEADER
@@ -75,7 +75,6 @@ class Reverifier:
     modes: Mapping[str, ReverifyMode]
     judge_failed_only: bool = False
     timeout_s: float | None = None
-    token: str | None = field(default=None, repr=False)
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         is_scored = task.identity in self.run.scored
@@ -112,15 +111,12 @@ class Reverifier:
 
     async def _post(self, server: str, path: str, body: Any, session: str) -> dict[str, Any]:
         """Return the JSON object of the answer. Raises the failure of an error answer."""
-        headers = {"content-type": "application/json", SESSION_HEADER: session}
-        if self.token is not None:
-            headers[TOKEN_HEADER] = self.token
         reply = await self.caller.call(
             server,
             "POST",
             path,
             body=orjson.dumps(body),
-            headers=headers,
+            headers={**json_headers(self.caller), SESSION_HEADER: session},
             session=session,
             deadline=None if self.timeout_s is None else Deadline.after(self.timeout_s),
             repeatable=True,

@@ -166,7 +166,6 @@ async def reverify(
         modes,
         judge_failed_only=settings.judge_failed_only,
         timeout_s=settings.limits.rollout_timeout_s,
-        token=gym.token,
     )
     plan = _attempts_left(stored, survey, journal)
     return await execution.run(

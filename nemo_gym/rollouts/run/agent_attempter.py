@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 
 from nemo_gym.failures import Boundary, Failure, GymError
-from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
+from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
 
 _QUOTED_CHARACTERS = 500
@@ -18,18 +18,15 @@ _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 class AgentAttempter:
     """Calls the agent of a planned attempt."""
 
-    def __init__(self, caller: Caller, *, timeout_s: float | None = None, token: str | None = None) -> None:
-        """`timeout_s`: time limit of an attempt in seconds. `token`: the run's token.
+    def __init__(self, caller: Caller, *, timeout_s: float | None = None) -> None:
+        """`timeout_s`: time limit of an attempt in seconds.
 
         A slightly shorter limit is propagated to agents, so that they can close the session and report the cause.
         """
         self._caller = caller
-        self._headers = {"content-type": "application/json"}
         self._propagated_s: float | None = None
         if timeout_s is not None:
             self._propagated_s = timeout_s - min(_LONGEST_HEAD_START_S, 0.05 * timeout_s)
-        if token is not None:
-            self._headers[TOKEN_HEADER] = token
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
         propagated = Deadline.after(self._propagated_s) if self._propagated_s is not None else None
@@ -39,7 +36,7 @@ class AgentAttempter:
                 "POST",
                 "/run",
                 body=task.body(),
-                headers=dict(self._headers),
+                headers=json_headers(self._caller),
                 propagated=propagated,
             )
         except GymError as error:

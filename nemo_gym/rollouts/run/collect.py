@@ -91,7 +91,7 @@ async def collect(
         options=settings,
         clock=clock,
     )
-    agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s, token=gym.token)
+    agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
     plan = _plan_of(settings, checked, journal)
     return await execution.run(plan, agents, display, lambda: inspection.notes)
 
@@ -251,15 +251,13 @@ class RunExecution:
         """
         if self.options.count_missing_rollouts_as_zero:
             await asyncio.to_thread(self.metrics.note_missing, plan)
-        environment = EnvironmentMetrics(
-            self.caller, self.gym.token, max_rows=self.options.environment_metrics_max_rows
-        )
+        environment = EnvironmentMetrics(self.caller, max_rows=self.options.environment_metrics_max_rows)
         models = [*models_with_ids(self.servers, self.gym.config)]
         written: tuple[dict[str, AggregateResult], list[str]]
         written, _, _ = await asyncio.gather(
             write_metrics(self.metrics, self.journal, self.planned, environment, self.stop),
             index_large_rows(self.journal.files),
-            write_token_texts(self.journal.files, self.caller, models, self.gym.token),
+            write_token_texts(self.journal.files, self.caller, models),
         )
         return written
 

@@ -31,7 +31,6 @@ from nemo_gym.names import (
     REWARD_KEY,
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
-    TOKEN_HEADER,
 )
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
@@ -40,6 +39,7 @@ from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
+from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
 from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
@@ -47,6 +47,7 @@ from nemo_gym.transport import Caller, Deadline
 _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
 """Metrics that depend on the plan, which environments do not have."""
 _ENVIRONMENT_METRICS_S = 300.0
+_MAX_REQUEST_BYTES = 256 << 20
 _ENTRIES_PER_PIECE = 100
 
 
@@ -155,14 +156,10 @@ def agent_of(row: Mapping[str, Any]) -> str:
 class EnvironmentMetrics:
     """Requests the metrics of environments from their agents."""
 
-    def __init__(
-        self, caller: Caller, token: str | None, *, max_rows: int, max_bytes: int = 256 << 20
-    ) -> None:
-        """`max_rows` and `max_bytes` bound the request; with 0 rows there is none."""
+    def __init__(self, caller: Caller, *, max_rows: int) -> None:
+        """`max_rows` bounds the request; with 0 rows there is none."""
         self._caller = caller
-        self._headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
         self._max_rows = max_rows
-        self._max_bytes = max_bytes
         self.notes: list[str] = []
         """The reasons why environment metrics are missing."""
 
@@ -182,7 +179,7 @@ class EnvironmentMetrics:
             if scored <= self._max_rows:
                 only = agent if len(results) > 1 else None
                 further = (imputed or {}).get(agent, ())
-                body = await asyncio.to_thread(_request_of, rows, only, self._max_bytes, further)
+                body = await asyncio.to_thread(_request_of, rows, only, _MAX_REQUEST_BYTES, further)
             if body is None:
                 self.notes.append(
                     f"the environment metrics of `{agent}` are missing: the run is too large to send its rows"
@@ -200,7 +197,7 @@ class EnvironmentMetrics:
                 "POST",
                 "/aggregate_metrics",
                 body=body,
-                headers=dict(self._headers),
+                headers=json_headers(self._caller),
                 deadline=Deadline.after(_ENVIRONMENT_METRICS_S),
                 repeatable=True,
             )

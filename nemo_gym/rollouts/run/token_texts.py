@@ -17,12 +17,12 @@ import orjson
 
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
-from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.tokens.rows import token_ids_in
 from nemo_gym.tokens.vocabulary import Vocabulary
@@ -44,9 +44,7 @@ def models_with_ids(servers: Collection[str], config: Mapping[str, Any]) -> Iter
             yield name
 
 
-async def write_token_texts(
-    files: RunFiles, caller: Caller, models: Collection[str], token: str | None
-) -> None:
+async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[str]) -> None:
     """Write the texts that `models` give for the ids of a run's rows, beside those of earlier starts of the run.
 
     A failure is only logged: a run needs no texts.
@@ -58,7 +56,7 @@ async def write_token_texts(
     try:
         ids = await pool.run(unknown_ids, path, files.token_texts, timeout_s=_READ_S)
         if ids:
-            answers = await asyncio.gather(*(_ask(caller, model, ids, token) for model in models))
+            answers = await asyncio.gather(*(_ask(caller, model, ids) for model in models))
             await asyncio.to_thread(_add_texts, files.token_texts, _agreed(answers))
     except GymError as error:
         log.info("the texts %s are not written: %s", files.token_texts, error)
@@ -75,14 +73,13 @@ def unknown_ids(rows: Path, texts: Path) -> list[int]:
     return sorted(each for each in ids if each not in known)
 
 
-async def _ask(caller: Caller, model: str, ids: list[int], token: str | None) -> dict[str, str]:
-    headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token else {})
+async def _ask(caller: Caller, model: str, ids: list[int]) -> dict[str, str]:
     reply = await caller.call(
         model,
         "POST",
         TOKEN_TEXTS,
         body=orjson.dumps({"ids": ids}),
-        headers=headers,
+        headers=json_headers(caller),
         deadline=Deadline.after(_ANSWER_S),
         repeatable=True,
     )

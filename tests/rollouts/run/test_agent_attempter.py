@@ -32,7 +32,9 @@ def agent_answering(status: int, body: bytes, seen: list[Request] | None = None)
 
 async def attempt(app: Any, **options: Any) -> AttemptResult:
     apps = {} if app is None else {URL: app}
-    caller = Caller(Directory({AGENT: [URL]}), InMemoryTransport(apps), budget=RetryBudget(attempts=1))
+    caller = Caller(
+        Directory({AGENT: [URL]}), InMemoryTransport(apps), budget=RetryBudget(attempts=1), token="secret"
+    )
     return await AgentAttempter(caller, **options).attempt(planned(3, 1).again())
 
 
@@ -44,7 +46,7 @@ async def failure_of(app: Any) -> Failure:
 
 async def test_the_agent_gets_the_row_the_deadline_and_the_token() -> None:
     seen: list[Request] = []
-    result = await attempt(agent_answering(200, b'{"reward": 1}', seen), timeout_s=30.0, token="secret")
+    result = await attempt(agent_answering(200, b'{"reward": 1}', seen), timeout_s=30.0)
     assert result == AgentAnswer({"reward": 1}, b'{"reward": 1}')
     row = orjson.loads(await seen[0].body())
     assert (row["_ng_task_index"], row["_ng_rollout_index"], row["_ng_attempt_index"]) == (3, 1, 1)

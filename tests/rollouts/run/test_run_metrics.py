@@ -64,7 +64,9 @@ def environment(status: int, body: bytes, seen: list[dict[str, Any]] | None = No
         return Response(body, status)
 
     directory = Directory({"a": ["http://a"], "b": ["http://a"]})
-    return Caller(directory, InMemoryTransport({"http://a": app}), budget=RetryBudget(attempts=1))
+    return Caller(
+        directory, InMemoryTransport({"http://a": app}), budget=RetryBudget(attempts=1), token="the-token"
+    )
 
 
 def results_and_rows(folder: Path) -> tuple[dict[str, AggregateResult], Path]:
@@ -87,7 +89,7 @@ async def test_an_environments_own_metrics_join_the_standard_ones(tmp_path: Path
     }
     seen: list[dict[str, Any]] = []
     results, rows = results_and_rows(tmp_path)
-    asking = EnvironmentMetrics(environment(200, orjson.dumps(own), seen), "the-token", max_rows=100)
+    asking = EnvironmentMetrics(environment(200, orjson.dumps(own), seen), max_rows=100)
     extended = (await asking.extend(results, rows))["a"]
     assert [row["_ng_task_index"] for row in seen[0]["verify_responses"]] == [0, 1, 2]
     assert [row["_ng_task_index"] for row in seen[1]["verify_responses"]] == [3]
@@ -114,7 +116,7 @@ async def test_the_standard_metrics_stand_where_an_environment_has_none(
     tmp_path: Path, status: int, body: bytes, note: str | None
 ) -> None:
     results, rows = results_and_rows(tmp_path)
-    asking = EnvironmentMetrics(environment(status, body), None, max_rows=100)
+    asking = EnvironmentMetrics(environment(status, body), max_rows=100)
     assert await asking.extend(results, rows) == results
     assert (note is None and asking.notes == []) or (note is not None and note in asking.notes[0])
 
@@ -122,7 +124,7 @@ async def test_the_standard_metrics_stand_where_an_environment_has_none(
 async def test_a_large_run_is_not_sent_back_to_its_agent(tmp_path: Path) -> None:
     results, rows = results_and_rows(tmp_path)
     seen: list[dict[str, Any]] = []
-    asking = EnvironmentMetrics(environment(200, b"{}", seen), None, max_rows=2)
+    asking = EnvironmentMetrics(environment(200, b"{}", seen), max_rows=2)
     await asking.extend(results, rows)
     assert len(seen) == 1
     assert asking.notes == [
@@ -214,7 +216,7 @@ def test_the_environments_metrics_of_repeats_are_in_the_file() -> None:
 async def test_environments_see_the_rows_that_count_as_zero(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
     results, rows = results_and_rows(tmp_path)
-    asking = EnvironmentMetrics(environment(200, b"{}", seen), None, max_rows=100)
+    asking = EnvironmentMetrics(environment(200, b"{}", seen), max_rows=100)
     await asking.extend(results, rows, {"a": [b'{"answer":7,"reward":0.0}']})
     of_a, of_b = (request["verify_responses"] for request in seen)
     assert of_a[0] == {"answer": 7, "reward": 0.0}

@@ -55,8 +55,8 @@ class TextServer:
 
 async def write(files: RunFiles, **servers: TextServer) -> None:
     transport = InMemoryTransport({f"http://{name}": server for name, server in servers.items()})
-    caller = Caller(Directory({name: [f"http://{name}"] for name in servers}), transport)
-    await write_token_texts(files, caller, list(servers), "secret")
+    caller = Caller(Directory({name: [f"http://{name}"] for name in servers}), transport, token="secret")
+    await write_token_texts(files, caller, list(servers))
 
 
 def test_models_that_record_ids_are_asked() -> None:
