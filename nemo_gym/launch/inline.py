@@ -13,7 +13,6 @@ is meant for notebooks, tests and small runs.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -110,23 +109,6 @@ class BlockingGym:
     def run(self, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Run one attempt and return its scored row; raises `UpstreamError` with the root cause if it failed."""
         scored: dict[str, Any] = self._wait_for(self.gym.run(agent, row))
-        return scored
-
-    def run_all(
-        self, agent: str, rows: Sequence[Mapping[str, Any]], in_parallel: int = 64
-    ) -> list[dict[str, Any]]:
-        """Run one attempt per row and return the scored rows in order; the first failed attempt raises."""
-
-        async def all_of_them() -> list[dict[str, Any]]:
-            window = asyncio.Semaphore(in_parallel)
-
-            async def one(row: Mapping[str, Any]) -> dict[str, Any]:
-                async with window:
-                    return await self.gym.run(agent, row)
-
-            return await asyncio.gather(*(one(row) for row in rows))
-
-        scored: list[dict[str, Any]] = self._wait_for(all_of_them())
         return scored
 
 

@@ -70,7 +70,7 @@ async def test_the_head_server_and_the_token_are_there_too(config: GlobalConfig)
 def test_blocking_code_can_use_an_inline_gym(config: GlobalConfig, rows: list[dict[str, Any]]) -> None:
     with gym_inline(config) as gym:
         assert gym.run(AGENT, rows[0])["reward"] == 1.0
-        assert [row["reward"] for row in gym.run_all(AGENT, rows, in_parallel=2)] == [1.0, 1.0, 1.0, 1.0, 0.0]
+        assert gym.run(AGENT, rows[-1])["reward"] == 0.0
         with pytest.raises(UpstreamError, match="responses_create_params"):
             gym.run(AGENT, {})
 

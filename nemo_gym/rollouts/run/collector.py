@@ -57,7 +57,6 @@ class Collector:
         on_settled: Callable[[PlannedAttempt, Scored | Failed], None] | None = None,
         pace: Callable[[], Awaitable[None]] | None = None,
         window: Window | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
         """`on_settled` is called with each settled rollout; `pace` is awaited before each rollout starts. `window`
@@ -70,7 +69,6 @@ class Collector:
         self._stop = stop or Stop()
         self._on_settled = on_settled
         self._pace = pace
-        self._sleep = sleep
         self._rng = rng or clock.rng()
         self._window = window or window_of(self._limits.in_parallel, counters.planned)
         self._workers: set[asyncio.Task[None]] = set()
@@ -180,7 +178,7 @@ class Collector:
             if not due:
                 self._give_up(planned, result)
                 return
-            await self._sleep(self._wait_after(planned.attempt_index))
+            await asyncio.sleep(self._wait_after(planned.attempt_index))
             if self._stop.requested:
                 self._counters.cancelled += 1
                 return
