@@ -17,6 +17,7 @@ from nemo_gym.processes import messages, worker_main
 from nemo_gym.processes.fork_server import ForkServer
 from nemo_gym.processes.own_time import OwnTime
 
+IMPORT_TIMEOUT_S = 120.0
 _ROUNDING_S = 0.001
 _SHORTEST_WAIT_S = 0.02
 _STARVED_FACTOR, _STARVED_S = 10.0, 60.0
@@ -41,16 +42,14 @@ class Worker:
         self.pid: int | None = None
         """The pid of the worker; None before its first job."""
 
-    async def call(
-        self, job: bytes, name: str, *, timeout_s: float, import_timeout_s: float
-    ) -> tuple[str, Any]:
+    async def call(self, job: bytes, name: str, timeout_s: float) -> tuple[str, Any]:
         """Run one job, the function `name`, and return the kind and the body of its answer.
 
         `timeout_s` is in the job's own time: it does not run while the job waits for a core. Raises `VerifierError`;
         after that, or after a cancellation, the worker must be ended.
         """
         try:
-            async with asyncio.timeout(import_timeout_s):
+            async with asyncio.timeout(IMPORT_TIMEOUT_S):
                 await asyncio.get_running_loop().sock_sendall(self._channel, job)
                 kind, body = await messages.receive_async(self._channel)
             if kind == worker_main.STARTED:
@@ -59,7 +58,7 @@ class Worker:
             return kind, body
         except TimeoutError as error:
             raise VerifierError(
-                f"{name} took over {import_timeout_s:g} s to import in a worker.", code="verifier_timeout"
+                f"{name} took over {IMPORT_TIMEOUT_S:g} s to import in a worker.", code="verifier_timeout"
             ) from error
         except (EOFError, BrokenPipeError, ConnectionResetError) as error:
             code, reason = await self._exit_reason()

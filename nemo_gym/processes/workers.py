@@ -46,7 +46,7 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 
 from nemo_gym.failures import VerifierError, error_of
 from nemo_gym.processes import messages, worker_main
-from nemo_gym.processes._worker import Worker, unavailable
+from nemo_gym.processes._worker import IMPORT_TIMEOUT_S, Worker, unavailable
 from nemo_gym.processes.cpus import usable_cpus
 from nemo_gym.processes.fork_server import ForkServer
 
@@ -57,7 +57,6 @@ Ts = TypeVarTuple("Ts")
 
 MAX_QUEUED = 4096
 MEMORY_LIMIT_BYTES = 4 << 30
-IMPORT_TIMEOUT_S = 120.0
 
 
 @dataclass(slots=True)
@@ -96,14 +95,12 @@ class WorkerPool:
         *,
         memory_limit_bytes: int | None = MEMORY_LIMIT_BYTES,
         max_queued: int = MAX_QUEUED,
-        import_timeout_s: float = IMPORT_TIMEOUT_S,
     ) -> None:
         if size is not None and size < 1:
             raise ValueError(f"A worker pool needs at least one worker, not {size}.")
         self.size = size or available_cores()
         self._memory_limit_bytes = memory_limit_bytes
         self._max_queued = max_queued
-        self._import_timeout_s = import_timeout_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(self.size)
         self._idle: deque[Worker] = deque()
@@ -123,8 +120,7 @@ class WorkerPool:
 
     async def start(self, imports: Sequence[str] = ()) -> None:
         """Start every worker and import the modules `imports` in each."""
-        timeout_s = self._import_timeout_s
-        jobs = (self.run(os.getpid, timeout_s=timeout_s, imports=imports) for _ in range(self.size))
+        jobs = (self.run(os.getpid, timeout_s=IMPORT_TIMEOUT_S, imports=imports) for _ in range(self.size))
         await asyncio.gather(*jobs)
 
     async def run(
@@ -225,9 +221,8 @@ class WorkerPool:
         return worker
 
     async def _call(self, worker: Worker, job: bytes, timeout_s: float, name: str) -> tuple[str, Any]:
-        limits = {"timeout_s": timeout_s, "import_timeout_s": self._import_timeout_s}
         try:
-            answer = await worker.call(job, name, **limits)
+            answer = await worker.call(job, name, timeout_s)
         except BaseException as error:  # a cancellation too: its answer has no receiver
             self._discard(worker)
             code = error.failure.code if isinstance(error, VerifierError) else "cancelled"

@@ -29,23 +29,22 @@ def job(module: str, function: str, *args: object) -> bytes:
 
 
 async def test_a_call_returns_its_result_and_the_worker_stays_alive(worker: Worker) -> None:
-    limits = {"timeout_s": 60.0, "import_timeout_s": 60.0}
     assert worker.pid is None
-    assert await worker.call(job("math", "sqrt", 9.0), "sqrt", **limits) == (worker_main.RETURNED, 3.0)
+    assert await worker.call(job("math", "sqrt", 9.0), "sqrt", 60.0) == (worker_main.RETURNED, 3.0)
     assert worker.pid is not None
     assert worker.is_alive()
 
 
 async def test_a_call_over_its_deadline_fails(worker: Worker) -> None:
     with pytest.raises(VerifierError, match=r"ran over its deadline of 0\.1 s") as caught:
-        await worker.call(job("time", "sleep", 60), "sleep", timeout_s=0.1, import_timeout_s=60.0)
+        await worker.call(job("time", "sleep", 60), "sleep", 0.1)
     assert caught.value.failure.code == "verifier_blocked"
 
 
 async def test_a_computing_call_over_its_deadline_fails(worker: Worker) -> None:
     endless = job("re", "fullmatch", "(a+)+", "a" * 50 + "b")
     with pytest.raises(VerifierError, match=r"of CPU time") as caught:
-        await worker.call(endless, "fullmatch", timeout_s=0.3, import_timeout_s=60.0)
+        await worker.call(endless, "fullmatch", 0.3)
     assert caught.value.failure.code == "verifier_timeout"
 
 
@@ -53,5 +52,5 @@ async def test_a_killed_worker_is_not_alive_and_its_call_names_the_signal(worker
     worker.kill()
     await until(lambda: not worker.is_alive())
     with pytest.raises(VerifierError, match="SIGKILL") as caught:
-        await worker.call(job("math", "sqrt", 9.0), "sqrt", timeout_s=60.0, import_timeout_s=60.0)
+        await worker.call(job("math", "sqrt", 9.0), "sqrt", 60.0)
     assert caught.value.failure.code == "verifier_crashed"
