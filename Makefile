@@ -59,7 +59,7 @@ test-ecosystem: .venv/.dev
 test-cluster: .venv/.dev
 	PYTHON=$(PYTHON) bash tests/cluster/install.sh
 	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 $(BIN)/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_*.py
-	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_ray*.py
+	NEMO_GYM_TEST_SEEDS=20 NEMO_GYM_TEST_ROLLOUTS=2000 .venvs/ray/bin/python -m pytest -n 0 -s -o faulthandler_timeout=0 tests/cluster/cluster_ray*.py tests/perf/test_ray_nodes.py
 
 # A slice of every heavy suite: its environment resolves, its tests import, a machine is lost during a hundred rollouts, and
 # small runs are shown in a browser.

@@ -120,6 +120,24 @@ BENCHMARKS: Mapping[str, Shown] = {
         (),
         ("+runs=3",),
     ),
+    "ray_nodes": Shown(
+        "the same on the nodes of a Ray cluster that runs already; seconds until its servers are ready beyond those of "
+        "a job that connects to Ray and starts an actor on every node (needs `.venvs/ray`)",
+        {
+            "rollouts_per_s": "rollouts/s",
+            "of_linear": "of linear",
+            "gym_cpu_ms": "gym CPU ms",
+            "of_the_cpu_of_one_machine": "of the CPU of one machine",
+            "ray_cpu_ms": "Ray CPU ms",
+            "p99_s": "p99 s",
+            "failed": "failed",
+            "ready_s": "ready s",
+            "ray_s": "Ray's own s",
+            "ready_beyond_ray_s": "beyond that",
+        },
+        (),
+        ("+runs=3",),
+    ),
     "rollouts": Shown(
         "rollouts per second, CPU per rollout, p50 and p99, memory: single-step, tool-calling and 20-turn episodes, "
         "1 to 10,000 in flight, an instant engine and one of 2 s, with a process a server and inline",

@@ -109,6 +109,14 @@ GOALS: tuple[Goal, ...] = (
         ("1 node", "of_the_cpu_of_one_machine"), 1.1, at_most=True,
     ),
     Goal("one node ready", "nodes", ("1 node", "ready_s"), 3, " s", at_most=True),
+    Goal(
+        "one node of Ray ready, beyond Ray's own start", "ray_nodes",
+        ("1 node", "ready_beyond_ray_s"), 3, " s", at_most=True,
+    ),
+    *(
+        Goal(f"rollouts/s on {number} of Ray, of linear, engine 2 s", "ray_nodes", (number, "of_linear"), 0.9)
+        for number in ("2 nodes", "4 nodes")
+    ),
     Goal("sessions/s with two replicas on two cores, of one's", "replicas", ("2 replicas", "of_one_replica"), 1.5),
     *(
         Goal(f"sessions that saw another replica, of 1,000 at once, {number}", "replicas",

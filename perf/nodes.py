@@ -9,7 +9,10 @@ from the start of `ng_run` until its servers answer.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
+import psutil
 from pydantic import Field
 
 from nemo_gym.cli.command import Keys
@@ -25,6 +28,8 @@ BLOCKS = (
     "policy_model.responses_api_models.vllm_model",
 )
 ONE_MACHINE = "process"
+Others: TypeAlias = Mapping[str, Sequence[psutil.Process]]
+"""Name of a group → processes, as for a load."""
 
 
 class BenchKeys(Keys):
@@ -36,41 +41,57 @@ class BenchKeys(Keys):
 
 def run(runs: int, keys: BenchKeys) -> Figures:
     """Return figures by number of nodes, each the median of `runs` windows of a steady load."""
-    figures = {ONE_MACHINE: _measured(runs, keys, 1)}
+    figures = {ONE_MACHINE: measured(runs, keys, 1)}
     for number in keys.nodes:
         hosts = ",".join(f"node{each}" for each in range(1, number + 1))
         placed = [
             *("+placement=hosts", f"+hosts=[{hosts}]", '+host_command="env NODE={host}"'),
             *("+advertised_host=127.0.0.1", "++head_server.host=127.0.0.1"),
-            *(f"++{block}.num_workers={number}" for block in BLOCKS),
+            *replicas(number),
         ]
-        figures[name_of(number)] = _measured(runs, keys, number, *placed)
-    fewest = min(keys.nodes)
+        figures[name_of(number)] = measured(runs, keys, number, *placed)
+    compare(figures, keys.nodes)
+    return figures
+
+
+def replicas(nodes: int) -> list[str]:
+    """The overrides that give every node a replica of every server."""
+    return [f"++{block}.num_workers={nodes}" for block in BLOCKS]
+
+
+def compare(figures: dict[str, Figures], nodes: Sequence[int]) -> None:
+    """Add the relations to the fewest nodes, and to one machine."""
+    fewest = min(nodes)
     base = figures[name_of(fewest)]["rollouts_per_s"] / fewest
-    for number in keys.nodes:
+    for number in nodes:
         cell = figures[name_of(number)]
         cell["of_linear"] = cell["rollouts_per_s"] / (number * base)
         cell["of_the_cpu_of_one_machine"] = cell["gym_cpu_ms"] / figures[ONE_MACHINE]["gym_cpu_ms"]
-    return figures
 
 
 def name_of(nodes: int) -> str:
     return f"{nodes} node{'s' if nodes > 1 else ''}"
 
 
-def _measured(runs: int, keys: BenchKeys, nodes: int, *placed: str) -> Figures:
-    tell(f"{name_of(nodes)}, by hosts" if placed else "one machine")
+def measured(
+    runs: int, keys: BenchKeys, nodes: int, *placed: str, others: Callable[[], Others] = dict
+) -> Figures:
+    """Return the figures of a gym that is placed by overrides. `others` are processes that are not the command's."""
+    tell(f"{name_of(nodes)}, {placed[0].lstrip('+')}" if placed else "one machine")
 
     async def measure() -> Figures:
         began = time.monotonic()
         async with started_gym(EPISODE, engine, *placed) as (send, groups):
             ready_s = time.monotonic() - began
+            found = others()
+            joined = {name: [*groups.get(name, ()), *found.get(name, ())] for name in {*groups, *found}}
             load = ClosedLoop(send, nodes * keys.in_flight, spread_s=EPISODE.model_calls * keys.latency_s)
-            measured = await load.measured(groups, Windows(runs, keys.seconds))
+            measured = await load.measured(joined, Windows(runs, keys.seconds))
         spent = Spent(measured.windows)
         return {
             "rollouts_per_s": spent.rate(),
             "gym_cpu_ms": spent.cpu_ms("gym"),
+            **{f"{name}_cpu_ms": spent.cpu_ms(name) for name in found if name not in groups},
             "cores_busy": spent.cores("gym", "engine", "client"),
             "p99_s": spent.latency_s(0.99),
             "failed": sum(window.failed for window in measured.windows),
