@@ -163,9 +163,9 @@ def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any], placement
     return sorted({called_host(block.get("host") or data["default_host"]) for block in blocks})
 
 
-def require_usable(config: Mapping[str, Any]) -> None:
-    """Raise `ConfigErrors` if a gym uses TLS and servers on this machine could not use its files here."""
-    if uses_tls(config) and (faults := faults_of(config[TLS_KEY], [])):
+def require_usable(config: Mapping[str, Any], *hosts: str) -> None:
+    """Raise `ConfigErrors` if a gym uses TLS and its files are unusable for servers here that are called as `hosts`."""
+    if uses_tls(config) and (faults := faults_of(config[TLS_KEY], hosts)):
         raise _errors(faults)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.cli.validate import main
+from tests.certificates import Authority, overrides_of
 from tests.config.small_gym import POLICY, write_gym
 
 LINE = ("+config_paths=[weather.yaml,model.yaml]", *POLICY, "+head_server.port=0")
@@ -186,3 +187,13 @@ def test_a_sandbox_provider_that_is_missing_is_named(
     _, err = validated(capsys, *blocks, code=2)
     assert "weather: there is no sandbox provider 'opensandbox' here" in err
     assert "install the package that publishes it" in err
+
+
+def test_the_files_of_tls_are_checked_for_the_placement_to_come(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "tls")
+    given = [*overrides_of(authority.issue("10.0.0.1")), "+advertised_host=10.0.0.1", "+hosts=[a]"]
+    validated(capsys, *given, "+placement=hosts")
+    _, err = validated(capsys, *given, code=2)
+    assert "is not valid for 127.0.0.1" in err

@@ -20,6 +20,7 @@ from nemo_gym.launch.records import Registry
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.server_utils import get_server_url
 from nemo_gym.transport import Call, HttpTransport, InMemoryTransport
+from tests.certificates import Authority
 from tests.launch.small_servers import config_of, small_instance, write_server
 
 ENVIRONMENT = "example_session_state_mgmt"
@@ -72,6 +73,21 @@ async def test_servers_are_reached_on_their_sockets_and_in_memory(
     assert not (tmp_path / DISCOVERY_FILE).exists()
     assert bootstrap.current() is None
     assert maybe_get_global_config_dict() is None
+
+
+async def test_with_tls_the_sockets_speak_it_and_memory_needs_none(
+    config: GlobalConfig, tmp_path: Path
+) -> None:
+    tls = Authority(tmp_path / "tls").issue()
+    config.data["tls"] = tls
+    async with launch(config, options(tmp_path)) as gym:
+        await gym.wait_ready()
+        assert gym.head_url.startswith("https://")
+        assert gym.transport is not None
+        outside = HttpTransport(ca=tls["ca"])
+        for transport in (outside, gym.transport):
+            assert (await transport.send(gym.addresses[AGENT][0], Call("GET", "/health"))).ok
+        await outside.close()
 
 
 async def test_a_server_that_does_not_start_ends_the_gym_with_its_root_cause(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.keys import own_address
 from nemo_gym.config.servers import ServerInstance
-from nemo_gym.config.tls import ca_of, context_trusting, server_context
+from nemo_gym.config.tls import ca_of, context_trusting, require_usable, server_context
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch._addresses import Addresses, hold_addresses
 from nemo_gym.launch._spawners import Child, NodePlace, ProcessSpawner, ServerProcess
@@ -70,6 +70,7 @@ class HostsSpawner:
         self.replicas = Replicas(config, instances, lambda: self.on_move())
         check_declared({each.key: each.placement for each in self.replicas.all}, self.hosts.keys)
         advertised = config.get("advertised_host") or own_address()
+        require_usable(config, advertised)
         config[HEAD_SERVER] = {**config[HEAD_SERVER], "host": bind_host or advertised}
         head = hold_addresses(config, (), self.announce, head_port_is_fixed=head_port_is_fixed).head
         config[HEAD_SERVER]["host"] = advertised

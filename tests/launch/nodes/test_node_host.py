@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from nemo_gym.config.tls import context_trusting, server_context
 from nemo_gym.launch.nodes.channel import Channel
 from nemo_gym.launch.nodes.digest import digest_of
 from nemo_gym.launch.nodes.gpus import usable_gpus
 from nemo_gym.launch.nodes.node_host import NodeDocument
 from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.processes.cpus import usable_cpus
+from tests.certificates import Authority
 from tests.waiting import TIMEOUT_S
 
 TOKEN = "a-token-of-this-run"
+COMMAND = (sys.executable, "-P", "-m", "nemo_gym.launch.nodes.node_host")
 
 
 @asynccontextmanager
 async def a_node_host(
-    folder: Path, **changes: Any
+    folder: Path, tls: ssl.SSLContext | None = None, **changes: Any
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, Channel]]:
     connected: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connected.set_result(await Channel.open(reader, writer, TOKEN, "head"))
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     defaults: dict[str, Any] = {
         "host": "127.0.0.1",
         "port": server.sockets[0].getsockname()[1],
@@ -41,8 +47,7 @@ async def a_node_host(
         "code": [str(folder)],
         "folder": str(folder),
     }
-    command = [sys.executable, "-P", "-m", "nemo_gym.launch.nodes.node_host"]
-    process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdin=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*COMMAND, cwd=folder, stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(NodeDocument(**{**defaults, **changes}).to_bytes())
     process.stdin.close()
@@ -107,3 +112,44 @@ async def test_a_held_socket_proves_itself_once_and_then_waits_for_a_server(tmp_
         channel.send({**request, "number": 2, "port": held["port"]})
         refused = await until_kind(channel, "reply")
         assert refused["failure"]["error"]["code"] == "port_taken"
+
+
+@pytest.mark.parametrize(
+    ("names", "address"), [(("127.0.0.1", "a"), ""), (("localhost", "a"), "a")], ids=["address", "name"]
+)
+async def test_with_tls_a_node_is_called_as_its_certificate_says(
+    names: tuple[str, ...], address: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    head = server_context({"tls": authority.issue(to="head")})
+    config = {"head_server": {}, "tls": authority.issue(*names, to="node")}
+    async with a_node_host(tmp_path, head, config=config, code=[]) as (_, channel):
+        assert (await until_kind(channel, "hello"))["address"] == address
+        channel.send({"kind": "hold", "number": 1, "socket": 1, "server": "env", "host": None, "port": None})
+        held = (await until_kind(channel, "reply"))["value"]
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", held["port"], ssl=context_trusting(str(authority.ca)), server_hostname=names[0]
+        )
+        assert await reader.read(16) == held["proof"].encode()
+        writer.close()
+
+
+async def test_a_node_host_says_nothing_to_a_launcher_of_another_authority(tmp_path: Path) -> None:
+    heard = asyncio.Event()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.set()
+        writer.close()
+
+    stranger = server_context({"tls": Authority(tmp_path / "other").issue()})
+    config = {"head_server": {}, "tls": Authority(tmp_path).issue("127.0.0.1")}
+    async with await asyncio.start_server(accept, "127.0.0.1", 0, ssl=stranger) as server:
+        port = server.sockets[0].getsockname()[1]
+        given = NodeDocument("127.0.0.1", port, "a", TOKEN, "cookie", config, [], str(tmp_path))
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        _, printed = await process.communicate(given.to_bytes())
+    assert process.returncode == 1
+    assert b"certificate verify failed" in printed
+    assert not heard.is_set()
