@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.config.keys import TlsKeys
@@ -81,10 +81,8 @@ class CollectionKeys(CollectOptions, LimitOptions, OutputKeys):
         )
 
 
-class HeadServerAddress(BaseModel):
+class HeadServerAddress(BaseModel, extra="forbid", frozen=True):
     """The address of a head server."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str | None = Field(None, description="Its address.")
     port: int | None = Field(None, ge=1, le=65535, description="Its port.")

@@ -42,7 +42,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from nemo_gym.config.problems import ConfigErrors, problems_of
 from nemo_gym.failures import ConfigError, GymError
@@ -86,11 +86,10 @@ def typed_as(name: str) -> Iterator[None]:
         _typed.reset(token)
 
 
-class Keys(BaseModel):
+class Keys(BaseModel, extra="forbid", populate_by_name=True, frozen=True, defer_build=True):
     """The base of a command's keys. Each field has a description, and a default unless it is required."""
 
     # A command that knows the keys of another by name alone builds no validators of them.
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True, defer_build=True)
 
 
 class NoKeys(Keys):

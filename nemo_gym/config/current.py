@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from nemo_gym import names
 from nemo_gym.config.problems import did_you_mean
@@ -67,10 +67,8 @@ class _NoModel:
         )
 
 
-class GlobalConfigDictParserConfig(BaseModel):
+class GlobalConfigDictParserConfig(BaseModel, arbitrary_types_allowed=True, extra="forbid"):
     """The sources of a configuration, for programs that embed a gym."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     dotenv_path: Path | None = None
     """The file to read instead of `env.yaml`. It need not exist."""

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT
@@ -30,20 +30,16 @@ def is_pointless(field: FieldInfo) -> bool:
     return isinstance(extra, dict) and "pointless" in extra
 
 
-class HeadServerKeys(BaseModel):
+class HeadServerKeys(BaseModel, extra="forbid", frozen=True):
     """The address of the head server."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str | None = Field(None, description="Its address; by default `default_host`.")
     port: int = Field(DEFAULT_HEAD_SERVER_PORT, ge=0, le=65535, description="Its port; 0 for any free port.")
     num_workers: int | None = Field(None, ge=1, le=1, description="Always one.")
 
 
-class HostKeys(BaseModel):
+class HostKeys(BaseModel, extra="forbid", frozen=True):
     """A machine of a gym, and what it has."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field(min_length=1, description="Its name or address, as `host_command` takes it.")
     num_cpus: float | None = Field(
@@ -57,10 +53,8 @@ class HostKeys(BaseModel):
     )
 
 
-class RayRuntimeEnv(BaseModel):
+class RayRuntimeEnv(BaseModel, extra="forbid", frozen=True):
     """Packages, code and variables that Ray brings to every node: the keys of Ray's `runtime_env` that are used."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pip: str | list[str] | dict[str, Any] | None = Field(
         None, description="Packages that pip installs: a list, a requirements file, or Ray's mapping."
@@ -81,10 +75,8 @@ class RayRuntimeEnv(BaseModel):
     )
 
 
-class TlsKeys(BaseModel):
+class TlsKeys(BaseModel, extra="forbid", frozen=True):
     """The files of TLS between the processes of a gym, at the same paths on every machine."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ca: str = Field(description="The certificates that clients of the gym trust, and no others.")
     cert: str | None = Field(
@@ -98,10 +90,8 @@ class TlsKeys(BaseModel):
         return str(Path(self.ca).expanduser().absolute())
 
 
-class GlobalKeys(BaseModel):
+class GlobalKeys(BaseModel, extra="ignore", frozen=True):
     """The global keys, their types, defaults and meanings."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     config_paths: list[str] | None = Field(
         None,

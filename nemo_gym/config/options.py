@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
-from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, RootModel, ValidationError
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.config.nodes import DictNode, Path, Scalar, nearest_location, node_at, render_path, value_at
@@ -24,10 +24,8 @@ from nemo_gym.config.types import AgentServerRef, Domain
 from nemo_gym.paths import display_path
 
 
-class ServerKeys(BaseModel):
+class ServerKeys(BaseModel, extra="ignore"):
     """The keys that the block of any server may have."""
-
-    model_config = ConfigDict(extra="ignore")
 
     entrypoint: str
     host: str | None = None

@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from nemo_gym import PARENT_DIR, WORKING_DIR
 from nemo_gym.failures import ConfigError
@@ -22,10 +22,8 @@ from nemo_gym.paths import candidates
 _BRACES = "Write {{ and }} for literal braces."
 
 
-class PromptConfig(BaseModel):
+class PromptConfig(BaseModel, extra="forbid"):
     """The templates of a row's messages."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user: str
     system: str | None = None

@@ -52,10 +52,8 @@ class AgentServerRef(BaseModel):
 ServerRef: TypeAlias = ModelServerRef | ResourcesServerRef | AgentServerRef
 
 
-class Placement(BaseModel):
+class Placement(BaseModel, extra="forbid", frozen=True):
     """The replicas of a server on nodes, and what each of them needs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     replicas: int | None = Field(None, ge=1)
     """Number of processes; None for `num_workers`."""
@@ -107,20 +105,16 @@ class BaseRunServerInstanceConfig(BaseRunServerConfig):
     name: str
 
 
-class GitlabIdentifier(BaseModel):
+class GitlabIdentifier(BaseModel, extra="forbid"):
     """A file in a GitLab model registry."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dataset_name: str
     version: str
     artifact_fpath: str
 
 
-class HuggingFaceIdentifier(BaseModel):
+class HuggingFaceIdentifier(BaseModel, extra="forbid"):
     """A dataset, or one file of it, on the Hugging Face hub."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repo_id: str
     artifact_fpath: str | None = None
@@ -137,10 +131,8 @@ class HuggingFaceSource(HuggingFaceIdentifier):
 DatasetType: TypeAlias = Literal["train", "validation", "example", "benchmark"]
 
 
-class DatasetConfig(BaseModel):
+class DatasetConfig(BaseModel, extra="forbid"):
     """A file of task rows that belongs to a server."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1)
     type: DatasetType

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.export._rollouts import Group, RolloutFiles
@@ -22,10 +22,8 @@ from nemo_gym.failures import SCORED_OUTCOMES, ConfigError, Outcome
 Row = dict[str, Any]
 
 
-class Options(BaseModel):
+class Options(BaseModel, extra="forbid", frozen=True):
     """The base of a format's options: `+options.<name>=…`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)

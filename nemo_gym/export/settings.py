@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from nemo_gym.failures import Outcome
 
@@ -14,10 +14,8 @@ def _as_list(paths: object) -> object:
     return [paths] if isinstance(paths, str | Path) else paths
 
 
-class ExportSettings(BaseModel):
+class ExportSettings(BaseModel, extra="forbid", populate_by_name=True, frozen=True):
     """The settings of an export. Bounds are inclusive."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
 
     format: str = Field(
         description="sft, dpo, kto, grpo, nemo_rl, verl, agent_tunix, prime_rl, sharegpt or openai: docs/export.md."

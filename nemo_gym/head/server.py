@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import yaml
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.config.secrets import hide_secrets
 from nemo_gym.config.tls import uses_tls
@@ -29,10 +29,8 @@ from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport.directory import Directory, base_url, server_block
 
 
-class ScaleRequest(BaseModel):
+class ScaleRequest(BaseModel, extra="forbid"):
     """The body of `POST /_ng/scale`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     servers: dict[str, int]
     """Server → the number of replicas that it shall have."""

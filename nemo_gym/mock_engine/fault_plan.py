@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 import yaml
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
@@ -29,10 +28,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine._distributions import Distribution
 
 
-class Rule(BaseModel):
+class Rule(BaseModel, extra="forbid", frozen=True):
     """The fields of every rule."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     known_faults: ClassVar[Collection[str]]
     """The names for `do`."""

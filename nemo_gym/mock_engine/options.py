@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.mock_engine._answers import DEFAULT_FORM, read_answers
 from nemo_gym.mock_engine._distributions import Distribution, parse_distribution
@@ -16,11 +16,9 @@ PolicyName: TypeAlias = Literal["echo", "tools", "answer", "script"]
 ReasoningField: TypeAlias = Literal["reasoning", "reasoning_content", "both", "inline"]
 
 
-class EngineOptions(BaseModel):
+class EngineOptions(BaseModel, extra="forbid", frozen=True, populate_by_name=True):
     """Options of a mock engine. Distributions may be random: a number, `uniform:LOW:HIGH`, `lognormal:MEAN:SIGMA`
     or `exponential:MEAN`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     policy: PolicyName = Field(
         "tools",

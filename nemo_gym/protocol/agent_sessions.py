@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.protocol.episodes import EpisodeId, TaskId
 from nemo_gym.protocol.observations import AgentObservationBundle
@@ -12,10 +12,8 @@ from nemo_gym.protocol.sandbox_access import SandboxAccess
 from nemo_gym.protocol.tool_access import ToolAccess
 
 
-class AgentSeedSessionRequest(BaseModel):
+class AgentSeedSessionRequest(BaseModel, extra="forbid"):
     """Open the session that the caller names, with the tools and the sandbox that the agent may use."""
-
-    model_config = ConfigDict(extra="forbid")
 
     agent_session_id: str = Field(min_length=1)
     episode_id: EpisodeId
@@ -28,10 +26,8 @@ class AgentSeedSessionResponse(BaseModel):
     agent_session_id: str
 
 
-class AgentCloseSessionRequest(BaseModel):
+class AgentCloseSessionRequest(BaseModel, extra="forbid"):
     """Close a session. A second call has the same answer."""
-
-    model_config = ConfigDict(extra="forbid")
 
     agent_session_id: str = Field(min_length=1)
     episode_id: EpisodeId

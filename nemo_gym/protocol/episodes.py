@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.protocol.failure_kinds import FailureStage, validate_failure_kind
 
@@ -12,10 +12,8 @@ TaskInputT = TypeVar("TaskInputT")
 ResultT = TypeVar("ResultT")
 
 
-class EpisodeId(BaseModel):
+class EpisodeId(BaseModel, frozen=True, extra="forbid"):
     """A rollout, and the number of the attempt at it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rollout_id: str = Field(min_length=1)
     attempt: int = Field(default=0, ge=0)
@@ -26,28 +24,22 @@ class EpisodeId(BaseModel):
         return f"{self.rollout_id}-a{self.attempt}" if self.attempt else self.rollout_id
 
 
-class TaskId(BaseModel):
+class TaskId(BaseModel, frozen=True, extra="forbid"):
     """A task of a task set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     taskset: str = Field(min_length=1)
     task_id: str = Field(min_length=1)
 
 
-class MaterializedTask(BaseModel, Generic[TaskInputT]):
+class MaterializedTask(BaseModel, Generic[TaskInputT], extra="forbid"):
     """A task and everything that an episode needs to know of it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     task_id: TaskId
     task_input: TaskInputT
 
 
-class BaseEpisodeRequest(BaseModel, Generic[TaskInputT]):
+class BaseEpisodeRequest(BaseModel, Generic[TaskInputT], extra="forbid"):
     """The body of `/run`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     episode_id: EpisodeId
     task: MaterializedTask[TaskInputT]

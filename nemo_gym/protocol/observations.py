@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.config.types import ModelServerRef
 from nemo_gym.responses.schemas import Response
 
 
-class _Record(BaseModel):
+class _Record(BaseModel, extra="allow"):
     """Fields that a harness adds are kept."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class ModelCallRef(_Record):

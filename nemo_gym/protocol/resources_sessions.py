@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.protocol.episodes import EpisodeId, TaskId
 from nemo_gym.protocol.sandbox_access import SandboxAccess
@@ -12,10 +12,8 @@ from nemo_gym.protocol.sandbox_access import SandboxAccess
 VerificationInputT = TypeVar("VerificationInputT")
 
 
-class ResourcesSeedSessionRequest(BaseModel):
+class ResourcesSeedSessionRequest(BaseModel, extra="forbid"):
     """Open the session that the caller names, for one task."""
-
-    model_config = ConfigDict(extra="forbid")
 
     resources_session_id: str = Field(min_length=1)
     episode_id: EpisodeId
@@ -49,10 +47,8 @@ class ResourcesVerifyRequest(BaseModel, Generic[VerificationInputT]):
     verification_input: VerificationInputT
 
 
-class ResourcesCloseSessionRequest(BaseModel):
+class ResourcesCloseSessionRequest(BaseModel, extra="forbid"):
     """Close a session. A second call has the same answer."""
-
-    model_config = ConfigDict(extra="forbid")
 
     resources_session_id: str = Field(min_length=1)
     episode_id: EpisodeId

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
-class DirectSandboxConnection(BaseModel):
+class DirectSandboxConnection(BaseModel, extra="forbid"):
     """A sandbox that the agent reaches through its own provider of the same configuration."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["direct"] = "direct"
     provider_config_ref: str
@@ -19,10 +17,8 @@ class DirectSandboxConnection(BaseModel):
     """The sandbox, as its provider serializes it."""
 
 
-class SandboxAccess(BaseModel):
+class SandboxAccess(BaseModel, extra="forbid"):
     """A connection to a running sandbox, and the folder to work in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     connection: DirectSandboxConnection
     workdir: str | None = None

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.protocol.episodes import BaseEpisodeRequest, BaseEpisodeResponse, EpisodeFailure
 from nemo_gym.protocol.observations import AgentObservationBundle
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 
 
-class SingleAgentTurnTaskInput(BaseModel):
+class SingleAgentTurnTaskInput(BaseModel, extra="forbid"):
     """The input of the policy, and the fields of the verifier."""
-
-    model_config = ConfigDict(extra="forbid")
 
     responses_create_params: ResponseCreateParams
     task_data: dict[str, Any] = Field(default_factory=dict)
@@ -24,10 +22,8 @@ class SingleAgentTurnRequest(BaseEpisodeRequest[SingleAgentTurnTaskInput]):
     """The body of `/run`."""
 
 
-class SingleAgentTurnResult(BaseModel):
+class SingleAgentTurnResult(BaseModel, extra="allow"):
     """The answer of `/verify`, with the agent's observations."""
-
-    model_config = ConfigDict(extra="allow")
 
     responses_create_params: ResponseCreateParams
     response: Response

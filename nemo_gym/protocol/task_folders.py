@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 FOLDER_KEY: Final = "folder"
 FOLDER_FILES_KEY: Final = "folder_files"
@@ -25,10 +25,8 @@ def checked_path(path: str) -> str:
     return path
 
 
-class TaskFolder(BaseModel):
+class TaskFolder(BaseModel, extra="forbid"):
     """The files of a task."""
-
-    model_config = ConfigDict(extra="forbid")
 
     files: dict[Annotated[str, AfterValidator(checked_path)], str] = Field(default_factory=dict)
     """Path → text of the files that are there at the start."""

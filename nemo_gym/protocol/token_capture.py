@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.failures import ConfigError
 
 BLOCK = "token_id_capture"
 
 
-class TokenIdCaptureSettings(BaseModel):
+class TokenIdCaptureSettings(BaseModel, extra="allow", frozen=True):
     """The keys of the block that servers read; others are kept as they are."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     enabled: bool = False
     external_staging: bool = False

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field
+from pydantic import AnyHttpUrl, BaseModel, Field
 
 
-class _Grant(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Grant(BaseModel, extra="forbid"):
     name: str = Field(min_length=1)
     required: bool = True
     """If True, an agent that cannot use the tools must refuse the session."""
@@ -25,10 +23,8 @@ class DirectHTTPToolAccess(_Grant):
     headers: dict[str, str] = Field(default_factory=dict)
 
 
-class MCPStreamableHTTPConnection(BaseModel):
+class MCPStreamableHTTPConnection(BaseModel, extra="forbid"):
     """An MCP server over streamable HTTP."""
-
-    model_config = ConfigDict(extra="forbid")
 
     transport: Literal["streamable_http"] = "streamable_http"
     url: AnyHttpUrl

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.failures import InputError
 from nemo_gym.resources.server import SimpleResourcesServer
@@ -33,10 +33,8 @@ StepResult = tuple[str | None, float, bool, bool, dict[str, Any]]
 _ACTION_START, _ACTION_END = "<action>", "</action>"
 
 
-class EnvResetRequest(BaseModel):
+class EnvResetRequest(BaseModel, extra="allow"):
     """A task row."""
-
-    model_config = ConfigDict(extra="allow")
 
     responses_create_params: ResponseCreateParams
 

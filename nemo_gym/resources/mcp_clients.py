@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from nemo_gym.failures import ConfigError, GymError, ToolError, VerifierError
 from nemo_gym.resources.mcp_tools import MCPTool, checked_tools
@@ -30,10 +30,8 @@ _FOLDER = "{folder}"
 _LEAVE_OUT = "Name those to offer in `tools` of each server in mcp_servers."
 
 
-class McpServerOptions(BaseModel):
+class McpServerOptions(BaseModel, extra="forbid"):
     """An MCP server: a program that speaks over its standard streams, or an endpoint of streamable HTTP."""
-
-    model_config = ConfigDict(extra="forbid")
 
     command: list[str] | None = Field(None, min_length=1)
     """The program and its arguments. It runs in the session's folder, whose path replaces `{folder}`."""

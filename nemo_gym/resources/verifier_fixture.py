@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 CaseKind = Literal["full_reward", "zero_reward", "malformed", "determinism"]
 Invocation = Callable[[Any, Any], Any]
@@ -41,10 +41,8 @@ class VerifierFixture:
     """Sets the seed of a server before a case of kind `determinism`."""
 
 
-class VerifierFixtureCase(BaseModel):
+class VerifierFixtureCase(BaseModel, extra="forbid", str_strip_whitespace=True):
     """A line of the file."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
     name: str = Field(min_length=1)
     kind: CaseKind

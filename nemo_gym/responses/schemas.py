@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from nemo_gym.responses.items import OutputMessage, OutputText, ResponseInput, ResponseOutputItem
 from nemo_gym.responses.wire import (
@@ -58,10 +58,8 @@ def _form_of_input(value: object) -> str:
     return "text" if isinstance(value, str) else "items"
 
 
-class ResponseCreateParams(WireModel):
+class ResponseCreateParams(WireModel, extra="forbid"):
     """The body of `POST /v1/responses` for an answer in one piece. Unknown fields are refused by name."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: Annotated[
         Annotated[str, Tag("text")] | Annotated[ResponseInput, Tag("items")], Discriminator(_form_of_input)

@@ -20,10 +20,8 @@ TEXT_FORMAT_SCHEMA = "schema"
 `schema_`, also in their dumps unless aliases are requested."""
 
 
-class WireModel(BaseModel):
+class WireModel(BaseModel, extra="allow", protected_namespaces=()):
     """A JSON object of an API that others define: unknown fields are kept."""
-
-    model_config = ConfigDict(extra="allow", protected_namespaces=())
 
 
 class TaggedWireModel(WireModel):

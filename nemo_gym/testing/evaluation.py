@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.config.current import configured
 from nemo_gym.config.loading import GlobalConfig, load
@@ -154,10 +154,8 @@ async def evaluate_async(
         return _evaluation(await _run(config, settings, opened, quiet=not progress))
 
 
-class _Bounds(BaseModel):
+class _Bounds(BaseModel, strict=True):
     """The arguments of an evaluation that are neither an environment nor a model."""
-
-    model_config = ConfigDict(strict=True)
 
     limit: Annotated[int, Field(ge=1)] | None
     repeats: Annotated[int, Field(ge=1)] | None

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym.tokens.splicing import spliced
 
@@ -34,10 +34,8 @@ _WAIT_FOR_MORE_S = 0.005
 _DEFAULT_TOKENS = 256
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(BaseModel, extra="allow"):
     """The supported part of vLLM's chat request. Fields with one legal value are checked."""
-
-    model_config = ConfigDict(extra="allow")
 
     model: str
     messages: list[dict[str, Any]]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from nemo_gym import clock
 from nemo_gym.failures import Boundary, GymError
@@ -38,10 +38,8 @@ class RolloutRefusal(GymError):
     boundary = Boundary.INPUT
 
 
-class SamplingPins(BaseModel):
+class SamplingPins(BaseModel, extra="forbid"):
     """Sampling fields that replace those of every call. `max_tokens` limits the answer in every API."""
-
-    model_config = ConfigDict(extra="forbid")
 
     temperature: float | None = None
     top_p: float | None = None
@@ -54,10 +52,8 @@ class SamplingPins(BaseModel):
     max_tokens: int | None = Field(None, ge=1)
 
 
-class RolloutTerms(BaseModel):
+class RolloutTerms(BaseModel, extra="forbid"):
     """The body of `POST /ng-rollouts`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rollout_id: str | None = Field(None, pattern=f"^{_ID.pattern}$")
     sampling: SamplingPins | None = None

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import TransportError
@@ -39,10 +39,8 @@ Row = dict[str, Any]
 _ATTEMPTS = 3
 
 
-class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions):
+class SharedRolloutCollectionConfig(RoutingOptions, CompletenessOptions, extra="forbid"):
     """The ecosystem's settings of a collection from any source."""
-
-    model_config = ConfigDict(extra="forbid")
 
     output_jsonl_fpath: str
     num_samples_in_parallel: int | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,11 @@ class RunLimits:
     """Bounds in seconds of the delay before another attempt: exponential, with full jitter."""
 
 
-class RunOptions(BaseModel):
+class RunOptions(BaseModel, defer_build=True):
     """The base of options. Commands that only know their names build no validators."""
 
-    model_config = ConfigDict(defer_build=True)
 
-
-class StopOptions(RunOptions):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
-
+class StopOptions(RunOptions, extra="forbid", populate_by_name=True, frozen=True):
     stop_after_identical_failures: int = Field(
         20, ge=0, description="Stop after this number of consecutive identical failures; 0 for never."
     )
@@ -65,10 +61,8 @@ class LimitOptions(StopOptions):
         )
 
 
-class SkillsKeys(BaseModel):
+class SkillsKeys(BaseModel, extra="forbid", frozen=True):
     """The skills of a run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(description="The folder of skills.")
 
