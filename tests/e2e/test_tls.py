@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,10 +14,13 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.client import Gym
+from nemo_gym.config.current import configured
 from nemo_gym.config.tls import context_trusting
 from nemo_gym.discovery_files import read_discovery, run_in
 from nemo_gym.failures import TransportError
 from nemo_gym.names import TOKEN_HEADER
+from nemo_gym.server_utils import ServerClient, get_global_aiohttp_client
+from nemo_gym.transport.pools import close_transports
 from perf.running_gym import RunningGym, running_gym
 from tests.certificates import Authority, overrides_of
 from tests.e2e.gym_run import read_lines
@@ -94,6 +98,19 @@ def test_a_command_elsewhere_reaches_it_with_the_ca_only(
     done = collect(f"+tls.ca={tls['ca']}")
     assert done.returncode == 0, done.stderr
     assert sorted(row["reward"] for row in read_lines(tmp_path / "rows.jsonl")) == REWARDS
+
+
+async def test_clients_of_trainers_and_environments_trust_the_configured_ca(
+    gym: RunningGym, tls: dict[str, str]
+) -> None:
+    run = run_in(read_discovery(Path(gym.folder)))
+    head = {"host": "127.0.0.1", "port": int(run["head"].rpartition(":")[2])}
+    with configured({"head_server": head, "tls": {"ca": tls["ca"]}, "run_token": run["token"]}):
+        client = await asyncio.to_thread(ServerClient.load_from_global_config)
+        assert (await client.get(ENVIRONMENT, "/health")).ok
+        async with get_global_aiohttp_client().get(gym.urls[ENVIRONMENT][0] + "/health") as answer:
+            assert answer.status == 200
+        await close_transports()
 
 
 def test_session_cookies_come_back_over_tls_only(gym: RunningGym, tls: dict[str, str]) -> None:
