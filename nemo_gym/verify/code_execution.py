@@ -27,7 +27,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from nemo_gym.failures import InputError, VerifierError
 from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxLimits
@@ -45,8 +45,6 @@ _LIFETIME_FACTOR = 20
 _LONGEST_READ_ON_LOOP = 32 * 1024
 """Longer answers are read in a worker, because they would hold the event loop for milliseconds."""
 _COMPARISON_TIMEOUT_S = 300.0
-
-R = TypeVar("R")
 
 Source: TypeAlias = str | Sequence[str]
 """A solution, or candidate sources of which the first that compiles is used."""
