@@ -126,6 +126,10 @@ class UpstreamEngine:
         url = self._locate() if self._locate is not None else None
         if url is not None and [url.rstrip("/")] != self.urls:
             log.info("the engine is at %s now", url)
+            breakers = breakers_of(self._transport or process_transport())
+            for left in self.urls:  # nothing answers there any more, so no outage would end
+                breakers.forget(left)
+                breakers.forget(root_of(left))
             self._set_urls([url])
 
     async def post(self, path: str, body: Mapping[str, Any], *, at_root: bool = False) -> EngineAnswer:

@@ -159,6 +159,10 @@ class CircuitBreakers:
         if breaker is not None and breaker.is_open:
             log.warning("%s is reachable again after %.1f s", url, now - breaker.since)
 
+    def forget(self, url: str) -> None:
+        """Drop the breaker of an endpoint that is not used any more."""
+        self.by_url.pop(url, None)
+
     def should_log(self, url: str, kind: str, now: float) -> bool:
         """Return whether to log a failure of this kind: the first one, then one every 30 s."""
         logged_at = self._logged_at.get((url, kind))

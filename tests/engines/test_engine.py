@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from nemo_gym.engines.engine import AttributedTo, EngineRefused, UpstreamEngine
 from nemo_gym.failures import ConfigError, DeadlineError, EngineError, TransportError
 from nemo_gym.transport import Call, Deadline, Reply, RetryBudget
-from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN
+from nemo_gym.transport.circuit_breaker import FAILURES_TO_OPEN, breakers_of
 from nemo_gym.transport.context import RequestContext, current_context
 
 A, B, C = "http://a:1/v1", "http://b:1/v1", "http://c:1/v1"
@@ -129,6 +129,19 @@ async def test_a_replica_that_is_known_to_be_away_is_left_alone_until_it_is_prob
 
 
 # --- What is sent -----------------------------------------------------------------------------------------------
+
+
+async def test_an_engine_that_has_moved_leaves_no_outage_at_its_old_url() -> None:
+    url = A
+    replicas = Replicas(lambda url, call: reply({}) if url == B else transport_error("connect_refused", url))
+    engine = UpstreamEngine(A, transport=replicas, budget=RetryBudget(attempts=1), locate=lambda: url)
+    for at_root in (True, False) * FAILURES_TO_OPEN:
+        with pytest.raises(EngineError):
+            await engine.call("GET", "/health", at_root=at_root)
+    assert len(breakers_of(replicas).to_wire(0.0)) == 2
+    url = B
+    assert (await engine.call("GET", "/health")).reply.ok
+    assert breakers_of(replicas).to_wire(0.0) == []
 
 
 async def test_key_headers_and_query_go_with_every_request() -> None:

@@ -1,13 +1,14 @@
 """Logs the outages that a run is waiting for.
 
 Calls to an unreachable endpoint wait inside the calling server (`nemo_gym.transport.circuit_breaker`). During a run its
-servers are polled twice a second for open circuit breakers and for the number of rejected calls.
+servers are polled twice a second for open circuit breakers and for the number of rejected calls. Every replica of a
+server has breakers and numbers of its own, so they are kept apart.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -15,12 +16,15 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
-from nemo_gym.transport import Caller, Deadline, RetryBudget
+from nemo_gym.transport import Caller, Deadline, Directory, RetryBudget
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 0.5
 _ANSWER_WITHIN_S = 2.0
+_ONCE = RetryBudget(attempts=1, seconds=0.0)
+_AT_ONCE = 4
+"""Replicas of a server that are polled together. Those of a server with more are polled in turn."""
 
 
 @asynccontextmanager
@@ -35,10 +39,7 @@ async def log_outages(
 
     `on_refused` is called when an overloaded endpoint has rejected calls of a server.
     """
-    asking = Caller(
-        caller.directory, caller.transport, budget=RetryBudget(attempts=1, seconds=0.0), token=caller.token
-    )
-    watches = [asyncio.create_task(_watch(asking, server, every_s, on_refused)) for server in sorted(servers)]
+    watches = [asyncio.create_task(_watch(caller, server, every_s, on_refused)) for server in sorted(servers)]
     try:
         yield
     finally:
@@ -48,26 +49,50 @@ async def log_outages(
 
 
 async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callable[[], None]) -> None:
+    turns = itertools.count()
     logged: dict[str, str] = {}
-    refusals: int | None = None
+    known: dict[str, Mapping[str, Any]] = {}
+    """Replica → its last counters. Each has outages and rejected calls of its own."""
     while True:
         await asyncio.sleep(every_s)
-        with contextlib.suppress(GymError):  # a restarting server does not answer
-            stats = await _stats_of(caller, server)
-            seen = {str(outage["peer"]): str(outage["cause"]) for outage in stats.get("outages") or ()}
-            for peer in logged.keys() - seen.keys():
-                log.warning("`%s` reaches %s again", server, peer)
-            for peer in seen.keys() - logged.keys():
-                log.warning("`%s` is waiting: %s", server, seen[peer])
-            logged = seen
-            before, refusals = refusals, int(stats.get("refusals") or 0)
-            if before is not None and refusals > before:
-                on_refused()
+        try:
+            replicas = caller.directory.replicas(server)
+        except GymError:  # it is no server of this gym now
+            continue
+        asked = [replicas[next(turns) % len(replicas)] for _ in range(min(_AT_ONCE, len(replicas)))]
+        answers = await asyncio.gather(*(_stats_of(caller, url) for url in asked))
+        fresh = {url: stats for url, stats in zip(asked, answers, strict=True) if stats is not None}
+        if any(_refusals(stats) > _refusals(known[url]) for url, stats in fresh.items() if url in known):
+            on_refused()
+        known = {url: stats for url, stats in {**known, **fresh}.items() if url in replicas}
+        _log_changes(server, logged, seen := _outages(known.values()))
+        logged = seen
 
 
-async def _stats_of(caller: Caller, server: str) -> Mapping[str, Any]:
-    """Return the counters of `server`; empty if it has no stats route."""
-    reply = await caller.call(
-        server, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
-    )
+def _refusals(stats: Mapping[str, Any]) -> int:
+    return int(stats.get("refusals") or 0)
+
+
+def _outages(replicas: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the endpoints that a replica cannot reach: peer → cause."""
+    outages = (outage for stats in replicas for outage in stats.get("outages") or ())
+    return {str(outage["peer"]): str(outage["cause"]) for outage in outages}
+
+
+def _log_changes(server: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    for peer in before.keys() - now.keys():
+        log.warning("`%s` reaches %s again", server, peer)
+    for peer in now.keys() - before.keys():
+        log.warning("`%s` is waiting: %s", server, now[peer])
+
+
+async def _stats_of(caller: Caller, url: str) -> Mapping[str, Any] | None:
+    """Return the counters of a replica: empty if it has no stats route, None if it does not answer."""
+    asking = Caller(Directory({url: [url]}), caller.transport, budget=_ONCE, token=caller.token)
+    try:
+        reply = await asking.call(
+            url, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
+        )
+    except GymError:  # a restarting server does not answer
+        return None
     return (object_in(reply.body) if reply.ok else None) or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 import pytest
@@ -64,3 +65,42 @@ async def test_servers_that_are_away_or_know_no_figures_are_no_problem(
     ):
         await asyncio.sleep(0.05)
     assert not [message for message in caplog.messages if "is waiting:" in message]
+
+
+def replicas_with(stats: dict[str, dict[str, Any]]) -> Caller:
+    """A caller of a server whose replicas answer these counters, which a test may change."""
+
+    def app_of(url: str) -> Any:
+        async def app(scope: object, receive: object, send: Callable[[dict[str, object]], Any]) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": orjson.dumps(stats[url])})
+
+        return app
+
+    return Caller(Directory({"model": [*stats]}), InMemoryTransport({url: app_of(url) for url in stats}))
+
+
+@pytest.mark.parametrize("count", [2, 9])
+async def test_an_outage_of_one_replica_is_said_once(caplog: pytest.LogCaptureFixture, count: int) -> None:
+    """Also while the others are asked, which reach everything."""
+    stats: dict[str, dict[str, Any]] = {f"http://m{number}": {"outages": []} for number in range(count)}
+    async with log_outages(replicas_with(stats), ["model"], every_s=0.002):
+        stats["http://m1"] = {"outages": [{"peer": "http://e", "cause": "http://e refuses"}]}
+        await until(lambda: caplog.messages)
+        await asyncio.sleep(0.1)
+        assert caplog.messages == ["`model` is waiting: http://e refuses"]
+        stats["http://m1"] = {"outages": []}
+        await until(lambda: len(caplog.messages) == 2)
+    assert caplog.messages[1] == "`model` reaches http://e again"
+
+
+async def test_calls_that_one_replica_rejected_are_not_rejected_anew_with_every_poll() -> None:
+    stats: dict[str, dict[str, Any]] = {"http://m1": {"refusals": 0}, "http://m2": {"refusals": 5}}
+    told: list[int] = []
+    async with log_outages(replicas_with(stats), ["model"], every_s=0.002, on_refused=lambda: told.append(1)):
+        await asyncio.sleep(0.1)
+        assert told == []
+        stats["http://m1"] = {"refusals": 1}
+        await until(lambda: told)
+        await asyncio.sleep(0.1)
+    assert told == [1]
