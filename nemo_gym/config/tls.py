@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import ssl
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,12 +84,13 @@ def context_trusting_also(ca: str) -> ssl.SSLContext:
     return context
 
 
-def _usable(make: Any, files: Mapping[str, str], *keys: str) -> ssl.SSLContext:
+def _usable(
+    make: Callable[[Mapping[str, str]], ssl.SSLContext], files: Mapping[str, str], *keys: str
+) -> ssl.SSLContext:
     faults = [fault for key in keys for fault in _file_faults(key, files.get(key))]
     if not faults:
         try:
-            context: ssl.SSLContext = make(files)
-            return context
+            return make(files)
         except OSError as error:  # ssl.SSLError included
             faults = _unusable(files, error)
     raise _errors(faults)

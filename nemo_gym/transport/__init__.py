@@ -8,6 +8,7 @@ are safe to repeat. A `Transport` carries one call: over sockets (`HttpTransport
 - `http`, `memory`: the two transports
 - `caller`, `circuit_breaker`: retries, deadlines, and endpoints that fail
 - `directory`: server names and the base URLs of their replicas
+- `pools`: the transports of a process, shared by its callers
 - `server_client`: the client that servers, agents and trainers use
 - `upstream_error`: the exception for an error status, compatible with aiohttp's
 - `context`, `deadline`: the session and the deadline of the request being handled

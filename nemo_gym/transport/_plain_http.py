@@ -83,7 +83,7 @@ class _Origin:
         if not parts.hostname:
             raise call_failed("invalid_url", base_url, "the URL has no host")
         if parts.scheme != "http" and (parts.scheme != "https" or tls is None):
-            raise call_failed("invalid_url", base_url, f"{parts.scheme} is not used here")
+            raise call_failed("invalid_url", base_url, f"{parts.scheme} needs the certificates to trust")
         if parts.query or parts.fragment or parts.username:
             raise call_failed("invalid_url", base_url, "a base URL must not have a query or credentials")
         netloc = parts.netloc.rpartition("@")[2]
