@@ -197,12 +197,12 @@ class RunningGym:
             return
         self._is_stopped = True
         try:
+            if self.history is not None:
+                await self.history.close()  # before the nodes end, which is no loss
             if self.control is not None:
                 await self.control.close()
             await self._supervisor.stop()
         finally:
-            if self.history is not None:
-                await self.history.close()
             self._sockets.close()
             remove_discovery(self._options.working_folder, self.run)
             self._options.registry.remove(self.run)

@@ -129,14 +129,16 @@ class NodeHistory:
         self._most_in_flight: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
         self._writing: asyncio.TimerHandle | None = None
-        self._is_broken = False
+        self._is_broken = self._is_closed = False
 
     def begin(self) -> None:
         """Look at the requests in flight from now on."""
         self._looking = asyncio.create_task(self._look(), name="look at the nodes")
 
     def note(self, record: GymRecord) -> None:
-        """Note the differences to the last record, and write the file soon."""
+        """Note the differences to the last record, and write the file soon. After `close` nothing is noted."""
+        if self._is_closed:
+            return
         for event in (*self._changed_nodes(record), *self._changed_replicas(record)):
             self._add(event)
         if self._writing is None:
@@ -154,6 +156,7 @@ class NodeHistory:
 
     async def close(self) -> None:
         """Write the file for the last time."""
+        self._is_closed = True
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)

@@ -152,6 +152,14 @@ async def test_requests_in_flight_are_looked_at_while_the_gym_runs(gym: Gym) -> 
     assert found["ended_at"] == pytest.approx(found["at"])
 
 
+async def test_the_end_of_the_nodes_with_their_gym_is_no_loss(gym: Gym) -> None:
+    found = await gym.at_the_end()
+    gym.change_node("a", state="lost", losses=1)
+    await asyncio.sleep(0.3)
+    assert gym.on_disk() == found
+    assert [each["text"] for each in found["events"]] == UP
+
+
 async def test_events_are_bounded_and_those_left_out_are_counted(gym: Gym) -> None:
     for restarts in range(1, 1200):
         gym.change_replicas([0], restarts=restarts)

@@ -109,9 +109,13 @@ def check_history(gym: RunningGym) -> None:
     first, second = history["nodes"]
     assert (first["state"], first["losses"], first["replicas"]) == ("lost", 1, {})
     assert (second["state"], second["replicas"], second["generation"]) == ("up", {"env": 3, "agent": 1}, 2)
-    kinds = [each["kind"] for each in history["events"]]
-    assert kinds[:4] == ["up", "up", "restarted", "lost"]
-    assert set(kinds[4:]) == {"moved"}
+    texts = [each["text"] for each in history["events"]]
+    (lost,) = (each for each in history["events"] if each["kind"] == "lost")
+    before, after = texts[: texts.index(lost["text"])], history["events"][texts.index(lost["text"]) + 1 :]
+    assert texts[:2] == ["the node first is up", "the node second is up"]
+    assert any(text.startswith("agent #0 was restarted on") for text in before), texts
+    moved = [each["replicas"][0] for each in after if each["kind"] == "moved"]
+    assert (lost["node"], sorted(moved)) == ("first", sorted(lost["replicas"])), texts
     assert {each["log"] for each in history["replicas"]} <= {each.name for each in gym.log_folder.iterdir()}
     assert "the node first was lost, with" in (gym.log_folder / first["log"]).read_text()
 
