@@ -25,6 +25,8 @@ HEAD_SERVER: Final = "head_server"
 DEFAULT_HEAD_SERVER_PORT: Final = 11000
 REPLICA_PORTS_KEY: Final = "_ng_replica_ports"
 """In a server's block of a running gym's configuration: the ports of all its processes."""
+LOCAL_SOCKETS_KEY: Final = "_ng_local_sockets"
+"""In the configuration of a running gym: the name of the sockets for calls within the machine."""
 DIRECTORY_KEY: Final = "_ng_directory"
 """In the configuration of a running gym on several machines: the addresses of all replicas, which can move."""
 NODES_FILE: Final = "nodes.json"

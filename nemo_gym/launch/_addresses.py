@@ -10,7 +10,8 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
-from nemo_gym.names import HEAD_SERVER, REPLICA_PORTS_KEY, TLS_KEY
+from nemo_gym.names import HEAD_SERVER, LOCAL_SOCKETS_KEY, REPLICA_PORTS_KEY, TLS_KEY
+from nemo_gym.transport.local_sockets import new_run
 
 
 class HeldAddress(Protocol):
@@ -48,9 +49,10 @@ def hold_addresses(
 ) -> Addresses:
     """Bind every listening socket and write `host` and `port` into the blocks of `config`.
 
-    An instance with several workers gets a socket per worker; `_ng_replica_ports` lists their ports. If the head
-    server's port is taken and not fixed (`head_port_is_fixed`), a free one is used and announced. Raises
-    `ConfigErrors` naming every unavailable port and its holder, and releases all sockets.
+    An instance with several workers gets a socket per worker; `_ng_replica_ports` lists their ports. Without TLS each
+    has one for calls within the machine, too; `_ng_local_sockets` names them. If the head server's port is taken and not
+    fixed (`head_port_is_fixed`), a free one is used and announced. Raises `ConfigErrors` naming every unavailable port
+    and its holder, and releases all sockets.
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
@@ -73,8 +75,12 @@ def hold_addresses(
         _publish(block, holding.taken[name])
     if refusal is not None:
         announce(f"{refusal.failure.message}; it listens on port {head['port']} instead")
-    (head_socket,) = holding.taken.pop(HEAD_SERVER)
-    return Addresses(head_socket, holding.taken)
+    servers = holding.taken
+    if not config.get(TLS_KEY):
+        run = config[LOCAL_SOCKETS_KEY] = new_run()
+        servers = {name: [held.with_local(run) for held in sockets] for name, sockets in servers.items()}
+    (head_socket,) = servers.pop(HEAD_SERVER)
+    return Addresses(head_socket, servers)
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ class _InlineChild(Child):
         self._server = _SignallessServer(web_config(app), tls)
         self._server.should_exit = self._is_stopping
         # Copies: the server closes its sockets, and the launcher keeps its own.
-        await self._server.serve([held.listener.dup() for held in sockets])
+        await self._server.serve([listener.dup() for held in sockets for listener in held.listeners])
 
     def _receive(self, number: int) -> None:
         if number == signal.SIGKILL:

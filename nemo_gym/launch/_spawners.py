@@ -141,7 +141,8 @@ async def _watch(child: Child, forked: ForkedProcess) -> None:
 @contextlib.contextmanager
 def _descriptors(process: ServerProcess) -> Iterator[dict[int, int]]:
     """Log file, bootstrap and sockets of `process` by their numbers in it, open during its start."""
-    sockets = dict(enumerate((held.listener.fileno() for held in process.sockets), start=_BOOTSTRAP_FD + 1))
+    listeners = [listener.fileno() for held in process.sockets for listener in held.listeners]
+    sockets = dict(enumerate(listeners, start=_BOOTSTRAP_FD + 1))
     bootstrap = replace(process.bootstrap, listen_fds=list(sockets))
     log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:

@@ -14,6 +14,7 @@ from typing import Any
 
 from nemo_gym.config.current import maybe_get_global_config_dict
 from nemo_gym.failures import ConfigError
+from nemo_gym.transport import local_sockets
 from nemo_gym.transport.directory import base_url
 
 LOOPBACK = "127.0.0.1"
@@ -30,6 +31,17 @@ class HeldSocket:
     """The configured host, which may be a wildcard address."""
     port: int
     is_tls: bool = False
+    local: socket.socket | None = None
+    """The socket for calls within the machine; None without one."""
+
+    def with_local(self, run: str) -> HeldSocket:
+        """Return it with a socket for calls of the run within the machine, where that is supported."""
+        return replace(self, local=local_sockets.listen(run, self.url, BACKLOG))
+
+    @property
+    def listeners(self) -> list[socket.socket]:
+        """All sockets that its server listens on."""
+        return [self.listener] if self.local is None else [self.listener, self.local]
 
     @property
     def url(self) -> str:
@@ -37,7 +49,8 @@ class HeldSocket:
         return base_url(self.host, self.port, is_tls=self.is_tls)
 
     def close(self) -> None:
-        self.listener.close()
+        for listener in self.listeners:
+            listener.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ are safe to repeat. A `Transport` carries one call: over sockets (`HttpTransport
 
 - `calls`: a call, its reply, and the `Transport` protocol
 - `http`, `memory`: the two transports
+- `local_sockets`: sockets for calls within a machine
 - `caller`, `circuit_breaker`: retries, deadlines, and endpoints that fail
 - `directory`: server names and the base URLs of their replicas
 - `pools`: the transports of a process, shared by its callers

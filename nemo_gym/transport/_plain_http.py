@@ -24,6 +24,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from nemo_gym.failures import TransportError
+from nemo_gym.transport import local_sockets
 from nemo_gym.transport._answer_parser import AnswerError, AnswerParser, whole_reply
 from nemo_gym.transport._errors import DISCONNECTED, call_failed
 from nemo_gym.transport.calls import Call, Reply
@@ -171,7 +172,8 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
         self.is_made = True
         opened = transport.get_extra_info("socket")
-        probe_when_silent(opened)
+        if opened.family != socket.AF_UNIX:
+            probe_when_silent(opened)
         self._readable.register(opened.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
@@ -227,7 +229,15 @@ class _Connection(asyncio.Protocol):
 class PlainHttp:
     """A `Transport` for `http://` URLs, and with `tls` for `https://` URLs."""
 
-    def __init__(self, *, tls: ssl.SSLContext | None = None, most_opening: int = MOST_OPENING) -> None:
+    def __init__(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        most_opening: int = MOST_OPENING,
+        run: str | None = None,
+    ) -> None:
+        """`run`: the run whose servers may be called by sockets within the machine (`local_sockets`)."""
+        self.run = run
         self._tls = tls
         self._most_opening = most_opening
         self.max_open: int | None = None
@@ -271,7 +281,7 @@ class PlainHttp:
             connection = _Connection(loop, origin.url, self._lose)
             self._open += 1
             try:
-                await _connect(origin, connection)
+                await _connect(origin, connection, self.run)
                 return connection
             except BaseException as error:
                 if not connection.is_made:  # otherwise `connection_lost` decrements the count
@@ -311,12 +321,16 @@ def _idle_connection(origin: _Origin) -> _Connection | None:
     return None
 
 
-async def _connect(origin: _Origin, connection: _Connection) -> None:
+async def _connect(origin: _Origin, connection: _Connection, run: str | None) -> None:
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(CONNECT_TIMEOUT_S)
+    local = None if run is None or origin.tls is not None else local_sockets.connect(run, origin.url)
     try:
         async with limit:
-            await loop.create_connection(lambda: connection, origin.host, origin.port, ssl=origin.tls)
+            if local is not None:
+                await loop.create_unix_connection(lambda: connection, sock=local)
+            else:
+                await loop.create_connection(lambda: connection, origin.host, origin.port, ssl=origin.tls)
     except OSError as error:  # TimeoutError and socket.gaierror included
         if limit.expired():
             raise call_failed(

@@ -73,6 +73,15 @@ class HttpTransport:
         self._full: FullHttp | None = None
         self._has_logged = False
 
+    @property
+    def run(self) -> str | None:
+        """The run whose servers are called by sockets within the machine, if they have them."""
+        return self._plain.run
+
+    def call_locally(self, run: str | None) -> None:
+        """Set `run`; None for ports only."""
+        self._plain.run = run
+
     def session(self) -> aiohttp.ClientSession:
         """aiohttp's pooled client, for any server. Calls made through it directly are not capped."""
         return self._full_http().session()
@@ -140,6 +149,6 @@ class HttpTransport:
 
     async def close(self) -> None:
         await self._plain.close()
-        self._plain, self._limit = PlainHttp(tls=self._tls), 0
+        self._plain, self._limit = PlainHttp(tls=self._tls, run=self._plain.run), 0
         if self._full is not None:
             await self._full.close()

@@ -9,10 +9,11 @@ from typing import Any
 from nemo_gym.config import bootstrap
 from nemo_gym.failures import TransportError
 from nemo_gym.json_objects import object_in
-from nemo_gym.names import DIRECTORY_ROUTE, TOKEN_HEADER
+from nemo_gym.names import DIRECTORY_ROUTE, LOCAL_SOCKETS_KEY, TOKEN_HEADER
 from nemo_gym.transport.caller import Caller
 from nemo_gym.transport.calls import Call, Reply, Transport
 from nemo_gym.transport.deadline import Deadline
+from nemo_gym.transport.http import HttpTransport
 from nemo_gym.transport.moving_directory import NODE_LOST, MovingDirectory, directory_of
 
 GENERATION_HEADER = "x-ng-generation"
@@ -29,6 +30,8 @@ _ANSWER_WITHIN_S = 5.0
 def caller_of(config: Mapping[str, Any], transport: Transport, token: str | None) -> Caller:
     """Return a caller of the servers of a running gym."""
     directory = directory_of(config)
+    if isinstance(transport, HttpTransport):
+        transport.call_locally(config.get(LOCAL_SOCKETS_KEY))
     if isinstance(directory, MovingDirectory):
         return MovingCaller(directory, transport, token)
     return Caller(directory, transport, token=token)

@@ -26,7 +26,8 @@ async def handle(reader, writer):
     if path == "/crash":
         os._exit(7)
     facts = {"pid": os.getpid(), "name": given.server_name, "replica": given.replica, "path": sys.path[0],
-             "argv": sys.argv, "folder": os.getcwd(), "requests": 1, "errors": 2, "in_flight": 3}
+             "argv": sys.argv, "folder": os.getcwd(), "requests": 1, "errors": 2, "in_flight": 3,
+             "socket": writer.get_extra_info("socket").family.name}
     busy = f"busy.{given.replica}"  # a test writes its sessions
     if path == "/_ng/sessions":
         facts = open(busy).read().split() if os.path.exists(busy) else []
@@ -36,9 +37,10 @@ async def handle(reader, writer):
     writer.close()
 
 async def main():
-    server = await asyncio.start_server(handle, sock=socket.socket(fileno=given.listen_fds[0]))
+    for fd in given.listen_fds:
+        await asyncio.start_server(handle, sock=socket.socket(fileno=fd))
     print("serving", flush=True)
-    await server.serve_forever()
+    await asyncio.Event().wait()
 
 PREAMBLE
 asyncio.run(main())

@@ -15,6 +15,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch.gym import launch
 from nemo_gym.processes.fork_server import ForkServerGone
+from nemo_gym.transport import HttpTransport, local_sockets
+from nemo_gym.transport.moving_caller import caller_of
 from tests.launch.small_servers import (
     WITH_DAEMON,
     Workbench,
@@ -53,6 +55,19 @@ async def test_each_worker_is_a_process_with_its_own_socket(bench: Workbench) ->
         facts = [await facts_of(url) for url in gym.addresses["wide"]]
         assert [each["replica"] for each in facts] == [0, 1, 2]
         assert len({each["pid"] for each in facts}) == 3
+
+
+@pytest.mark.skipif(not local_sockets.IS_SUPPORTED, reason="abstract names exist on Linux only")
+async def test_a_server_is_called_within_the_machine_without_its_port(bench: Workbench) -> None:
+    async with launch(config_of(bench.instance("alone")), bench.options()) as gym:
+        await gym.wait_ready()
+        transport = HttpTransport()
+        try:
+            reply = await caller_of(gym.config, transport, gym.token).call("alone", "GET", "/")
+        finally:
+            await transport.close()
+        assert reply.json()["socket"] == "AF_UNIX"
+        assert (await facts_of(gym.addresses["alone"][0]))["socket"] == "AF_INET"
 
 
 async def test_orphans_of_a_server_end_with_the_gym(bench: Workbench) -> None:

@@ -58,17 +58,19 @@ async def test_servers_are_reached_on_their_sockets_and_in_memory(
         assert get_server_url(ENVIRONMENT) == gym.addresses[ENVIRONMENT][0]
         assert get_global_config_dict()["policy_model"]["responses_api_models"]["scripted_model"]["port"]
         found = await find_gym(tmp_path)
-        outside, inside = HttpTransport(), gym.transport
+        outside, within, inside = HttpTransport(), HttpTransport(), gym.transport
+        found.caller(within)  # which uses the sockets within the machine
         assert isinstance(inside, InMemoryTransport)
         headers = {"content-type": "application/json", "x-ng-token": found.token or ""}
-        for transport in (outside, inside):
+        for transport in (outside, within, inside):
             reply = await transport.send(gym.addresses[AGENT][0], Call("POST", "/run", row, dict(headers)))
             assert reply.json()["reward"] == 1.0
         listed = await outside.send(gym.head_url, Call("GET", "/server_instances"))
         assert {each["name"]: each["url"] for each in listed.json()} == {
             name: urls[0] for name, urls in gym.addresses.items()
         }
-        await outside.close()
+        for transport in (outside, within):
+            await transport.close()
     assert {server.state for server in gym.servers} == {ServerState.STOPPED}
     assert not (tmp_path / DISCOVERY_FILE).exists()
     assert bootstrap.current() is None
