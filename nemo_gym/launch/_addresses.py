@@ -50,9 +50,10 @@ def hold_addresses(
     """Bind every listening socket and write `host` and `port` into the blocks of `config`.
 
     An instance with several workers gets a socket per worker; `_ng_replica_ports` lists their ports. Without TLS each
-    has one for calls within the machine, too; `_ng_local_sockets` names them. If the head server's port is taken and not
-    fixed (`head_port_is_fixed`), a free one is used and announced. Raises `ConfigErrors` naming every unavailable port
-    and its holder, and releases all sockets.
+    has one for calls within the machine, too; `_ng_local_sockets` names them.
+
+    If the head server's port is taken and not fixed (`head_port_is_fixed`), a free one is used and announced. Raises
+    `ConfigErrors` naming every unavailable port and its holder, and releases all sockets.
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
