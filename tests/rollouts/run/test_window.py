@@ -98,8 +98,8 @@ def run(make_engine: Callable[[], Any], rollouts: int, **options: Any) -> AutoWi
 def test_the_window_settles_where_more_rollouts_would_only_wait(capacity: int) -> None:
     window = run(lambda: Queue(capacity, lambda: 2.0), 30 * capacity)
     assert window.search is not Search.CLIMBING
-    # The run may end while a window is tried that is a quarter larger. The order of rollouts that end at the same moment
-    # moves the size.
+    # The run may end while a window is tried that is a quarter larger. The order of rollouts that end at the same
+    # moment moves the size.
     most = 1.25 * 1.3 if window.search is Search.PROBING else 1.3
     assert 0.9 * capacity <= window.size <= most * capacity
 
