@@ -5,6 +5,7 @@ Every node is a network namespace with a folder of its own, because Ray builds e
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -144,9 +145,24 @@ def test_copied_folders_and_variables_reach_servers(net: RayNetwork, tmp_path: P
     assert not copies
 
 
-def test_a_package_that_pip_installs_reaches_servers_of_both_nodes(net: RayNetwork, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "installer",
+    [
+        "pip",
+        pytest.param(
+            "uv",
+            marks=pytest.mark.skipif(
+                importlib.util.find_spec("uv") is None,
+                reason="Ray would fetch uv from the network, which the nodes have not",
+            ),
+        ),
+    ],
+)
+def test_an_installed_package_reaches_servers_of_both_nodes(
+    installer: str, net: RayNetwork, tmp_path: Path
+) -> None:
     wheel = write_wheel(tmp_path)
-    done = collected(net, tmp_path, f"+ray_runtime_env={{pip: ['{wheel}']}}")
+    done = collected(net, tmp_path, f"+ray_runtime_env={{{installer}: ['{wheel}']}}")
     assert {row["rule"] for row in rows_of(done, tmp_path)} == {"of the wheel"}
 
 

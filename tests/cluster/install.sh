@@ -15,4 +15,4 @@ build() {
 }
 
 build kubernetes kubernetes-validate==1.37.0
-build ray -e '.[dev,ray]'
+build ray -e '.[dev,ray]' uv
