@@ -19,7 +19,6 @@ import orjson
 from pydantic import Field
 
 from nemo_gym.cli.command import Keys
-from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.transport import Caller
 from nemo_gym.transport.context import SESSION_HEADER
@@ -66,9 +65,9 @@ async def _played(folder: str, sessions: int) -> Figures:
     gym = await find_gym(Path(folder))
     caller = gym.caller()
     try:
-        await _play(caller, gym.token or "", "to have connections", 0)
+        await _play(caller, "to have connections", 0)
         began = time.perf_counter()
-        plays = [_play(caller, gym.token or "", f"session-{number}", number) for number in range(sessions)]
+        plays = [_play(caller, f"session-{number}", number) for number in range(sessions)]
         counts = await asyncio.gather(*plays)
         seconds = time.perf_counter() - began
     finally:
@@ -77,11 +76,11 @@ async def _played(folder: str, sessions: int) -> Figures:
     return {"sessions_per_s": sessions / seconds, "sessions": sessions, "saw_another_replica": strange}
 
 
-async def _play(caller: Caller, token: str, session: str, count: int) -> int | None:
+async def _play(caller: Caller, session: str, count: int) -> int | None:
     """Play a session. Return its final count, or None if a call is refused."""
 
     async def post(path: str, body: bytes = b"{}") -> Any:
-        headers = {"content-type": "application/json", SESSION_HEADER: session, TOKEN_HEADER: token}
+        headers = {SESSION_HEADER: session}
         reply = await caller.call(NAME, "POST", path, body=body, headers=headers, session=session)
         return reply.json() if reply.ok else None
 

@@ -29,7 +29,6 @@ from nemo_gym.cli.command import Keys
 from nemo_gym.config.loading import load
 from nemo_gym.launch.inline import inline
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.transport import Call
 from nemo_gym.transport.deadline import DEADLINE_HEADER
@@ -155,12 +154,11 @@ async def started_gym(
     body = episode.body()
     with running_gym([*overrides(episode, engine), *more]) as running:
         caller = (await find_gym(Path(running.folder))).caller()
-        headers = _HEADERS | ({TOKEN_HEADER: caller.token} if caller.token is not None else {})
         servers = {f"server {name}": [psutil.Process(pid)] for name, pid in running.pids.items()}
         around = {"engine": [psutil.Process(engine.pid)], "client": [psutil.Process()]}
         try:
             yield (
-                (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(headers))),
+                (lambda: caller.call(episode.agent, "POST", "/run", body=body, headers=dict(_HEADERS))),
                 {"gym": running.processes(), **around, **servers},
             )
         finally:

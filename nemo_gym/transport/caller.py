@@ -74,10 +74,11 @@ class Caller:
         rng: random.Random | None = None,
         token: str | None = None,
     ) -> None:
-        """`breakers`: by default the ones that all callers of `transport` share. `token`: the run's, sent with calls
-        that have no headers of their own."""
+        """`breakers`: by default the ones that all callers of `transport` share. `token`: the run's, which `call`
+        sends."""
         self.token = token
         self._own_headers = {} if token is None else {TOKEN_HEADER: token}
+        self._headers_with_body = {"content-type": "application/json", **self._own_headers}
         self.directory = directory
         self.transport = transport
         self._breakers = breakers_of(transport) if breakers is None else breakers
@@ -104,12 +105,16 @@ class Caller:
         repeatable: bool = False,
         fails_over: bool = False,
     ) -> Reply:
-        """Send a call with these fields. `deadline` bounds it; `propagated` is sent to the peer."""
+        """Send a call with these fields, the run's token, and the content type of a `body`, which is JSON.
+
+        `deadline` bounds it; `propagated` is sent to the peer.
+        """
+        own = self._own_headers if body is None else self._headers_with_body
         call = Call(
             method,
             path,
             body,
-            headers or dict(self._own_headers),
+            {**own, **headers} if headers else dict(own),
             session,
             repeatable,
             fails_over,

@@ -207,13 +207,9 @@ class ServerClient(BaseModel):
         """Send a repeatable call to all processes of `server_name`, without a session."""
         caller, token = self.connection
         urls = caller.directory.replicas(server_name)
-        headers = {"content-type": "application/json"} | ({TOKEN_HEADER: token} if token is not None else {})
-        by_url = Caller(Directory({url: [url] for url in urls}), caller.transport)
+        by_url = Caller(Directory({url: [url] for url in urls}), caller.transport, token=token)
         calls = (
-            by_url.call(
-                url, "POST", url_path, body=_body_of(json, None), headers=dict(headers), repeatable=True
-            )
-            for url in urls
+            by_url.call(url, "POST", url_path, body=_body_of(json, None), repeatable=True) for url in urls
         )
         replies = await asyncio.gather(*calls)
         return [

@@ -196,3 +196,19 @@ async def test_a_malformed_answer_is_sent_again_only_where_that_is_harmless(
 async def test_a_connection_that_broke_before_the_call_was_sent_is_harmless_to_any_call() -> None:
     peer = Peer(broken("unasked_answer"), reply(200))
     assert (await make_caller(peer, Clock()).call("model", "POST", "/x")).status == 200
+
+
+async def test_a_call_has_the_token_of_its_caller_and_the_type_of_its_body() -> None:
+    asked: list[Call] = []
+
+    class Keeping(Peer):
+        async def send(self, base_url: str, call: Call) -> Reply:
+            asked.append(call)
+            return await super().send(base_url, call)
+
+    for token in ("secret", None):
+        caller = Caller(Directory({"model": ["http://model"]}), Keeping(reply(200), reply(200)), token=token)
+        await caller.call("model", "GET", "/")
+        await caller.call("model", "POST", "/", body=b"{}", headers={"x-a": "b"})
+    json, own = {"content-type": "application/json"}, {"x-ng-token": "secret"}
+    assert [call.headers for call in asked] == [own, {**json, **own, "x-a": "b"}, {}, {**json, "x-a": "b"}]

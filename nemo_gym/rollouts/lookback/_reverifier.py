@@ -24,7 +24,6 @@ from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult, outcome_of
-from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.serving.rows import ReverifyMode
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.context import SESSION_HEADER
@@ -116,7 +115,7 @@ class Reverifier:
             "POST",
             path,
             body=orjson.dumps(body),
-            headers={**json_headers(self.caller), SESSION_HEADER: session},
+            headers={SESSION_HEADER: session},
             session=session,
             deadline=None if self.timeout_s is None else Deadline.after(self.timeout_s),
             repeatable=True,

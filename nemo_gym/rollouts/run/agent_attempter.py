@@ -7,7 +7,6 @@ import orjson
 from nemo_gym.failures import Boundary, Failure, GymError
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
-from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.transport import Caller, Deadline, Reply, failure_of_reply
 
 _QUOTED_CHARACTERS = 500
@@ -36,7 +35,6 @@ class AgentAttempter:
                 "POST",
                 "/run",
                 body=task.body(),
-                headers=json_headers(self._caller),
                 propagated=propagated,
             )
         except GymError as error:

@@ -39,7 +39,6 @@ from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
-from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
 from nemo_gym.tokens.masking import MaskCounters
 from nemo_gym.transport import Caller, Deadline
@@ -197,7 +196,6 @@ class EnvironmentMetrics:
                 "POST",
                 "/aggregate_metrics",
                 body=body,
-                headers=json_headers(self._caller),
                 deadline=Deadline.after(_ENVIRONMENT_METRICS_S),
                 repeatable=True,
             )

@@ -22,7 +22,6 @@ from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.run.headers import json_headers
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.tokens.rows import token_ids_in
 from nemo_gym.tokens.vocabulary import Vocabulary
@@ -79,7 +78,6 @@ async def _ask(caller: Caller, model: str, ids: list[int]) -> dict[str, str]:
         "POST",
         TOKEN_TEXTS,
         body=orjson.dumps({"ids": ids}),
-        headers=json_headers(caller),
         deadline=Deadline.after(_ANSWER_S),
         repeatable=True,
     )
