@@ -66,5 +66,17 @@ def resolve_for_reading(rel_path: str | Path, *, validator: Callable[[Path], boo
 
 
 def display_path(path: Path, working_directory: Path) -> str:
-    """Return `path` relative to the working directory if it is inside, else unchanged."""
-    return str(path.relative_to(working_directory)) if path.is_relative_to(working_directory) else str(path)
+    """Return the shortest name of `path` for a user.
+
+    A path inside the working directory is relative to it. A file of the gym has the name by which configurations find
+    it, which is short even if the gym is installed deep in a virtual environment.
+    """
+    names = [str(path)]
+    if path.is_relative_to(working_directory):
+        names.append(str(path.relative_to(working_directory)))
+    if path.is_relative_to(PARENT_DIR):
+        name = path.relative_to(PARENT_DIR)
+        found = find_file(name, working_directory)
+        if found is not None and found.resolve() == path.resolve():
+            names.append(str(name))
+    return min(names, key=len)

@@ -6,15 +6,21 @@ columns of rank 0 do not fit, the first cell of each row has a line of its own.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.text import Text
 
 GAP = 2
 """Columns of the terminal between two columns of a table."""
+_LINE_START = re.compile(r" *(?:-> |\d+\. )?(?=\S)")
+"""Everything to the left of the words of a line: its indentation, arrow or number."""
+_PHRASE = re.compile(r"(?:`[^`]*`|\S)+")
+"""A word, or words between backquotes, which a user may copy."""
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -101,9 +107,31 @@ def hanging(title: str, text: str, titles: int, width: int | None) -> Iterator[s
         title = ""
 
 
-def terminal_width() -> int | None:
-    """Return the width of the terminal of standard output; None if it is none."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def folded(text: str, width: int | None) -> str:
+    """Return `text` with lines that fit `width` columns. No word and nothing between backquotes is broken.
+
+    A long line continues to the right of its indentation, arrow or number.
+    """
+    if width is None:
+        return text
+    return "\n".join(line for given in text.split("\n") for line in _fold(given, width))
+
+
+def _fold(line: str, width: int) -> Iterator[str]:
+    line = line.rstrip()
+    if len(line) <= width:
+        yield line
+        return
+    match = _LINE_START.match(line)
+    start = match.group() if match else ""
+    for part in wrapped(_PHRASE.findall(line, len(start)), width - len(start), gap=1):
+        yield f"{start}{part}"
+        start = " " * len(start)
+
+
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Return the width of the terminal of `stream` (default: standard output); None if it is none."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
 
 
 def sparkline(values: Sequence[float | None], low: float, high: float) -> str:

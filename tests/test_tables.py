@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.text import Text
 
-from nemo_gym.tables import Column, hanging, sparkline, table_lines, wrapped
+from nemo_gym.tables import Column, folded, hanging, sparkline, table_lines, wrapped
 
 COLUMNS = (
     Column("name"),
@@ -67,3 +69,21 @@ def test_a_text_beside_a_title_is_wrapped_at_words() -> None:
         "        long-folder",
     ]
     assert list(hanging("python", "3.11 in a long-folder", 8, None)) == ["python  3.11 in a long-folder"]
+
+
+def test_long_lines_continue_to_the_right_of_their_arrow_or_number() -> None:
+    text = "gym: 1 problem\n1. out.jsonl exists and is long\n   -> Write to `other file.jsonl` or so"
+    assert folded(text, 20).splitlines() == [
+        "gym: 1 problem",
+        "1. out.jsonl exists",
+        "   and is long",
+        "   -> Write to",
+        "      `other file.jsonl`",
+        "      or so",
+    ]
+    assert folded(text, None) == text
+
+
+@given(st.text(alphabet="ab `->1. ", max_size=60), st.integers(1, 30))
+def test_folding_loses_no_word(line: str, width: int) -> None:
+    assert folded(line, width).split() == line.split()

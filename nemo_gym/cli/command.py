@@ -47,6 +47,7 @@ from pydantic import BaseModel
 from nemo_gym.config.problems import ConfigErrors, problems_of
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.serving.garbage import collected_rarely
+from nemo_gym.tables import folded, terminal_width
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
@@ -169,7 +170,7 @@ class Command(Generic[KeysT]):
         return any((field.alias or name) == "json" for name, field in self.keys.model_fields.items())
 
     def _complain(self, text: str) -> None:
-        print(f"{self.shown_name}: {text}", file=sys.stderr)
+        tell(f"{self.shown_name}: {text}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,11 +247,16 @@ def report(error: GymError, name: str, *, as_json: bool) -> ExitCode:
         print(json.dumps({"ok": False, "kind": failure.kind, "problems": problems}, indent=2))
     elif isinstance(error, ConfigErrors):
         count = len(error.problems)
-        print(f"{name}: {count} problem{'s' if count > 1 else ''}\n{error.report()}", file=sys.stderr)
+        tell(f"{name}: {count} problem{'s' if count > 1 else ''}\n{error.report()}")
     else:
         text = "\n-> ".join(part.rstrip() for part in (failure.message, failure.remedy) if part)
-        print(f"{name}: {text}", file=sys.stderr)
+        tell(f"{name}: {text}")
     return ExitCode.BAD_INPUT if isinstance(error, ConfigError) else ExitCode.FATAL
+
+
+def tell(text: str) -> None:
+    """Print `text` on standard error, in lines that fit its terminal."""
+    print(folded(text, terminal_width(sys.stderr)), file=sys.stderr)
 
 
 def _is_output_unread() -> bool:

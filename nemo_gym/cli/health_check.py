@@ -41,7 +41,10 @@ def check_run(keys: HealthKeys) -> int:
     if keys.as_json:
         print(json.dumps(_as_json(report), indent=2))
     else:
-        print("\n".join((_markdown if keys.markdown else _plain)(report, keys)))
+        from nemo_gym.tables import folded, terminal_width
+
+        width = None if keys.markdown else terminal_width()
+        print(folded("\n".join((_markdown if keys.markdown else _plain)(report, keys)), width))
     is_ill = report.found if keys.strict else report.has_faults
     return ExitCode.FATAL if is_ill else ExitCode.COMPLETE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import Field
 
@@ -26,6 +26,8 @@ _KINDS: dict[Title, ServerKind] = {
     "environment-servers": "environment_servers",
     "resources-servers": "resources_servers",
 }
+KINDS = (*get_args(Title), *(kind.replace("_", "-") for kind in get_args(ServerKind)))
+"""The kinds that `gym list` takes."""
 _NARROWEST_DESCRIPTION = 30
 """Columns. Other columns are left out, the last one first, until the description has as many."""
 

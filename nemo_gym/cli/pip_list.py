@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, tell
 
 _PROGRAM = """
 import importlib.metadata, json, sys
@@ -39,7 +39,7 @@ def list_packages(keys: PackagesKeys) -> int:
     from nemo_gym.launch.plan import REQUIREMENTS_FILE
 
     requirements = find_implementation(keys.entrypoint, Path.cwd()).folder / REQUIREMENTS_FILE
-    environments = Environments(lambda line: print(line, file=sys.stderr))
+    environments = Environments(tell)
     python = environments.choose(requirements if requirements.is_file() else None) or sys.executable
     done = subprocess.run([python, "-c", _PROGRAM, "json" if keys.as_json else "text"], check=False)
     return ExitCode.FATAL if done.returncode else ExitCode.COMPLETE

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.cli.command import Command, ExitCode, Keys, several
+from nemo_gym.cli.command import Command, ExitCode, Keys, several, tell
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.suites import SuiteResult
@@ -42,7 +41,7 @@ def run_tests(keys: TestKeys) -> int:
     from nemo_gym.launch.environments import Environments
 
     implementations = [find_implementation(name, Path.cwd()) for name in several(keys.entrypoint)]
-    environments = Environments(lambda line: print(line, file=sys.stderr))
+    environments = Environments(tell)
     results = [run_suite(each, environments, pytest_args=keys.pytest_args) for each in implementations]
     for result in results:
         print(describe(result), flush=True)

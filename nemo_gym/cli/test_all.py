@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.cli.command import Command, ExitCode, Keys, tell
 from nemo_gym.cli.test import COMMAND as TEST
 from nemo_gym.cli.test import describe
 from nemo_gym.config.types import ServerKind
@@ -65,7 +65,7 @@ def _run(implementations: Sequence[Implementation], keys: TestAllKeys) -> Iterat
     from nemo_gym.launch.environments import Environments
     from nemo_gym.launch.errors import LaunchError
 
-    environments = Environments(lambda line: print(line, file=sys.stderr))
+    environments = Environments(tell)
 
     def run(implementation: Implementation) -> SuiteResult:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +13,12 @@ from pydantic.fields import FieldInfo
 from nemo_gym.cli.command import Command, ConfigCommand
 from nemo_gym.config.document import describe_default, describe_type
 from nemo_gym.config.keys import GlobalKeys, is_pointless
-from nemo_gym.tables import hanging
+from nemo_gym.tables import hanging, wrapped
 
 WIDEST = 100
 """Columns of the text on a wide terminal, and in a pipe."""
+_ARGUMENT = re.compile(r"""(?:'[^']*'|"[^"]*"|\S)+""")
+"""An argument of a command line, with its quotes."""
 GRAMMAR = (
     "Write keys as +key=value, key=value, --key value or --key=value, and --key alone for true. `+` adds a key, `++` "
     "adds or replaces it, `~key` deletes it. Lists are [a,b], mappings {a: 1}. Quote arguments for the shell, and "
@@ -35,7 +38,7 @@ def render_help(command: Command[Any]) -> str:
         sections.append(_section("keys of every configuration (docs/configuration.md)", _describe(used)))
     sections += [
         textwrap.fill(GRAMMAR, _width()),
-        _section("example", command.example.splitlines()),
+        _section("example", (line for each in command.example.splitlines() for line in _continued(each))),
         _section("exit codes", _exit_codes(command.exit_codes)),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -43,10 +46,20 @@ def render_help(command: Command[Any]) -> str:
 
 def _describe(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
     for name, field in fields.items():
-        yield f"{field.alias or name}  ({describe_type(field.annotation)}, {describe_default(field)})"
+        form = f"{field.alias or name}  ({describe_type(field.annotation)}, {describe_default(field)})"
+        yield from textwrap.wrap(form, _width() - 2, subsequent_indent="    ")
         yield from textwrap.wrap(
             field.description or "", _width() - 2, initial_indent="    ", subsequent_indent="    "
         )
+
+
+def _continued(line: str) -> Iterator[str]:
+    """Yield a command line in parts that fit, each but the last with a backslash at its end."""
+    # Two columns are the indentation of a section, four that of a continued line, and two those of the backslash.
+    first, *others = wrapped(_ARGUMENT.findall(line), _width() - 8, gap=1)
+    parts = [first, *(f"    {part}" for part in others)]
+    yield from (f"{part} \\" for part in parts[:-1])
+    yield parts[-1]
 
 
 def _exit_codes(codes: Mapping[int, str]) -> Iterator[str]:

@@ -16,6 +16,8 @@ from nemo_gym.config.problems import Problems
 from nemo_gym.json_objects import object_in
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from nemo_gym.config.datasets import ServerDataset
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.servers import ServerInstance
@@ -172,18 +174,18 @@ def summary(config: GlobalConfig) -> dict[str, Any]:
 
 
 def _text(config: GlobalConfig) -> list[str]:
+    from nemo_gym.tables import Column, table_lines, terminal_width
+
+    columns = [Column("server"), Column("implementation", 2), Column("port", 1), Column("where", 3)]
     rows = [_row(server) for server in config.servers]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    lines = [line.plain for line in table_lines(columns, rows, terminal_width())[1:]]
     return [*lines, f"valid: {_counted(len(rows), 'server')}, {_counted(len(config.datasets), 'dataset')}"]
 
 
-def _row(server: ServerInstance) -> tuple[str, str, str, str]:
+def _row(server: ServerInstance) -> list[str | Text]:
     port = server.config.get("port")
     kind = f"{server.kind}/{server.implementation}"
-    return server.name, kind, f"port {port}" if port else "any port", str(server.where)
+    return [server.name, kind, f"port {port}" if port else "any port", str(server.where)]
 
 
 def _counted(count: int, noun: str) -> str:

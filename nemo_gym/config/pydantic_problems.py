@@ -56,8 +56,8 @@ def validate(
         return model.model_validate(dict(data))
     except ValidationError as error:
         for fault in faults_of(error, model, data, at):
-            is_absent_at_top = fault.is_missing and len(fault.path) == 1
-            where = None if is_absent_at_top else nearest_location(root, fault.path)
+            has_no_place = not fault.path or (fault.is_missing and len(fault.path) == 1)
+            where = None if has_no_place else nearest_location(root, fault.path)
             problems.add(where, fault.message, fault.remedy)
         return None
 
@@ -98,16 +98,25 @@ def _describe(details: list[Any], path: Path, known: set[str]) -> tuple[str, str
     if kind == "missing":
         return f"{key} is required.", f"Write +{key}=<value>." if "[" not in key else None
     is_shown = isinstance(given, str | int | float) and not any(is_secret_name(str(part)) for part in path)
-    got = f", not {hide_secrets(given)!r}" if is_shown else ""
     wanted = [
         _PLAIN_WORDS.get(detail["type"])
         or detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
         for detail in details
     ]
-    remedy = _remedy_for(kind, given, wanted[0]) if is_shown else None
+    is_named = isinstance(given, str) and any(repr(given) in words for words in wanted)
+    got = f", not {hide_secrets(given)!r}" if is_shown and not is_named else ""
+    remedy = _remedy_for(kind, given, " ".join(wanted)) if is_shown else None
+    if all(detail["type"] == "literal_error" for detail in details):
+        return f"{key} must be {_choice(wanted)}{got}.", remedy
     if all(detail["msg"].startswith("Input should be") for detail in details):
         return f"{key} must be {' or '.join(wanted)}{got}.", remedy
-    return f"{key}: {'; '.join(wanted)}{got}.", remedy
+    return f"{f'{key}: ' if key else ''}{'; '.join(wanted)}{got}.", remedy
+
+
+def _choice(wanted: list[str]) -> str:
+    """Return the values of several choices as those of one."""
+    *others, last = dict.fromkeys(f"'{value}'" for words in wanted for value in _QUOTED.findall(words))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _remedy_for(kind: str, given: str | int | float, wanted: str) -> str | None:

@@ -47,8 +47,8 @@ class LeftOut(_Explained):
     UNKNOWN_LENGTH = "unknown_length", "the row has no number of output tokens to filter by"
     NO_TOKENS = (
         "no_tokens",
-        "no model call has token ids to train on: collect with the model vllm_model_for_training, or with "
-        "return_token_id_information: true of vllm_model",
+        "no model call has token ids to train on: collect with "
+        "`--model-type vllm_model/vllm_model_for_training`, or with return_token_id_information: true of vllm_model",
     )
     GRAMMAR = "grammar", "all its tokens were sampled under a grammar, and +options.grammar_tokens is context"
     NO_ANSWER = "no_answer", "the policy wrote no message"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TextIO
 
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import ServerEvent
 from nemo_gym.launch.gym import RunningGym
+from nemo_gym.paths import display_path
+from nemo_gym.tables import folded, terminal_width
 
 
 class Reporter:
@@ -37,7 +40,8 @@ class Reporter:
     def gym_ready(self, gym: RunningGym, seconds: float) -> None:
         """Report that all servers are ready after `seconds`."""
         facts = {"head": gym.head_url, "servers": dict(gym.addresses), "logs": str(gym.log_folder)}
-        line = f"all {len(gym.servers)} servers are ready in {seconds:.1f} s; logs: {gym.log_folder}"
+        logs = display_path(gym.log_folder, Path.cwd())
+        line = f"all {len(gym.servers)} servers are ready in {seconds:.1f} s; logs: {logs}"
         self._write("ready", line, seconds=round(seconds, 3), **facts)
 
     def gym_stopped(self, seconds: float) -> None:
@@ -56,8 +60,9 @@ class Reporter:
         return f"ready {when} {seconds:.1f} s: {name} {event.url}"
 
     def _write(self, event: str, line: str | None, **facts: object) -> None:
-        text = json.dumps({"event": event, **facts}) if self._as_json else line
-        if text is not None:
-            stream = self._stream()
-            stream.write(f"{text}\n")
-            stream.flush()
+        stream = self._stream()
+        if self._as_json:
+            stream.write(f"{json.dumps({'event': event, **facts})}\n")
+        elif line is not None:
+            stream.write(f"{folded(line, terminal_width(stream))}\n")
+        stream.flush()

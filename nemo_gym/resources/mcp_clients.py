@@ -68,7 +68,7 @@ class McpClients:
             raise ConfigError(
                 f"`{name}` takes its tools from MCP servers, and the package `mcp` cannot be imported: {error}",
                 code="mcp_not_installed",
-                remedy="pip install 'nemo-gym[mcp]'",
+                remedy="Install the gym's extra `mcp`; `gym doctor` shows the command for extras.",
             ) from error
         self._name = name
         self._servers = servers

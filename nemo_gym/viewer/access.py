@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nemo_gym.serving.browser_requests import BrowserCheck, BrowserRefusal
 
-TOKEN_BYTES = 32
+TOKEN_BYTES = 24
 _POLICY = "; ".join(
     (
         "default-src 'none'",

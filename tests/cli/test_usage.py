@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+from importlib import import_module
+
 import pytest
 
+from nemo_gym.cli import verbs
 from tests.cli.samples import CONFIGURED, SAMPLE, fails
 
 
@@ -39,3 +43,15 @@ def test_help_of_a_configured_command_has_the_global_keys_too(capsys: pytest.Cap
     assert "config_paths  (list of text, optional)" in text
     assert "default_host  (text, default 127.0.0.1)" in text
     assert "uv_cache_dir" not in text
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_help_fits_80_columns_and_its_example_can_be_copied(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = import_module(f"nemo_gym.cli.{verb}").COMMAND
+    monkeypatch.setenv("COLUMNS", "80")
+    text = command.help()
+    assert max(map(len, text.splitlines())) <= 80
+    shown = text.split("\nexample:\n")[1].split("\n\nexit codes:")[0]
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(command.example)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from nemo_gym.config.pydantic_problems import Fault, faults_of, keys_of
+from nemo_gym.config.nodes import DictNode
+from nemo_gym.config.problems import Location, Problem, Problems
+from nemo_gym.config.pydantic_problems import Fault, faults_of, keys_of, validate
 
 
 class Inner(BaseModel):
@@ -26,6 +28,21 @@ class Block(BaseModel):
     one_or_many: Inner | list[Inner] = []
     required: int = Field(alias="must")
     hf_token: int | None = None
+    kind: Literal["a", "b"] | Literal["b", "c"] = "a"
+    delay: float = 0
+
+    @field_validator("delay", mode="before")
+    @classmethod
+    def _read_delay(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError(f"{value!r} is not a number or LOW:HIGH")
+        return value
+
+    @model_validator(mode="after")
+    def _check_delay(self) -> Block:
+        if self.delay < 0:
+            raise ValueError("time does not run backwards")
+        return self
 
 
 def faults(**data: Any) -> list[Fault]:
@@ -82,3 +99,19 @@ def test_a_secret_is_not_shown() -> None:
 def test_keys_are_aliases_where_there_are_any() -> None:
     assert keys_of(Block)["must"] == "required"
     assert "required" not in keys_of(Block)
+
+
+def test_the_values_of_several_choices_are_one_list() -> None:
+    fault = only(kind="bb")
+    assert fault.message == "env.kind must be 'a', 'b' or 'c', not 'bb'."
+
+
+def test_a_value_that_the_message_names_is_not_named_again() -> None:
+    assert only(delay="slow").message == "env.delay: 'slow' is not a number or LOW:HIGH."
+
+
+def test_a_fault_of_the_whole_command_has_neither_key_nor_place() -> None:
+    problems = Problems()
+    root = DictNode({}, Location("configuration"))
+    assert validate(Block, {"must": 1, "delay": -1}, root, problems) is None
+    assert problems.found == [Problem(None, "time does not run backwards.")]

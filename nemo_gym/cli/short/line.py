@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from nemo_gym.cli import verbs
-from nemo_gym.cli.command import report, typed_as
+from nemo_gym.cli.command import ExitCode, report, tell, typed_as
 from nemo_gym.cli.short.translation import GymLine, split_arguments
 from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
 from nemo_gym.config.problems import did_you_mean
@@ -32,7 +32,7 @@ class VerbGroup(click.Group):
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             choices = f"Choose one of {', '.join(known)}."
-            near = did_you_mean(args[0], [*known, *self.other_verbs])
+            near = _of_other_groups(args[0]) or did_you_mean(args[0], [*known, *self.other_verbs])
             ctx.fail(f"There is no verb {args[0]!r}. {near or choices}")
         return super().resolve_command(ctx, args)
 
@@ -42,7 +42,15 @@ class VerbGroup(click.Group):
 
 def run(arguments: Sequence[str], program: str) -> None:
     """Run a line of `gym`. Raises `SystemExit`."""
-    parser().main(list(arguments), prog_name=program)
+    try:
+        code = parser().main(list(arguments), prog_name=program, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        tell(f"{program}: interrupted")
+        code = ExitCode.INTERRUPTED
+    sys.exit(code)
 
 
 def parser() -> click.Group:
@@ -61,6 +69,15 @@ def parser() -> click.Group:
     )
     whole.other_verbs = verbs()
     return whole
+
+
+def _of_other_groups(verb: str) -> str | None:
+    """Return the hint for a verb that another group has."""
+    groups = [
+        *(["gym"] if verb in TOP else []),
+        *(f"gym {group}" for group in GROUPS if verb in GROUPS[group][1]),
+    ]
+    return f"Did you mean {' or '.join(repr(f'{group} {verb}') for group in groups)}?" if groups else None
 
 
 _HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from nemo_gym.cli.short.flags import MODEL, first_or_list
+from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.selection import NamedConfig, SelectedConfig, select
 from nemo_gym.config.spelling import spelled
 from nemo_gym.paths import EXTRA_ROOTS_VARIABLE
@@ -78,8 +79,8 @@ def names_as(key: str, template: str = "{}") -> Translation:
     def translate(line: GymLine) -> Target:
         add_search_dirs(line.values)
         given = [*line.names, *line.values.get("resources_server", ())]
-        if not given and not line.has_key(key) and line.usage and not line.usage.startswith("["):
-            raise click.UsageError(f"Missing argument: {line.usage}.")
+        if given or not line.has_key(key):
+            _check_count(given, line.usage)
         values = tuple(name if "/" in name else template.format(name) for name in given)
         named = [f"++{key}={first_or_list(values)}"] if values else []
         return Target(line.command, [*named, *line.overrides])
@@ -87,9 +88,25 @@ def names_as(key: str, template: str = "{}") -> Translation:
     return translate
 
 
+def _check_count(given: Sequence[str], usage: str) -> None:
+    """Check that there are as many positional arguments as `usage` has words. Raises click's `UsageError`."""
+    words = usage.split()
+    if len(given) < len(words) and not usage.startswith("["):
+        raise click.UsageError(f"Missing argument: {' '.join(words[len(given) :]).removesuffix('...')}.")
+    if len(given) > len(words) > 0 and not usage.endswith("..."):
+        raise click.UsageError(f"Unexpected argument {given[len(words)]!r}.")
+
+
 def listed(line: GymLine) -> Target:
     """`gym list [KIND] [NAME]`."""
+    from nemo_gym.cli.list import KINDS
+
     add_search_dirs(line.values)
+    kind = line.names[0].replace("_", "-") if line.names else None
+    if (
+        kind and kind not in KINDS and did_you_mean(kind, KINDS) is None
+    ):  # a misspelt one gets the command's hint
+        raise click.UsageError(f"There is no kind {kind!r}. `gym search {kind}` finds names.")
     if len(line.names) > 2:
         raise click.UsageError(f"Unexpected argument {line.names[2]!r}.")
     pairs = zip(("kind", "name"), line.names, strict=False)

@@ -291,7 +291,7 @@ ENV = {
         command="test",
         summary="Run the tests of environments, agents and models.",
         example="gym env test my_environment",
-        arguments="[NAME]...",
+        arguments="NAME...",
         translate=names_as("entrypoint", "resources_servers/{}"),
         flags=(SERVER, SEARCH_DIR),
     ),

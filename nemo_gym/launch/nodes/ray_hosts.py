@@ -208,7 +208,9 @@ class RayHosts:
         checks.raise_if_any()
         if importlib.util.find_spec("ray") is None:
             raise ConfigError(
-                "placement=ray needs Ray", code="no_ray", remedy="Install it: pip install 'nemo-gym[ray]'."
+                "placement=ray needs Ray",
+                code="no_ray",
+                remedy="Install the gym's extra `ray`; `gym doctor` shows the command for extras.",
             )
         hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1), environment)
         await hosts.find_nodes(config.get("hosts") or ())

@@ -25,6 +25,8 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     """
     from rich.console import Console
 
+    from nemo_gym.tables import folded
+
     console = Console(file=stream, highlight=False, soft_wrap=True)
     if width is None and stream.isatty():
         width = console.width
@@ -32,7 +34,7 @@ def print_summary(summary: CollectSummary, stream: TextIO, *, width: int | None 
     for line in table:
         console.print(line)
     for text in (*_marks(summary.agents, table), *_closing_lines(summary)):
-        console.print(text, markup=False)
+        console.print(folded(text, width), markup=False)
 
 
 def agent_table(summary: CollectSummary, width: int | None) -> list[Text]:

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from nemo_gym.cli.short.line import run
 
 GYM = [sys.executable, "-c", "from nemo_gym.cli import main; main()"]
 LIMIT_S = 120
@@ -64,6 +67,14 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("eval failures", "Missing argument: FILE."),
         ("eval compare --markdown", "Missing argument: BEFORE AFTER."),
         ("completion", "Missing argument: SHELL."),
+        ("eval compare before.jsonl", "Missing argument: AFTER."),
+        ("eval report a.jsonl b.jsonl", "Unexpected argument 'b.jsonl'."),
+        ("env test", "Missing argument: NAME."),
+        ("init mine", "Did you mean 'gym env init'?"),
+        ("env export", "Did you mean 'gym eval export'?"),
+        ("eval list", "Did you mean 'gym list'?"),
+        ("list mcqa", "`gym search mcqa` finds names."),
+        ("eval run mcqa --temperature hot", "'hot' is not a number."),
     ],
 )
 def test_a_wrong_word_ends_with_2_and_a_hint_before_anything_starts(
@@ -134,3 +145,16 @@ def test_the_viewer_takes_the_path_of_a_run(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "there is no run" in ended.stderr
     assert "absent.jsonl" in ended.stderr
+
+
+def test_an_interrupt_while_the_line_is_read_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Group, "invoke", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run(["list"], program="gym")
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.endswith("gym: interrupted\n")

@@ -163,5 +163,5 @@ async def test_the_end_of_ray_ends_the_nodes_and_a_later_start_connects_again(tm
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 async def test_the_package_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"pip install 'nemo-gym\[ray\]'"):
+    with pytest.raises(ConfigError, match="the gym's extra `ray`"):
         await RayHosts.connect({}, tmp_path, tmp_path)
