@@ -76,10 +76,7 @@ def hold_addresses(
         _publish(block, holding.taken[name])
     if refusal is not None:
         announce(f"{refusal.failure.message}; it listens on port {head['port']} instead")
-    servers = holding.taken
-    if not config.get(TLS_KEY):
-        run = config[LOCAL_SOCKETS_KEY] = new_run()
-        servers = {name: [held.with_local(run) for held in sockets] for name, sockets in servers.items()}
+    servers = holding.taken if config.get(TLS_KEY) else _with_local_sockets(holding.taken, config)
     (head_socket,) = servers.pop(HEAD_SERVER)
     return Addresses(head_socket, servers)
 
@@ -123,3 +120,10 @@ def _publish(block: dict[str, Any], sockets: Sequence[HeldSocket]) -> None:
     block["port"] = sockets[0].port
     if len(sockets) > 1:
         block[REPLICA_PORTS_KEY] = [held.port for held in sockets]
+
+
+def _with_local_sockets(
+    servers: Mapping[str, Sequence[HeldSocket]], config: dict[str, Any]
+) -> dict[str, list[HeldSocket]]:
+    run = config[LOCAL_SOCKETS_KEY] = new_run()
+    return {name: [held.with_local(run) for held in sockets] for name, sockets in servers.items()}
