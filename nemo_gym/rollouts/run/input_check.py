@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from nemo_gym.config.problems import InputChecks
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import PARAMS_KEY
+from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import refuse_existing
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
@@ -34,6 +38,8 @@ def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigErr
     plan = PlanSettings(datasets=settings.datasets)
     inspection = DatasetInspection()
     with checks.check():
+        _check_overrides(settings.responses_create_params)
+    with checks.check():
         refuse_existing(RunFiles.of(settings.output), settings.existing)
     with checks.check():
         plan = settings.plan({} if isinstance(config, ConfigError) else config)
@@ -46,3 +52,16 @@ def check_input(settings: CollectSettings, config: Mapping[str, Any] | ConfigErr
         require_agents(inspection.agents, config)
     checks.raise_if_any()
     return CheckedInput(plan, inspection)
+
+
+def _check_overrides(params: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` for values of the wrong type. Parameters that no Responses request has are an agent's."""
+    known = {name: value for name, value in params.items() if name in ResponseCreateParams.model_fields}
+    try:
+        ResponseCreateParams.model_validate({"input": "", **known})
+    except ValidationError as error:
+        wrong = [
+            f"+{PARAMS_KEY}.{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}"
+            for each in error.errors(include_url=False)
+        ]
+        raise ConfigError("; ".join(wrong), code="invalid_override") from error

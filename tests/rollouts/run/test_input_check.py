@@ -60,3 +60,15 @@ def test_a_refused_first_run_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors):
         check_input(settings_in(tmp_path), {})
     assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
+
+
+def test_an_override_of_the_wrong_type_is_reported_and_an_unknown_one_is_an_agent_s(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    for params in ({"temperature": 0.5, "top_k": "of an agent"}, {}):
+        check_input(settings.model_copy(update={"responses_create_params": params}), GYM)
+    wrong = {"temperature": "hot", "max_output_tokens": "many"}
+    with pytest.raises(
+        ConfigError, match=r"\+responses_create_params\.temperature is 'hot': .* number"
+    ) as raised:
+        check_input(settings.model_copy(update={"responses_create_params": wrong}), GYM)
+    assert "+responses_create_params.max_output_tokens is 'many'" in raised.value.failure.message
