@@ -11,9 +11,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.text import Text
 
 GAP = 2
 """Columns of the terminal between two columns of a table."""
@@ -38,6 +39,8 @@ def table_lines(
     columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], width: int | None
 ) -> list[Text]:
     """Return the lines of a table that fits `width` columns of a terminal; None for all columns."""
+    from rich.text import Text  # most messages have no table
+
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     header = [Text(column.title, style="dim") for column in columns]
     widths = [max(row[place].cell_len for row in (header, *cells)) for place in range(len(columns))]
@@ -74,6 +77,8 @@ def _line(
     *,
     indent: int = 0,
 ) -> Text:
+    from rich.text import Text
+
     line = Text(" " * indent, no_wrap=True, overflow="ignore")
     for place in kept:
         if len(line) > indent:
