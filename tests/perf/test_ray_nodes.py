@@ -22,6 +22,7 @@ def test_a_few_attempts_are_made_on_a_node_of_ray() -> None:
     assert list(figures) == ["process", "1 node"]
     measured = figures["1 node"]
     assert measured["failed"] == 0
-    for name in ("rollouts_per_s", "gym_cpu_ms", "ray_cpu_ms", "ready_s", "ray_s"):
+    for name in ("rollouts_per_s", "gym_cpu_ms", "ready_s", "ray_s"):
         assert measured[name] > 0
+    assert measured["ray_cpu_ms"] >= 0, "Ray may have nothing to do in such a short measurement"
     assert measured["of_linear"] == 1.0
