@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -87,6 +87,12 @@ class Caller:
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or _new_rng()
+
+    def by_url(self, urls: Iterable[str], budget: RetryBudget | None = None) -> Caller:
+        """Return a caller for which the base URLs `urls` are server names: it calls one replica and no other."""
+        return Caller(
+            Directory({url: [url] for url in urls}), self.transport, budget=budget, token=self.token
+        )
 
     def stop_following(self) -> None:
         """End what keeps the directory current, when no more calls follow. Here nothing does: no server moves."""

@@ -9,7 +9,7 @@ from typing import Any
 from nemo_gym.config import bootstrap
 from nemo_gym.failures import TransportError
 from nemo_gym.json_objects import object_in
-from nemo_gym.names import DIRECTORY_ROUTE, LOCAL_SOCKETS_KEY, TOKEN_HEADER
+from nemo_gym.names import DIRECTORY_ROUTE, LOCAL_SOCKETS_KEY
 from nemo_gym.transport.caller import Caller
 from nemo_gym.transport.calls import Call, Reply, Transport
 from nemo_gym.transport.deadline import Deadline
@@ -90,7 +90,7 @@ class MovingCaller(Caller):
             await asyncio.sleep(ASK_EVERY_S)
 
     async def _ask(self) -> None:
-        call = Call("GET", DIRECTORY_ROUTE, headers={TOKEN_HEADER: self.token} if self.token else {})
+        call = Call("GET", DIRECTORY_ROUTE, headers=dict(self._own_headers))
         try:
             async with asyncio.timeout(_ANSWER_WITHIN_S):
                 reply = await self.transport.send(self.directory.head_url, call)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import cached_property
 from http.cookies import SimpleCookie
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 import orjson
@@ -23,7 +23,7 @@ from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
 from nemo_gym.names import CALL_ROUTES, HEAD_SERVER, TLS_KEY, TOKEN_HEADER
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT as DEFAULT_HEAD_SERVER_PORT
-from nemo_gym.transport import Call, Caller, Directory, Reply, Transport, call_once_blocking
+from nemo_gym.transport import Call, Caller, Reply, Transport, call_once_blocking
 from nemo_gym.transport.calls import Received, cookie_header
 from nemo_gym.transport.context import (
     INCARNATION_HEADER,
@@ -116,13 +116,6 @@ class ServerReply(Received):
         self.close()
 
 
-class ClientConnection(NamedTuple):
-    """The caller behind a client, and the run's token, which control routes require."""
-
-    caller: Caller
-    token: str | None
-
-
 class ServerClient(BaseModel):
     """Calls servers by name. One client is enough for a process; its connections are pooled."""
 
@@ -142,7 +135,7 @@ class ServerClient(BaseModel):
             ),
             global_config_dict=config,
         )
-        client.__dict__["connection"] = ClientConnection(caller_of(config, transport, token), token)
+        client.__dict__["own_caller"] = caller_of(config, transport, token)
         return client
 
     @classmethod
@@ -187,16 +180,16 @@ class ServerClient(BaseModel):
         return base_url(server_config_dict["host"], server_config_dict["port"], is_tls=is_tls)
 
     @cached_property
-    def connection(self) -> ClientConnection:
-        """The client's caller and token, created on first use."""
+    def own_caller(self) -> Caller:
+        """The client's caller, created on first use."""
         from nemo_gym.config.current import token_of_run
 
-        token, config = token_of_run(), _plain(self.global_config_dict)
-        return ClientConnection(caller_of(config, transport_to(config), token), token)
+        config = _plain(self.global_config_dict)
+        return caller_of(config, transport_to(config), token_of_run())
 
     def caller(self) -> Caller:
         """Return the caller behind this client."""
-        return self.connection.caller
+        return self.own_caller
 
     def has_replicas(self, server_name: str) -> bool:
         """Return whether the server has more than one process."""
@@ -205,9 +198,8 @@ class ServerClient(BaseModel):
 
     async def post_everywhere(self, server_name: str, url_path: str, *, json: Any) -> list[ServerReply]:
         """Send a repeatable call to all processes of `server_name`, without a session."""
-        caller, token = self.connection
-        urls = caller.directory.replicas(server_name)
-        by_url = Caller(Directory({url: [url] for url in urls}), caller.transport, token=token)
+        urls = self.own_caller.directory.replicas(server_name)
+        by_url = self.own_caller.by_url(urls)
         calls = (
             by_url.call(url, "POST", url_path, body=_body_of(json, None), repeatable=True) for url in urls
         )
@@ -256,8 +248,8 @@ class ServerClient(BaseModel):
             session = session or session_of_cookies(cookies)
         if repeatable is not None:
             call.repeatable = repeatable
-        caller, token = self.connection
-        _put_own_headers(call, server_name, token, session, context)
+        caller = self.own_caller
+        _put_own_headers(call, server_name, caller.token, session, context)
         reply = await caller.send(server_name, call, call.propagated)
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]

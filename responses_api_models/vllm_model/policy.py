@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from nemo_gym.config import bootstrap
 from nemo_gym.engines.engine import EngineRefused, UpstreamEngine
 from nemo_gym.failures import EngineError
-from nemo_gym.names import TOKEN_HEADER
 from nemo_gym.tokens.records import PolicyVersion
-from nemo_gym.transport import Caller, Deadline, Directory, Reply
+from nemo_gym.transport import Deadline, Reply
 from nemo_gym.transport.moving_caller import own_name
 from nemo_gym.transport.moving_directory import MovingDirectory
 from nemo_gym.transport.server_client import ServerClient
@@ -154,22 +153,15 @@ class PolicyMember:
 
     async def _versions_of_others(self) -> set[PolicyVersion]:
         """Return the versions that the other processes have."""
-        caller, token = self._client.connection
+        caller = self._client.caller()
         given = bootstrap.current()
         if given is None or self._server not in caller.directory.names():
             return set()  # outside of a run it is the only one
         urls = caller.directory.replicas(self._server)
         others = [url for number, url in enumerate(urls) if number != given.replica]
-        headers = {TOKEN_HEADER: token} if token is not None else {}
-        by_url = Caller(Directory({url: [url] for url in others}), caller.transport)
+        by_url = caller.by_url(others)
         asking = (
-            by_url.call(
-                url,
-                "GET",
-                "/policy_version",
-                headers=dict(headers),
-                deadline=Deadline.after(_ANSWER_WITHIN_S),
-            )
+            by_url.call(url, "GET", "/policy_version", deadline=Deadline.after(_ANSWER_WITHIN_S))
             for url in others
         )
         answers = await asyncio.gather(*asking, return_exceptions=True)

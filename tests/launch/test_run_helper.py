@@ -171,7 +171,7 @@ def test_a_trainer_calls_its_own_gym_on_an_open_address_without_passing_the_toke
         client = ServerClient.load_from_global_config(head)
 
         async def token_of_client() -> str | None:
-            return client.connection.token
+            return client.caller().token
 
         assert "small_env" in client.global_config_dict
         assert asyncio.run(token_of_client()) == config["run_token"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
-from nemo_gym.transport import Caller, Deadline, Directory, RetryBudget
+from nemo_gym.transport import Caller, Deadline, RetryBudget
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,8 @@ async def _watch(caller: Caller, server: str, every_s: float, on_refused: Callab
         except GymError:  # it is no server of this gym now
             continue
         asked = [replicas[next(turns) % len(replicas)] for _ in range(min(_AT_ONCE, len(replicas)))]
-        answers = await asyncio.gather(*(_stats_of(caller, url) for url in asked))
+        asking = caller.by_url(asked, _ONCE)
+        answers = await asyncio.gather(*(_stats_of(asking, url) for url in asked))
         fresh = {url: stats for url, stats in zip(asked, answers, strict=True) if stats is not None}
         if any(_refusals(stats) > _refusals(known[url]) for url, stats in fresh.items() if url in known):
             on_refused()
@@ -88,9 +89,8 @@ def _log_changes(server: str, before: Mapping[str, str], now: Mapping[str, str])
 
 async def _stats_of(caller: Caller, url: str) -> Mapping[str, Any] | None:
     """Return the counters of a replica: empty if it has no stats route, None if it does not answer."""
-    asking = Caller(Directory({url: [url]}), caller.transport, budget=_ONCE, token=caller.token)
     try:
-        reply = await asking.call(
+        reply = await caller.call(
             url, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
         )
     except GymError:  # a restarting server does not answer
