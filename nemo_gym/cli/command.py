@@ -87,10 +87,9 @@ def typed_as(name: str) -> Iterator[None]:
         _typed.reset(token)
 
 
+# `defer_build`: a command that knows the keys of another by name alone builds no validators of them.
 class Keys(BaseModel, extra="forbid", populate_by_name=True, frozen=True, defer_build=True):
     """The base of a command's keys. Each field has a description, and a default unless it is required."""
-
-    # A command that knows the keys of another by name alone builds no validators of them.
 
 
 class NoKeys(Keys):

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.sockets import LOOPBACK, HeldSocket, PortRange, hold, hold_free
-from nemo_gym.names import HEAD_SERVER, LOCAL_SOCKETS_KEY, REPLICA_PORTS_KEY, TLS_KEY
+from nemo_gym.names import HEAD_SERVER, LOCAL_SOCKETS_KEY, REPLICA_PORTS_KEY
 from nemo_gym.transport.local_sockets import new_run
 
 
@@ -57,9 +58,7 @@ def hold_addresses(
     """
     blocks = {each.name: config[each.name][each.kind][each.implementation] for each in instances}
     head = blocks[HEAD_SERVER] = config.setdefault(HEAD_SERVER, {})
-    holding = _Holding(
-        config.get("default_host") or LOOPBACK, PortRange.of_config(config), bool(config.get(TLS_KEY))
-    )
+    holding = _Holding(config.get("default_host") or LOOPBACK, PortRange.of_config(config), uses_tls(config))
     # Fixed ports first: a free port chosen earlier might be a fixed port of another server.
     for name, block in blocks.items():
         if block.get("port"):
@@ -76,7 +75,7 @@ def hold_addresses(
         _publish(block, holding.taken[name])
     if refusal is not None:
         announce(f"{refusal.failure.message}; it listens on port {head['port']} instead")
-    servers = holding.taken if config.get(TLS_KEY) else _with_local_sockets(holding.taken, config)
+    servers = holding.taken if holding.is_tls else _with_local_sockets(holding.taken, config)
     (head_socket,) = servers.pop(HEAD_SERVER)
     return Addresses(head_socket, servers)
 

@@ -7,7 +7,6 @@ Other programs use the ports. Every route checks the same on both.
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import socket
 import sys
@@ -25,13 +24,15 @@ def listen(run: str, url: str, backlog: int) -> socket.socket | None:
     """Listen for the calls of a run to the server at `url`; None where that is not supported."""
     if not IS_SUPPORTED:
         return None
-    with contextlib.ExitStack() as opened:
-        listener = opened.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
         listener.bind(_name_of(run, url))
         listener.listen(backlog)
         listener.setblocking(False)
-        opened.pop_all()
-        return listener
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def connect(run: str, url: str) -> socket.socket | None:

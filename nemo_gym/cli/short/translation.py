@@ -103,12 +103,10 @@ def listed(line: GymLine) -> Target:
 
     add_search_dirs(line.values)
     kind = line.names[0].replace("_", "-") if line.names else None
-    if (
-        kind and kind not in KINDS and did_you_mean(kind, KINDS) is None
-    ):  # a misspelt one gets the command's hint
+    # A misspelt kind gets the command's hint.
+    if kind and kind not in KINDS and did_you_mean(kind, KINDS) is None:
         raise click.UsageError(f"There is no kind {kind!r}. `gym search {kind}` finds names.")
-    if len(line.names) > 2:
-        raise click.UsageError(f"Unexpected argument {line.names[2]!r}.")
+    _check_count(line.names, line.usage)
     pairs = zip(("kind", "name"), line.names, strict=False)
     named = [f"++{key}={spelled(name.replace('_', '-') if key == 'kind' else name)}" for key, name in pairs]
     return Target(line.command, [*named, *line.overrides])

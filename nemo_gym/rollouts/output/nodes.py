@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from nemo_gym.json_objects import object_in
 from nemo_gym.metrics.records import finite_number
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -36,10 +37,9 @@ def keep_nodes(files: RunFiles, logs: Path | None, started_at: str) -> None:
 def read_nodes(path: Path) -> dict[str, Any] | None:
     """Return the content of a file of nodes; None if there is no such file."""
     try:
-        content = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        return object_in(path.read_bytes())
+    except OSError:
         return None
-    return content if isinstance(content, dict) else None
 
 
 def since(document: Mapping[str, Any], started_at: str) -> dict[str, Any]:
