@@ -11,17 +11,17 @@ from nemo_gym.config.tls import ca_of
 from nemo_gym.transport.circuit_breaker import breakers_of
 from nemo_gym.transport.http import HttpTransport
 
-_transports: dict[tuple[int, str | None], HttpTransport] = {}
-"""Id of an event loop, and the `ca` that is trusted → transport."""
+_transports: dict[tuple[asyncio.AbstractEventLoop, str | None], HttpTransport] = {}
+"""Event loop, and the `ca` that is trusted → transport. A closed event loop goes with the next new transport."""
 
 
 def process_transport(ca: str | None = None) -> HttpTransport:
     """Return the pooled HTTP transport of the running event loop. `ca`: as for `HttpTransport`."""
-    loop = id(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
     transport = _transports.get((loop, ca))
     if transport is None:
-        for other in [key for key in _transports if key[0] != loop]:
-            del _transports[other]  # its event loop has ended, and its connections with it
+        for ended in [key for key in _transports if key[0].is_closed()]:
+            del _transports[ended]
         transport = _transports[loop, ca] = HttpTransport(ca=ca)
     return transport
 
@@ -49,5 +49,5 @@ def rate_limited_calls() -> int:
 
 
 def _own() -> Iterator[HttpTransport]:
-    loop = id(asyncio.get_running_loop())
-    return (transport for (owner, _), transport in _transports.items() if owner == loop)
+    loop = asyncio.get_running_loop()
+    return (transport for (owner, _), transport in _transports.items() if owner is loop)

@@ -31,3 +31,13 @@ def test_every_event_loop_has_its_own() -> None:
         return process_transport()
 
     assert asyncio.run(transport()) is not asyncio.run(transport())
+
+
+def test_event_loops_at_one_time_keep_theirs() -> None:
+    async def transport() -> object:
+        return process_transport()
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        of_first = first.run(transport())
+        assert second.run(transport()) is not of_first
+        assert first.run(transport()) is of_first
