@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +10,7 @@ from nemo_gym.config.datasets import ServerDataset
 from nemo_gym.config.types import DatasetConfig, HuggingFaceIdentifier, HuggingFaceSource
 from nemo_gym.datasets.hub import Hub
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import member
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path 
     """Return the folder of the resources server that verifies the rows of a dataset, or None if there is none."""
     servers = {server.name: server for server in config.servers}
     agent = servers.get(declared.agent or "")
-    names = (declared.declared.server.name, _name_in(agent.config.get("resources_server")) if agent else None)
+    names = (
+        declared.declared.server.name,
+        member(agent.config, "resources_server", "name") if agent else None,
+    )
     found = (servers[name] for name in names if isinstance(name, str) and name in servers)
     return next((server.directory for server in found if server.kind == "resources_servers"), None)
 
@@ -48,13 +52,9 @@ def _only_agent_of(resources_server: str, config: GlobalConfig) -> str | None:
         server.name
         for server in config.servers
         if server.kind == "responses_api_agents"
-        and _name_in(server.config.get("resources_server")) == resources_server
+        and member(server.config, "resources_server", "name") == resources_server
     ]
     return agents[0] if len(agents) == 1 else None
-
-
-def _name_in(reference: object) -> object:
-    return reference.get("name") if isinstance(reference, Mapping) else None
 
 
 def declared_files(

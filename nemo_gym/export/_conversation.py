@@ -17,6 +17,7 @@ from nemo_gym.export._formats import Format, Options
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Loss, Unsuitable
 from nemo_gym.failures import InputError
+from nemo_gym.json_objects import member
 from nemo_gym.responses import chat_request_of
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
 from nemo_gym.tokens.reasons import SegmentReason
@@ -102,7 +103,7 @@ def conversation_of(
 ) -> ChatTranscript:
     """Return the messages of `rollout`. Raises `Unsuitable` if messages can't represent it."""
     output = output_of(rollout.row)
-    if any(_reason_of(item) in _REWRITTEN for item in output):
+    if any(member(item, RECORD_FIELD, "reason") in _REWRITTEN for item in output):
         raise Unsuitable(LeftOut.REWRITTEN_HISTORY)
     given = [_plain(item) for item in _input_items(rollout.params)]
     dialect = _dialect(options)
@@ -191,11 +192,6 @@ def _sampled_places(completion: list[Message]) -> frozenset[int]:
 
 def _unmarked(message: Message) -> Message:
     return {name: value for name, value in message.items() if name != _SAMPLED}
-
-
-def _reason_of(item: Mapping[str, Any]) -> Any:
-    record = item.get(RECORD_FIELD)
-    return record.get("reason") if isinstance(record, Mapping) else None
 
 
 def _has_reasoning(given: list[Any], output: Any) -> bool:

@@ -22,6 +22,7 @@ import orjson
 from nemo_gym.export._shared_tasks import SharedTasks
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
+from nemo_gym.json_objects import member
 from nemo_gym.metrics.estimators import sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
 from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
@@ -59,8 +60,7 @@ class ScoredRollout:
     @property
     def environment(self) -> str:
         """The agent that ran it; empty if the row names none."""
-        reference = self.row.get(AGENT_REF_KEY)
-        return str(reference.get("name", "")) if isinstance(reference, Mapping) else ""
+        return str(member(self.row, AGENT_REF_KEY, "name") or "")
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -99,9 +99,7 @@ class ScoredRollout:
     @property
     def output_tokens(self) -> int | None:
         """The number of tokens that the policy wrote, counted by the engine; None if the row lacks it."""
-        response = self.row.get("response")
-        usage = response.get("usage") if isinstance(response, Mapping) else None
-        counted = usage.get("output_tokens") if isinstance(usage, Mapping) else None
+        counted = member(self.row, "response", "usage", "output_tokens")
         if isinstance(counted, int):
             return counted
         sampled = [len(call.tokens.generated) for call in self.calls if call.tokens is not None]

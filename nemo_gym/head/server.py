@@ -107,7 +107,7 @@ def _read(path: str) -> bytes:
 
 def _instances(config: Mapping[str, Any], directory: Directory) -> Any:
     for name, instance in config.items():
-        block = server_block(instance) if isinstance(instance, Mapping) else None
+        block = server_block(instance)
         if block is None or block.get("port") is None:
             continue
         kind = next(kind for kind in SERVER_KINDS if kind in instance)

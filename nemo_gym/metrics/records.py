@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nemo_gym.failures import SCORED_OUTCOMES, InputError, Outcome
+from nemo_gym.json_objects import member
 from nemo_gym.names import (
     ATTEMPT_INDEX_KEY,
     FAILURE_CLASS_KEY,
@@ -126,8 +127,7 @@ def finite_number(value: object) -> float | None:
 
 def read_seconds(row: Mapping[str, Any]) -> float | None:
     """Return the seconds that a row's rollout took; None for a row without timing."""
-    timing = row.get(TIMING_KEY)
-    return finite_number(timing.get("total")) if isinstance(timing, Mapping) else None
+    return finite_number(member(row, TIMING_KEY, "total"))
 
 
 def canonical_answer(answer: object) -> str | None:

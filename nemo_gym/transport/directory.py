@@ -12,6 +12,7 @@ from nemo_gym.config.addresses import called_host
 from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
+from nemo_gym.json_objects import member
 from nemo_gym.names import (
     AGENT_ALIAS,
     DEFAULT_HEAD_SERVER_PORT,
@@ -34,10 +35,10 @@ def head_url(config: Mapping[str, Any]) -> str:
     return base_url(str(host), port, is_tls=uses_tls(config))
 
 
-def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the innermost block of a server instance (`host`, `port`, options); None for other mappings."""
+def server_block(instance: object) -> Mapping[str, Any] | None:
+    """Return the innermost block of a server instance (`host`, `port`, options); None for anything else."""
     for kind in SERVER_KINDS:
-        implementations = instance.get(kind)
+        implementations = member(instance, kind)
         if isinstance(implementations, Mapping) and len(implementations) == 1:
             block = next(iter(implementations.values()))
             return block if isinstance(block, Mapping) else None
@@ -47,20 +48,17 @@ def server_block(instance: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def bound_hosts(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the host of every server of a running gym, the head server included."""
     for instance in config.values():
-        if isinstance(instance, Mapping):
-            host = (server_block(instance) or instance).get("host")
-            if isinstance(host, str):
-                yield host
+        host = member(server_block(instance) or instance, "host")
+        if isinstance(host, str):
+            yield host
 
 
 def aliases_of(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield every second name of an agent, and the agent."""
     for name, instance in config.items():
-        kind = instance.get("environment_servers") if isinstance(instance, Mapping) else None
-        block = kind.get(AGENT_ALIAS) if isinstance(kind, Mapping) else None
-        agent = block.get("agent_server") if isinstance(block, Mapping) else None
-        if isinstance(agent, Mapping) and isinstance(agent.get("name"), str):
-            yield name, agent["name"]
+        agent = member(instance, "environment_servers", AGENT_ALIAS, "agent_server", "name")
+        if isinstance(agent, str):
+            yield name, agent
 
 
 class Directory:
@@ -74,7 +72,7 @@ class Directory:
     def of_config(cls, config: Mapping[str, Any]) -> Directory:
         replicas: dict[str, list[str]] = {}
         for name, instance in config.items():
-            block = server_block(instance) if isinstance(instance, Mapping) else None
+            block = server_block(instance)
             if block is None or block.get("port") is None:
                 continue
             ports = block.get(REPLICA_PORTS_KEY) or [block["port"]]

@@ -12,6 +12,7 @@ from nemo_gym import clock
 from nemo_gym.episodes.driver import EndReason, failure_of
 from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import Boundary, ConfigError, Failure, GymError, error_of
+from nemo_gym.json_objects import member
 from nemo_gym.names import (
     END_REASON_KEY,
     OUTCOME_KEY,
@@ -41,10 +42,7 @@ _RESULT_KEYS = frozenset(
 
 def environment_of(agent: str, config: Mapping[str, Any]) -> str:
     """Return the resources server that verifies the agent's rollouts. Raises `ConfigError` if there is none."""
-    instance = config.get(agent)
-    block = server_block(instance) if isinstance(instance, Mapping) else None
-    reference = (block or {}).get("resources_server")
-    name = reference.get("name") if isinstance(reference, Mapping) else None
+    name = member(server_block(config.get(agent)), "resources_server", "name")
     if not isinstance(name, str):
         raise ConfigError(
             f"agent `{agent}` has no `resources_server` to verify its rollouts",

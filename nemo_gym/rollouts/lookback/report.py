@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.json_objects import member
 from nemo_gym.metrics import AgentMetrics, reward_interval
 from nemo_gym.metrics.records import finite_number, is_scored, read_seconds
 from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
@@ -62,12 +63,12 @@ class AgentFigures:
         if not is_scored(row):
             kind = str(row.get(FAILURE_CLASS_KEY) or "no reward")
             self.failures[kind] += 1
-            self.messages.setdefault(kind, str(_member(row, FAILURE_KEY, "message") or ""))
+            self.messages.setdefault(kind, str(member(row, FAILURE_KEY, "message") or ""))
             return
         self.rewards.append(float(row[REWARD_KEY]))
         for column, value in (
             (self.seconds, read_seconds(row)),
-            (self.output_tokens, finite_number(_member(row, "response", "usage", "output_tokens"))),
+            (self.output_tokens, finite_number(member(row, "response", "usage", "output_tokens"))),
         ):
             if value is not None:
                 column.append(value)
@@ -141,9 +142,3 @@ def _table(rows: Iterator[tuple[str, str, str]]) -> str:
         for name, number, text in rows
     )
     return f"<table>{''.join(lines)}</table>\n"
-
-
-def _member(value: Any, *names: str) -> Any:
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import member, object_in
 from nemo_gym.metrics.records import finite_number
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -54,5 +54,4 @@ def since(document: Mapping[str, Any], started_at: str) -> dict[str, Any]:
 
 
 def _time_of(event: Any) -> float:
-    moment = finite_number(event.get("at")) if isinstance(event, Mapping) else None
-    return moment if moment is not None else 0.0
+    return finite_number(member(event, "at")) or 0.0

@@ -12,8 +12,9 @@ from typing import Any
 
 from nemo_gym.config.problems import Location, Problem, did_you_mean
 from nemo_gym.failures import GymError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import member, object_in
 from nemo_gym.names import POSTED_ROUTE
+from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import server_block
@@ -58,11 +59,8 @@ def _problem(tool: str, where: Location, environment: str, served: Iterable[str]
 
 def _environment_of(agent: Mapping[str, Any] | None) -> str | None:
     """Return the resources server at which an agent calls its tools."""
-    kinds = (agent or {}).get("responses_api_agents")
-    if not isinstance(kinds, Mapping) or CALLING_AGENT not in kinds:
-        return None
-    reference = (server_block(agent or {}) or {}).get("resources_server")
-    return reference.get("name") if isinstance(reference, Mapping) else None
+    name: str | None = member(agent, AGENT_TYPE, CALLING_AGENT, "resources_server", "name")
+    return name
 
 
 def _offers_mcp(environment: Mapping[str, Any] | None) -> bool:

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.json_objects import member
 from nemo_gym.names import FAILURE_CLASS_KEY, TIMING_KEY
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
@@ -42,8 +43,7 @@ def is_terminal_failure(record: Mapping[str, Any], *, retry_terminal_timeouts: b
 
 def observed_elapsed(record: Mapping[str, Any]) -> float | None:
     """Return the seconds of an attempt; None if its row does not have them."""
-    timing = record.get(TIMING_KEY)
-    found = (record.get("elapsed_seconds"), timing.get("total") if isinstance(timing, Mapping) else None)
+    found = (record.get("elapsed_seconds"), member(record, TIMING_KEY, "total"))
     seconds = next((each for each in found if isinstance(each, int | float) and each > 0), None)
     return float(seconds) if seconds is not None and math.isfinite(seconds) else None
 

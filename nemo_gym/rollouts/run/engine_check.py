@@ -14,6 +14,7 @@ from typing import Any
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.engines.engine import UpstreamEngine
 from nemo_gym.failures import Failure, GymError
+from nemo_gym.json_objects import member
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE
 from nemo_gym.transport import HttpTransport, Transport
 
@@ -40,8 +41,7 @@ async def check_engines(servers: Mapping[str, Mapping[str, Any]], transport: Tra
 
 def _blocks(servers: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for server in servers.values():
-        implementations = server.get(MODEL_TYPE)
-        block = implementations.get(_CHECKED) if isinstance(implementations, Mapping) else None
+        block = member(server, MODEL_TYPE, _CHECKED)
         if isinstance(block, Mapping) and block.get("base_url") and not block.get("endpoint_file"):
             yield block
 

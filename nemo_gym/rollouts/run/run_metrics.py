@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
+from nemo_gym.json_objects import member
 from nemo_gym.metrics import (
     AgentMetrics,
     AggregateResult,
@@ -148,8 +149,7 @@ class RunMetrics:
 
 
 def agent_of(row: Mapping[str, Any]) -> str:
-    reference = row.get(AGENT_REF_KEY)
-    return str(reference.get("name")) if isinstance(reference, Mapping) else "unknown"
+    return str(member(row, AGENT_REF_KEY, "name") or "unknown")
 
 
 class EnvironmentMetrics:

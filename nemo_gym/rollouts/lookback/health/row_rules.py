@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 
 from nemo_gym.failures import Outcome
+from nemo_gym.json_objects import member
 from nemo_gym.metrics.records import finite_number, is_scored, outcome_of
 from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
@@ -61,10 +62,7 @@ def truncated(row: CheckedRow) -> str | None:
 
 def is_truncated(row: CheckedRow) -> bool:
     """Return whether the rollout was cut by a limit."""
-    if outcome_of(row.row) == Outcome.TRUNCATED:
-        return True
-    response = row.row.get("response")
-    return isinstance(response, Mapping) and bool(response.get("incomplete_details"))
+    return outcome_of(row.row) == Outcome.TRUNCATED or bool(member(row.row, "response", "incomplete_details"))
 
 
 def repetition(row: CheckedRow) -> str | None:
@@ -131,10 +129,9 @@ def answer_leaked(row: CheckedRow) -> str | None:
 
 
 def _expected_answers(row: CheckedRow) -> Iterator[tuple[str, str]]:
-    places = [row.row, row.row.get("verifier_metadata")]
-    for place in places:
+    for place in (row.row, row.row.get("verifier_metadata")):
         for name in _EXPECTED:
-            answer = place.get(name) if isinstance(place, Mapping) else None
+            answer = member(place, name)
             if isinstance(answer, str) and len(answer.strip()) >= _SHORTEST_ANSWER:
                 yield name, answer.strip()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from nemo_gym.json_objects import member
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.plan.identity import RolloutId
@@ -75,10 +76,9 @@ class CheckedRow:
     @property
     def prompt(self) -> str:
         """The text of the task's input."""
-        params = self.row.get(PARAMS_KEY)
-        given = params.get("input") if isinstance(params, Mapping) else None
+        given = member(self.row, PARAMS_KEY, "input")
         items = given if isinstance(given, list) else [{"content": given}]
-        return "\n".join(text_of_content(_field(item, "content")) for item in items)
+        return "\n".join(text_of_content(member(item, "content")) for item in items)
 
     @property
     def tool_results(self) -> Iterator[str]:
@@ -118,12 +118,8 @@ def _add(turn: ModelTurn, item: Mapping[str, Any]) -> None:
 
 
 def _has_refusal(content: object) -> bool:
-    return isinstance(content, list) and any(_field(part, "refusal") for part in content)
+    return isinstance(content, list) and any(member(part, "refusal") for part in content)
 
 
 def _is_tool_result(item: Mapping[str, Any]) -> bool:
     return str(item.get("type")).endswith("_output")
-
-
-def _field(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else None
