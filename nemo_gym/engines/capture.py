@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -74,10 +73,7 @@ class ModelCallCapture:
             {"type": "responses_api_models", "name": model_server_name} if model_server_name else None
         )
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        return partial(self._handle, handler)
-
-    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         context = current_context.get()
         is_of_rollout = context is not None and any(name == _SESSION for name, _ in scope["headers"])
         if scope["path"] not in DIALECTS or not is_of_rollout or not isinstance(receive, WholeBody):

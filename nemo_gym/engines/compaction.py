@@ -8,7 +8,6 @@ summary is a call like any other, and the calls after it are its continuation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -34,38 +33,34 @@ _LEAD = "Summary of the conversation so far:\n\n"
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
 
 
-class Compactions:
-    """The layer of a model server (`GymApp.layers`) that answers compactions and reads their items.
+async def compactions(handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer compactions, and read their items: a layer of a model server (`GymApp.layers`).
 
     The app serves `COMPACT_PATH` with its handler of `/v1/responses`.
     """
+    if not isinstance(receive, WholeBody) or not scope["path"].startswith(_RESPONSES):
+        await handler(scope, receive, send)
+    elif scope["path"] == COMPACT_PATH:
+        await _compact(handler, {**scope, "path": _RESPONSES}, receive, send)
+    elif f'"{_KIND}"'.encode() in receive.body:
+        asked = receive.value if receive.value is not None else parse_object(receive.body)
+        await handler(scope, _body_of(with_summaries(asked), receive), send)
+    else:
+        await handler(scope, receive, send)
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        return partial(self._handle, handler)
 
-    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        if not isinstance(receive, WholeBody) or not scope["path"].startswith(_RESPONSES):
-            await handler(scope, receive, send)
-        elif scope["path"] == COMPACT_PATH:
-            await self._compact(handler, {**scope, "path": _RESPONSES}, receive, send)
-        elif f'"{_KIND}"'.encode() in receive.body:
-            asked = receive.value if receive.value is not None else parse_object(receive.body)
-            await handler(scope, _body_of(with_summaries(asked), receive), send)
-        else:
-            await handler(scope, receive, send)
-
-    async def _compact(self, handler: ASGIApp, scope: Scope, receive: WholeBody, send: Send) -> None:
-        asked = with_summaries(parse_object(receive.body))
-        given = asked.get("input") or []
-        items = given if isinstance(given, list) else [_message(str(given))]
-        carried = {name: asked[name] for name in _CARRIED if name in asked}
-        asked = {**carried, "input": [*items, _message(_ASK)]}
-        reply = await reply_of(handler, scope, _body_of(asked, receive))
-        if reply.status != HTTPStatus.OK:
-            await send_reply(send, reply)
-            return
-        answer = compacted(items, orjson.loads(reply.body))
-        await send_response(send, HTTPStatus.OK, _JSON, orjson.dumps(answer))
+async def _compact(handler: ASGIApp, scope: Scope, receive: WholeBody, send: Send) -> None:
+    asked = with_summaries(parse_object(receive.body))
+    given = asked.get("input") or []
+    items = given if isinstance(given, list) else [_message(str(given))]
+    carried = {name: asked[name] for name in _CARRIED if name in asked}
+    asked = {**carried, "input": [*items, _message(_ASK)]}
+    reply = await reply_of(handler, scope, _body_of(asked, receive))
+    if reply.status != HTTPStatus.OK:
+        await send_reply(send, reply)
+        return
+    answer = compacted(items, orjson.loads(reply.body))
+    await send_response(send, HTTPStatus.OK, _JSON, orjson.dumps(answer))
 
 
 def with_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:

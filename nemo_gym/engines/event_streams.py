@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -57,10 +56,7 @@ class EventStreams:
     def __init__(self) -> None:
         self.tick_s = TICK_S
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        return partial(self._handle, handler)
-
-    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if path not in DIALECTS or not isinstance(receive, WholeBody) or b'"stream' not in receive.body:
             await handler(scope, receive, send)

@@ -13,7 +13,7 @@ from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.engines.capture import install_model_call_capture
-from nemo_gym.engines.compaction import COMPACT_PATH, Compactions
+from nemo_gym.engines.compaction import COMPACT_PATH, compactions
 from nemo_gym.engines.derived_routes import add_derived_routes
 from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.access import RolloutKeys
@@ -62,7 +62,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         configuration = getattr(self.server_client, "global_config_dict", None)
         install_model_call_capture(app, configuration, self.config.name)
         self._install_gateway(app, configuration)
-        app.layers[:0] = EventStreams(), Compactions()
+        app.layers[:0] = EventStreams(), compactions
         return app
 
     def _install_gateway(self, app: GymApp, configuration: Any) -> None:

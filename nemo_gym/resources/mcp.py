@@ -8,7 +8,6 @@ tool's route in that session, through the same middleware as over HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -77,7 +76,7 @@ def maybe_auto_expose(server: McpServer, app: FastAPI) -> dict[str, MCPTool] | N
         )
     tools, catchall = harvest_tools(app, taken=_GYM_PATHS)
     exposure = _Exposure(server, app, checked_tools(name, server.mcp_tools(tools, catchall)))
-    app.layers.append(lambda handler: partial(exposure.around_sessions, handler))
+    app.layers.append(exposure.around_sessions)
     app.post(MCP_PATH, include_in_schema=False)(exposure.answer)
     app.router.routes.insert(0, app.router.routes.pop())  # before a route whose path is a parameter
     access = server.middleware.access

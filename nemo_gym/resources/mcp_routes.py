@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -41,7 +40,7 @@ class McpToolRoutes:
         self._name = name
         self._own = {tool.name for tool in own}
         self._clients = clients
-        app.layers.append(lambda handler: partial(self._around_opening, handler))
+        app.layers.append(self._around_opening)
         app.post("/{tool}")(self.call)
 
     async def call(self, tool: str, request: Request) -> Response:

@@ -20,19 +20,16 @@ class BusySessions:
         """Return the sessions with requests in the handlers."""
         return set(self._inside)
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-            context = current_context.get()
-            if context is None or is_about_server(scope):
-                await handler(scope, receive, send)
-                return
-            session = context.session
-            self._inside[session] += 1
-            try:
-                await handler(scope, receive, send)
-            finally:
-                self._inside[session] -= 1
-                if not self._inside[session]:
-                    del self._inside[session]
-
-        return counted
+    async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        context = current_context.get()
+        if context is None or is_about_server(scope):
+            await handler(scope, receive, send)
+            return
+        session = context.session
+        self._inside[session] += 1
+        try:
+            await handler(scope, receive, send)
+        finally:
+            self._inside[session] -= 1
+            if not self._inside[session]:
+                del self._inside[session]

@@ -25,19 +25,16 @@ class AdmissionLimit:
         self._inside: Counter[str] = Counter()
         """Session → its requests in the handlers."""
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        async def limited(scope: Scope, receive: Receive, send: Send) -> None:
-            context = current_context.get()
-            if context is None or scope["path"] in _CLOSING or is_about_server(scope):
-                await handler(scope, receive, send)
-                return
-            await self._enter(context.session)
-            try:
-                await handler(scope, receive, send)
-            finally:
-                self._leave(context.session)
-
-        return limited
+    async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        context = current_context.get()
+        if context is None or scope["path"] in _CLOSING or is_about_server(scope):
+            await handler(scope, receive, send)
+            return
+        await self._enter(context.session)
+        try:
+            await handler(scope, receive, send)
+        finally:
+            self._leave(context.session)
 
     async def _enter(self, session: str) -> None:
         if not self._inside[session]:

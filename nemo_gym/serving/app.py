@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
@@ -17,6 +17,8 @@ from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.rollout_paths import ROLLOUT_PATH_PREFIX, run_in_rollout, without_prefix
 from nemo_gym.serving.routes import DirectRoute, DirectTable
 
+Layer: TypeAlias = Callable[[ASGIApp, Scope, Receive, Send], Awaitable[None]]
+"""Handles a request by its first argument, the handler within it."""
 _IN_A_ROLLOUT = f"/{ROLLOUT_PATH_PREFIX}/"
 
 
@@ -29,8 +31,8 @@ class GymApp(FastAPI):
         self.router.route_class = DirectRoute
         set_error_form(self)
         self._direct_table = DirectTable([])
-        self.layers: list[Callable[[ASGIApp], ASGIApp]] = []
-        """Wrap the handler of every HTTP request, within its session; the last one is the innermost."""
+        self.layers: list[Layer] = []
+        """Around the handler of every HTTP request, within its session; the last one is the innermost."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """Build FastAPI's stack without its outermost layer, which would answer errors with plain text.
@@ -50,7 +52,7 @@ class GymApp(FastAPI):
             scope["app"] = self
             handler = self.handler_of(scope)
             for layer in reversed(self.layers):
-                handler = layer(handler)
+                handler = partial(layer, handler)
             if is_prefixed and "path_params" in scope:
                 handler = partial(run_in_rollout, handler)
             await self._request_middleware(handler, scope, receive, send)

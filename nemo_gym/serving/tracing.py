@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import Span
 
+    from nemo_gym.serving.app import Layer
+
 log = logging.getLogger(__name__)
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -40,10 +42,8 @@ _FLUSH_MS = 2_000
 _HEAD_BYTES = 200
 """Rows start with their indices."""
 
-TracingLayer = Callable[[ASGIApp], ASGIApp]
 
-
-def tracing_layers(server: str) -> Sequence[TracingLayer]:
+def tracing_layers(server: str) -> Sequence[Layer]:
     """Return the layer that traces the requests of a server, or nothing if tracing is off."""
     if not _is_on():
         return ()
@@ -77,26 +77,23 @@ def _is_on() -> bool:
     return any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
 
 
-def traced_by(server: str, processor: SpanProcessor) -> TracingLayer:
+def traced_by(server: str, processor: SpanProcessor) -> Layer:
     """Return a layer that gives the spans of a server's requests to `processor`."""
     from opentelemetry import trace
 
     start = _starter(server, processor)
 
-    def layer(app: ASGIApp) -> ASGIApp:
-        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
-            path = scope["path"]
-            if is_about_server(scope):
-                await app(scope, receive, send)
-                return
-            with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:
-                _describe(span, path, receive)
-                await app(scope, receive, send)
-                span.set_attribute("http.response.status_code", getattr(send, "status", 0))
+    async def traced(handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if is_about_server(scope):
+            await handler(scope, receive, send)
+            return
+        with trace.use_span(start(f"{scope['method']} {path}", path), end_on_exit=True) as span:
+            _describe(span, path, receive)
+            await handler(scope, receive, send)
+            span.set_attribute("http.response.status_code", getattr(send, "status", 0))
 
-        return traced
-
-    return layer
+    return traced
 
 
 def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span]:

@@ -118,7 +118,7 @@ async def streamed(handler: SlowHandler, sent: Sent, *, comments: bool) -> None:
     layer.tick_s = 0.001
     body = WholeBody(orjson.dumps({"model": "m", "stream": True, "stream_options": {}}), asyncio.Event().wait)  # type: ignore[arg-type]
     scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": []}
-    call = asyncio.ensure_future(layer(handler)(scope, body, sent))
+    call = asyncio.ensure_future(layer(handler, scope, body, sent))
     if comments:
         await until(lambda: COMMENT * 3 in sent.body)
     handler.finish.set()

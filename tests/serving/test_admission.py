@@ -16,7 +16,7 @@ class Handler:
     def __init__(self, most: int) -> None:
         self.finish = asyncio.Event()
         self.handled: list[str] = []
-        self._limited = AdmissionLimit(most)(self._handle)
+        self._limit = AdmissionLimit(most)
 
     async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
         self.handled.append(scope["path"])
@@ -25,7 +25,7 @@ class Handler:
     def request(self, session: str, path: str) -> asyncio.Task[None]:
         async def call() -> None:
             current_context.set(RequestContext(session))
-            await self._limited({"path": path}, None, None)  # type: ignore[arg-type]
+            await self._limit(self._handle, {"path": path}, None, None)  # type: ignore[arg-type]
 
         return asyncio.create_task(call())
 

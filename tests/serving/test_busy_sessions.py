@@ -33,7 +33,7 @@ async def test_a_session_is_busy_until_its_last_request_has_ended() -> None:
 
     async def request(session: str, path: str) -> None:
         current_context.set(RequestContext(session))
-        await busy(handle)({"path": path}, None, None)  # type: ignore[arg-type]
+        await busy(handle, {"path": path}, None, None)  # type: ignore[arg-type]
 
     calls = [asyncio.create_task(request("one", path)) for path in ("/a", "/b")]
     probe = asyncio.create_task(request("probe", "/_ng/stats"))

@@ -88,7 +88,7 @@ async def test_the_session_is_the_id_of_the_trace_and_errors_are_recorded(
     scope = {"type": "http", "method": "POST", "path": "/tool"}
     before = current_context.set(RequestContext(session))
     with pytest.raises(ValueError, match="broken"):
-        await layer(fail)(scope, None, None)  # type: ignore[arg-type]
+        await layer(fail, scope, None, None)  # type: ignore[arg-type]
     current_context.reset(before)
     (span,) = exporter.get_finished_spans()
     if len(session) == 32:
@@ -102,7 +102,7 @@ async def test_probes_are_not_traced(exporter: Any) -> None:
 
     (layer,) = tracing_layers("server")
     for path in ("/", "/health", "/metrics", "/_ng/stats"):
-        await layer(answer)({"type": "http", "method": "GET", "path": path}, None, None)  # type: ignore[arg-type]
+        await layer(answer, {"type": "http", "method": "GET", "path": path}, None, None)  # type: ignore[arg-type]
     assert exporter.get_finished_spans() == ()
 
 

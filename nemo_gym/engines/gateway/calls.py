@@ -62,9 +62,6 @@ class RolloutCalls:
         self.flights: dict[str, dict[str, _Flight]] = {}
         """Rollout → digest of the request → its call in flight."""
 
-    def __call__(self, handler: ASGIApp) -> ASGIApp:
-        return partial(self._handle, handler)
-
     def cancel(self, opening: Opening) -> int:
         """Cancel the calls of a rollout in this process. Returns their number."""
         flights = self.flights.get(opening.rollout_id, {}).values()
@@ -73,7 +70,7 @@ class RolloutCalls:
         self._indices.drop(opening.folder)
         return len(flights)
 
-    async def _handle(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         # The middleware has named the rollout if it is open.
         rollout = scope.get("path_params", {}).get("rollout_id")
         opening = self._openings.find(rollout) if rollout is not None else None
