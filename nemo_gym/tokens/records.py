@@ -8,7 +8,7 @@ Fingerprints stay unique across server restarts and several models, and verify t
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -85,21 +85,9 @@ class CallRecord:
         `in_sequence` is true if the prompt extends all earlier ids of the row. In the form `contract` the ids of such
         calls are in the contract's fields; those of other calls are packed and marked `out_of_sequence`.
         """
-        fields = {
-            "call": self.call,
-            "masked": self.masked,
-            "sequence": self.sequence,
-            "base": self.base,
-            "kept": self.kept or None,
-            "reason": self.reason,
-            "sampling": dict(self.sampling) or None,
-            "finish": self.finish,
-            "stop": self.stop,
-            "policy_version": self.policy_version,
-            "policy_version_end": self.policy_version_end,
-            "untrained": self.untrained,
+        wire: dict[str, Any] = {
+            name: value for name, absent in _FIELDS.items() if (value := getattr(self, name)) != absent
         }
-        wire: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         if self.tokens is None or (form is TokenForm.CONTRACT and in_sequence):
             return wire
         if form is TokenForm.CONTRACT:
@@ -120,6 +108,17 @@ class CallRecord:
             tokens=tokens,
             **about,
         )
+
+
+_FIELDS = {
+    each.name: getattr(CallRecord(), each.name) for each in fields(CallRecord) if each.name != "tokens"
+}
+"""The fields beside the tokens, and their values by default, which `_ng_tokens` leaves out."""
+_REASONS: Mapping[str, type[StrEnum]] = {
+    "masked": MaskReason,
+    "reason": SegmentReason,
+    "untrained": UntrainedReason,
+}
 
 
 def read_record(item: Mapping[str, Any], known: Container[str] = frozenset()) -> CallRecord | None:
@@ -173,23 +172,10 @@ def _tokens_of(ids: Any) -> CallTokens:
 
 
 def _parse(wire: Mapping[str, Any]) -> CallRecord:
-    masked, reason, kept = wire.get("masked"), wire.get("reason"), wire.get("kept", 0)
-    untrained = wire.get("untrained")
-    if type(kept) is not int or not all(
+    if type(wire.get("kept", 0)) is not int or not all(
         isinstance(wire.get(name), str | None) for name in ("sequence", "base")
     ):
         raise ValueError("not a record")
-    return CallRecord(
-        call=wire.get("call"),
-        masked=MaskReason(masked) if masked else None,
-        sequence=wire.get("sequence"),
-        base=wire.get("base"),
-        kept=kept,
-        reason=SegmentReason(reason) if reason else None,
-        sampling=wire.get("sampling") or {},
-        finish=wire.get("finish"),
-        stop=wire.get("stop"),
-        policy_version=wire.get("policy_version"),
-        policy_version_end=wire.get("policy_version_end"),
-        untrained=UntrainedReason(untrained) if untrained else None,
-    )
+    given = {name: value for name in _FIELDS if (value := wire.get(name)) is not None}
+    reasons = {name: reason(given[name]) for name, reason in _REASONS.items() if name in given}
+    return CallRecord(**(given | reasons))
