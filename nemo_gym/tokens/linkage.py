@@ -8,6 +8,7 @@ new segment is derived.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from nemo_gym.tokens.capture import Capture
@@ -111,7 +112,8 @@ class Ledger:
     def add(self, capture: Capture, history: History | None = None, *, ends_turn: bool = True) -> CallLink:
         """Link a call that has ids. `history` holds the digests of its request and answer, if known."""
         prompt, generated = capture.encoded_prompt, capture.encoded_generated
-        extended = max((leaf for leaf in self._leaves if leaf.ids.begins(prompt)), key=_length, default=None)
+        begun = (leaf for leaf in self._leaves if leaf.ids.begins(prompt))
+        extended = max(begun, key=lambda leaf: len(leaf.ids), default=None)
         call = self.add_masked()
         if extended is None:
             ids = IdSequence(prompt + generated)
@@ -130,7 +132,9 @@ class Ledger:
         asked = leaf.history[:-1] if leaf.history else None
         old = max(self._leaves, key=lambda old: _closeness(old, prompt, asked), default=None)
         base, kept, reason, divergence = None, 0, None, None
-        stored = max(((leaf.ids.shared(prompt), leaf) for leaf in self._leaves), key=_shared, default=None)
+        stored = max(
+            ((leaf.ids.shared(prompt), leaf) for leaf in self._leaves), key=itemgetter(0), default=None
+        )
         stored_kept, stored_base = (stored[0], stored[1].ids.fingerprint) if stored else (0, None)
         if old is None:
             reason = SegmentReason.UNLINKED if self._has_forgotten else None
@@ -145,7 +149,8 @@ class Ledger:
                 divergence = Divergence(old.ids.ids(start), decode_ids(prompt[start * ID_BYTES :]))
             if reason is not SegmentReason.BRANCH:
                 self._leaves.remove(old)
-        self._open(leaf)
+        self._leaves.append(leaf)
+        del self._leaves[:-MOST_LEAVES]
         return CallLink(
             call,
             leaf.ids.fingerprint,
@@ -157,10 +162,6 @@ class Ledger:
             stored_base if stored_kept else None,
             stored_kept,
         )
-
-    def _open(self, leaf: _Leaf) -> None:
-        self._leaves.append(leaf)
-        del self._leaves[:-MOST_LEAVES]
 
 
 def _reason(old: _Leaf, asked: History | None, shared: int) -> SegmentReason:
@@ -202,14 +203,6 @@ def exact_reason(seen: str, prompt: str, thoughts: list[str]) -> SegmentReason:
 def _closeness(leaf: _Leaf, prompt: bytes, asked: History | None) -> tuple[int, int]:
     said = common_prefix_length(leaf.history, asked) if leaf.history and asked else 0
     return said, leaf.ids.shared(prompt)
-
-
-def _shared(found: tuple[int, _Leaf]) -> int:
-    return found[0]
-
-
-def _length(leaf: _Leaf) -> int:
-    return len(leaf.ids)
 
 
 def _is_unrelated(old: History | None, new: History | None) -> bool:
