@@ -72,6 +72,4 @@ def _encode_floats(values: Sequence[float]) -> bytes:
 
 
 def _decode_floats(encoded: bytes) -> list[float]:
-    numbers = array("f")
-    numbers.frombytes(encoded)
-    return little_endian(numbers).tolist()
+    return little_endian(array("f", encoded)).tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from nemo_gym.tokens.ids import IdSequence, encode_ids
@@ -26,26 +25,14 @@ class Rebuilt(NamedTuple):
         return self.sequence.ids(0, self.end)
 
 
-class Rebuilding:
+class Rebuilding(dict[str, Rebuilt]):
     """The calls of one rollout by fingerprint. Calls that extend one another share one sequence."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, Rebuilt] = {}
-
-    def __contains__(self, sequence: object) -> bool:
-        return sequence in self._calls
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._calls)
-
-    def __getitem__(self, sequence: str) -> Rebuilt:
-        return self._calls[sequence]
 
     def add(self, record: CallRecord) -> MaskReason | None:
         """Rebuild the ids of a call. Return the reason if that is impossible, or None."""
         if record.tokens is None:
             return record.masked
-        base = self._calls.get(record.base) if record.base is not None else None
+        base = self.get(record.base) if record.base is not None else None
         if record.base is not None and base is None:
             return MaskReason.MISSING_BASE
         if base is not None and not 0 <= record.kept <= base.end:
@@ -60,5 +47,5 @@ class Rebuilding:
         sequence.extend(generated)
         if record.sequence is None or sequence.fingerprint != record.sequence:
             return MaskReason.DAMAGED_RECORD
-        self._calls[record.sequence] = Rebuilt(sequence, prompt_end, len(sequence))
+        self[record.sequence] = Rebuilt(sequence, prompt_end, len(sequence))
         return None

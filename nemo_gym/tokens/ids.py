@@ -32,9 +32,7 @@ def encode_ids(ids: Sequence[int]) -> bytes:
 
 
 def decode_ids(encoded: bytes | bytearray) -> list[int]:
-    numbers = array("I")
-    numbers.frombytes(encoded)
-    return little_endian(numbers).tolist()
+    return little_endian(array("I", encoded)).tolist()
 
 
 def little_endian(numbers: array[_Number]) -> array[_Number]:
