@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.failures import Boundary, ConfigError, Failure
+from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Planned
+from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.lookback._reverifier import (
     REVERIFIED_KEY,
     Reverifier,
@@ -36,14 +37,15 @@ from nemo_gym.rollouts.output.manifest import code_identity, lasting
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
 from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY, Failed, Scored
+from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
-from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rollouts.run.failure_groups import stored_failure
+from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.run_metrics import agent_of
-from nemo_gym.rollouts.run.stopping import Stop, StopRules
+from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.serving.rows import ReverifyMode
 from nemo_gym.transport import Caller
@@ -145,7 +147,7 @@ async def reverify(
     """Verify the rollouts of `stored`, of which `survey` is, with the servers of `gym`. Raises `ConfigError`."""
     modes = await _allowed_modes(settings, survey, caller, gym.config)
     journal = await asyncio.to_thread(_open, settings, stored, survey, gym.config)
-    changes = Changes()
+    changes, identical = Changes(), settings.stop_after_identical_failures
     execution = RunExecution(
         journal,
         caller,
@@ -153,8 +155,8 @@ async def reverify(
         rollouts=len(survey.verifiable),
         planned=survey.planned(),
         limits=settings.limits,
-        rules=StopRules(len(survey.verifiable), identical_failures=settings.stop_after_identical_failures),
         stop=stop or Stop(),
+        options=CollectOptions(stop_after_identical_failures=identical, max_masked_fraction=1.0),
         on_scored=changes.note,
     )
     for attempt, failed in _other_failures(stored, survey):
@@ -177,8 +179,10 @@ def _other_failures(stored: StoredRun, survey: Survey) -> Iterator[tuple[Planned
     """Yield the failed rollouts that cannot be verified again."""
     for identity, agent in survey.others.items():
         row = stored.failures.row(identity)
-        failed = Failed(_failure_of(row), str(row.get(NG_FAILURE_CLASS_KEY)))
-        yield PlannedAttempt(identity, agent, b""), failed
+        yield (
+            PlannedAttempt(identity, agent, b""),
+            Failed(stored_failure(row), str(row.get(FAILURE_CLASS_KEY))),
+        )
 
 
 def _attempts_left(stored: StoredRun, survey: Survey, journal: Journal) -> Iterator[PlannedAttempt]:
@@ -241,10 +245,3 @@ def _notes(survey: Survey, modes: Mapping[str, ReverifyMode]) -> Iterator[str]:
             yield f"`{name}` does not declare that it can verify without its sessions ({mode}): +force=true"
     if survey.others:
         yield f"{len(survey.others):,} rollouts failed without a response to verify; they remain failures"
-
-
-def _failure_of(row: Mapping[str, Any]) -> Failure:
-    """Return the failure in a stored failure row."""
-    stored = Failure.from_wire({"error": row.get("_ng_failure")})
-    kind = str(row.get(NG_FAILURE_CLASS_KEY))
-    return stored or Failure(Boundary.AGENT, kind, kind)

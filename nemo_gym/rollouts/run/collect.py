@@ -24,7 +24,6 @@ from nemo_gym.rollouts.output.journal import Journal, open_journal
 from nemo_gym.rollouts.output.manifest import identity_of
 from nemo_gym.rollouts.output.materialized import AFTER_ALL, MaterializedInputs
 from nemo_gym.rollouts.output.nodes import keep_nodes
-from nemo_gym.rollouts.plan.inspection import DatasetInspection
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
 from nemo_gym.rollouts.run._outage_watch import log_outages
 from nemo_gym.rollouts.run._preflight import check_servers
@@ -43,7 +42,6 @@ from nemo_gym.rollouts.run.run_metrics import EnvironmentMetrics, RunMetrics, wr
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, StopRules
 from nemo_gym.rollouts.run.summary import (
-    AgentSummary,
     CollectSummary,
     counts_of,
     summarize_agents,
@@ -64,7 +62,6 @@ async def collect(
     display: Display | None = None,
     attempter: Attempter | None = None,
     checked: CheckedInput | None = None,
-    clock: Callable[[], float] = monotonic,
 ) -> CollectSummary:
     """Collect rollouts from the servers of `gym`.
 
@@ -80,16 +77,15 @@ async def collect(
         caller,
         gym,
         rollouts=inspection.rollouts,
-        planned=_planned_in(inspection),
+        planned={
+            agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
+        },
         limits=limits,
-        rules=_rules_of(settings, inspection.rollouts),
         stop=stop or Stop(),
         servers=servers.keys(),
         materialized=materialized,
-        max_masked_fraction=settings.max_masked_fraction,
         invalid_rows=inspection.invalid,
         options=settings,
-        clock=clock,
     )
     agents = attempter or AgentAttempter(caller, timeout_s=limits.rollout_timeout_s)
     plan = _plan_of(settings, checked, journal)
@@ -102,20 +98,6 @@ def _plan_of(settings: CollectSettings, checked: CheckedInput, journal: Journal)
         first_tasks=checked.inspection.first_tasks,
         finished=journal.finished,
         durations=read_durations(journal.files.rows) if settings.dispatch_longest_first else None,
-    )
-
-
-def _planned_in(inspection: DatasetInspection) -> dict[str, Planned]:
-    return {
-        agent: Planned(tasks, inspection.rollouts_of[agent]) for agent, tasks in inspection.agents.items()
-    }
-
-
-def _rules_of(settings: CollectSettings, rollouts: int) -> StopRules:
-    return StopRules(
-        rollouts,
-        identical_failures=settings.stop_after_identical_failures,
-        max_failed_fraction=settings.max_failed_fraction,
     )
 
 
@@ -180,16 +162,13 @@ class RunExecution:
     planned: Mapping[str, Planned]
     """By agent, for the metrics."""
     limits: RunLimits
-    rules: StopRules
     stop: Stop
     servers: Collection[str] = ()
     """The servers whose outages are logged."""
     materialized: MaterializedInputs | None = None
-    max_masked_fraction: float = 1.0
     invalid_rows: int = 0
     options: CollectOptions = field(default_factory=CollectOptions)
     on_scored: Callable[[Scored], None] | None = None
-    clock: Callable[[], float] = monotonic
     started_at: str = field(init=False, default_factory=lambda: time_now())
     metrics: RunMetrics = field(init=False)
     counters: RunCounters = field(init=False)
@@ -200,8 +179,7 @@ class RunExecution:
         options = self.options
         self.metrics = RunMetrics(frozenset(options.count_failure_classes_as_zero))
         if options.dispatch_budget_s is not None:
-            budget_s, margin_s = options.dispatch_budget_s, options.drain_margin_s
-            self._budget = DispatchBudget(budget_s, margin_s, clock=self.clock)
+            self._budget = DispatchBudget(options.dispatch_budget_s, options.drain_margin_s)
         finished = len(self.journal.finished)
         limits = self.limits
         self._window = window_of(limits.in_parallel, self.rollouts - finished, limits.most_in_parallel)
@@ -216,11 +194,12 @@ class RunExecution:
         notes: Callable[[], Iterable[str]] = tuple,
     ) -> CollectSummary:
         """Run `plan`, close the files and return the summary. `notes` are read at the end."""
-        started = self.clock()
+        started = monotonic()
         try:
             await self._run_plan(plan, attempter, display or Display())
-            seconds = self.clock() - started
+            seconds = monotonic() - started
             results, missing = await self._write_metrics(plan)
+            overall = await asyncio.to_thread(self.metrics.overall, self.planned)
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
             raise
@@ -230,7 +209,7 @@ class RunExecution:
             counters=self.counters,
             seconds=seconds,
             resumed=self.journal.resumed,
-            overall=await asyncio.to_thread(self._overall),
+            overall=summarize_overall(overall) if overall else None,
             failures=self.counters.failure_groups.ranked(),
             truncations=self.counters.truncations,
             logs=self.gym.logs,
@@ -272,7 +251,11 @@ class RunExecution:
             self.journal,
             self.counters,
             limits=self.limits,
-            rules=self.rules,
+            rules=StopRules(
+                self.rollouts,
+                identical_failures=self.options.stop_after_identical_failures,
+                max_failed_fraction=self.options.max_failed_fraction,
+            ),
             stop=self.stop,
             on_settled=self._note,
             window=self._window,
@@ -280,7 +263,7 @@ class RunExecution:
         try:
             async with (
                 log_outages(self.caller, self.servers, on_refused=self._window.note_refused),
-                show_progress(self.counters, display, self.clock),
+                show_progress(self.counters, display),
             ):
                 await collector.run(self.materialized.written_from(plan) if self.materialized else plan)
                 if self.materialized is not None:
@@ -288,10 +271,6 @@ class RunExecution:
         except GymError as error:
             log.debug("the run failed; its summary has the reason", exc_info=error)
             self.stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
-
-    def _overall(self) -> AgentSummary | None:
-        result = self.metrics.overall(self.planned)
-        return summarize_overall(result) if result else None
 
     def _note(self, planned: PlannedAttempt, result: Scored | Failed) -> None:
         self.metrics.note(planned, result)
@@ -301,7 +280,7 @@ class RunExecution:
     def _untrainable(self) -> StopReason | None:
         """Return why the rows cannot be used for training, or None."""
         masks = self.metrics.masks
-        excess = masks.excess(self.max_masked_fraction)
+        excess = masks.excess(self.options.max_masked_fraction)
         return StopReason("too_many_masked", excess, masks.remedy) if excess else None
 
     def _close(self, ending: Mapping[str, Any]) -> None:

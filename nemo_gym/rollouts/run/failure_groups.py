@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import Boundary, Failure
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import member, object_in
 from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
@@ -90,8 +90,7 @@ class FailureGroups:
 
     def note_row(self, identity: RolloutId, row: Mapping[str, Any], place: RowPlace | None = None) -> None:
         """Add a stored failure row."""
-        failure_class = str(row.get(FAILURE_CLASS_KEY))
-        self.note(identity, failure_class, _stored_failure(row, failure_class), place)
+        self.note(identity, str(row.get(FAILURE_CLASS_KEY)), stored_failure(row), place)
 
     def ranked(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
@@ -122,14 +121,14 @@ def _new_group(identity: RolloutId, failure_class: str, failure: Failure) -> Fai
     )
 
 
-def _stored_failure(row: Mapping[str, Any], failure_class: str) -> Failure:
-    """Return the failure of a row; one made of its fields if another program wrote it."""
+def stored_failure(row: Mapping[str, Any]) -> Failure:
+    """Return the failure of a failure row; one made of its fields if another program wrote it."""
     fields = row.get(FAILURE_KEY)
     if (stored := Failure.from_wire({"error": fields})) is not None:
         return stored
-    given = fields if isinstance(fields, Mapping) else {}
-    message = str(given.get("message") or failure_class)
-    return Failure(Boundary.AGENT, failure_class, message, remedy=given.get("remedy"), peer=given.get("peer"))
+    kind = str(row.get(FAILURE_CLASS_KEY))
+    message, remedy, peer = (member(fields, name) for name in ("message", "remedy", "peer"))
+    return Failure(Boundary.AGENT, kind, str(message or kind), remedy=remedy, peer=peer)
 
 
 def failure_lines(
