@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -72,13 +72,12 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
 
     def _episodes(self, group: Group) -> Iterator[Row]:
         for rollout, (chat, graph) in self.report.suitable(group.selected, self._read):
-            losses = [
-                loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS
-            ]  # `sampled` marks them
+            # `sampled` tells the turns of the policy from others
+            losses = [loss for loss in chat.losses if loss is not Loss.UNSAMPLED_TURNS]
             self.report.export(losses + self.options.losses_of(rollout))
             task = {
                 "type": "NemoGymTask",
-                "data": {"idx": rollout.task_number, "prompt": _messages(chat.prompt)},
+                "data": {"idx": rollout.task_number, "prompt": [*map(_message, chat.prompt)]},
             }
             trace = {
                 "version": TRACE_VERSION,
@@ -109,71 +108,52 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
         turns = [len(chat.prompt) + place for place in sorted(chat.sampled)]
         if len(turns) != len(rollout.calls):
             raise Unsuitable(LeftOut.UNCONVERTIBLE, "a message combines several model calls")
-        graph = _Graph(chat, rollout.calls, turns, learns_grammar=self.options.learns_grammar)
+        graph = _Graph([], [])
         for segment in segments:
-            graph.add_branch(segment)
+            call_at = {turns[call]: rollout.calls[call] for call in segment.calls}
+            graph.add_branch(chat, call_at, self._tokens(segment, call_at.values()))
         return chat, graph
 
+    def _tokens(self, segment: Segment, calls: Iterable[CallRecord]) -> Iterator[Row]:
+        """Yield the tokens that each call added to the segment: prompt and answer, masks, and the answer's logprobs."""
+        start = 0
+        for call in calls:
+            assert call.tokens is not None
+            answer = segment.loss_mask.index(1, start)
+            end = answer + len(call.tokens.generated)
+            is_trained = self.options.learns_grammar or not call.is_under_grammar
+            yield {
+                "token_ids": segment.token_ids[start:end],
+                "mask": [is_trained and bool(bit) for bit in segment.loss_mask[start:end]],
+                "grammar_mask": [bool(bit) for bit in segment.grammar_mask[start:end]],
+                "logprobs": segment.logprobs[answer:end] if is_trained else [],
+            }
+            start = end
 
-class _Graph:
+
+class _Graph(NamedTuple):
     """The message graph of one rollout: a path from a root to a leaf for each segment."""
 
-    def __init__(
-        self, chat: ChatTranscript, calls: list[CallRecord], turns: list[int], *, learns_grammar: bool
-    ) -> None:
-        """`turns`: the place of each call's message in the conversation."""
-        self.nodes: list[Row] = []
-        self.calls: list[Row] = []
-        self._messages = _messages(chat.messages)
-        self._tools = _tools(chat)
-        self._records = calls
-        self._turns = turns
-        self._learns_grammar = learns_grammar
+    nodes: list[Row]
+    calls: list[Row]
 
-    def add_branch(self, segment: Segment) -> None:
-        call_at = {self._turns[call]: self._records[call] for call in segment.calls}
-        records = [self._records[call] for call in segment.calls]
-        added = _split_by_call(segment, records, learns_grammar=self._learns_grammar)
-        parent: int | None = None
-        for place in range(max(call_at) + 1):
-            node: Row = {"message": self._messages[place], "sampled": place in call_at}
-            if parent is None:
-                node["tools"] = self._tools
-            else:
-                node["parent"] = parent
-            parent = len(self.nodes)
+    def add_branch(
+        self, chat: ChatTranscript, call_at: Mapping[int, CallRecord], tokens: Iterator[Row]
+    ) -> None:
+        """Add the messages of a segment. `call_at`: the calls by their messages; `tokens`: those of each call."""
+        for place, message in enumerate(chat.messages[: max(call_at) + 1]):
+            node: Row = {"message": _message(message), "sampled": place in call_at}
+            node |= {"parent": len(self.nodes) - 1} if place else {"tools": _tools(chat)}
             if place in call_at:
-                node |= next(added)
+                node |= next(tokens)
                 kind = call_at[place].finish
-                self.calls.append(
-                    {"node": parent, "finish_reason": _FINISH.get(FinishKind(kind)) if kind else None}
-                )
+                reason = _FINISH.get(FinishKind(kind)) if kind else None
+                self.calls.append({"node": len(self.nodes), "finish_reason": reason})
             self.nodes.append(node)
 
 
-def _split_by_call(segment: Segment, records: list[CallRecord], *, learns_grammar: bool) -> Iterator[Row]:
-    """Yield the tokens that each call added to the segment: prompt and answer, the masks, and the answer's logprobs."""
-    start = 0
-    for record in records:
-        assert record.tokens is not None
-        answer = segment.loss_mask.index(1, start)
-        end = answer + len(record.tokens.generated)
-        is_trained = learns_grammar or not record.is_under_grammar
-        yield {
-            "token_ids": segment.token_ids[start:end],
-            "mask": [is_trained and bool(bit) for bit in segment.loss_mask[start:end]],
-            "grammar_mask": [bool(bit) for bit in segment.grammar_mask[start:end]],
-            "logprobs": segment.logprobs[answer:end] if is_trained else [],
-        }
-        start = end
-
-
-def _messages(messages: list[Message]) -> list[Row]:
-    """Messages in the form of verifiers: tool calls are flat."""
-    return [_message(message) for message in messages]
-
-
 def _message(message: Message) -> Row:
+    """A message in the form of verifiers: tool calls are flat."""
     written: Row = {key: value for key, value in message.items() if key != "name"}
     if "tool_calls" in message:
         written["tool_calls"] = [{"id": call["id"], **call["function"]} for call in message["tool_calls"]]
