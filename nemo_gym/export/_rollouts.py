@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.export._shared_tasks import SharedTasks
-from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
+from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
 from nemo_gym.json_objects import member
 from nemo_gym.metrics.estimators import sample_standard_deviation
@@ -84,11 +84,6 @@ class ScoredRollout:
     def calls(self) -> list[CallRecord]:
         """The records of its model calls, masked ones included."""
         return calls_of(self.row)
-
-    @property
-    def losses_of_tokens(self) -> list[Loss]:
-        """`MASKED_CALLS` if a model call has no ids to train on."""
-        return [Loss.MASKED_CALLS] if any(call.masked for call in self.calls) else []
 
     @property
     def policy_versions(self) -> list[PolicyVersion]:

@@ -8,9 +8,8 @@ differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.lookback.comparison import task_digest
@@ -51,21 +50,17 @@ def _keys_of(run: Path) -> dict[str, str]:
     digests: dict[int, str] = {}
     for line in read_lines(path):
         identity = identity_at(line.content)
-        if identity is None or identity.task not in digests:
-            row = read_object(line.content, f"{path}:{line.number}", code="damaged_input", remedy=_REMEDY)
-            digests[_task_in(row, f"{path}:{line.number}")] = task_digest(row)
+        if identity is not None and identity.task in digests:
+            continue
+        place = f"{path}:{line.number}"
+        row = read_object(line.content, place, code="damaged_input", remedy=_REMEDY)
+        if (identity := identity_in(row)) is None:
+            message = f"{place}: the task row has no `_ng_task_index`"
+            raise ConfigError(message, code="damaged_input", remedy=_REMEDY)
+        digests[identity.task] = task_digest(row)
     seen: Counter[str] = Counter()
     keys = {}
     for task in sorted(digests):
         keys[str(task)] = f"{digests[task]}:{seen[digests[task]]}"
         seen[digests[task]] += 1
     return keys
-
-
-def _task_in(row: Mapping[str, Any], place: str) -> int:
-    identity = identity_in(row)
-    if identity is None:
-        raise ConfigError(
-            f"{place}: the task row has no `_ng_task_index`", code="damaged_input", remedy=_REMEDY
-        )
-    return identity.task

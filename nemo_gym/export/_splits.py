@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Literal
 
 from nemo_gym.export._rollouts import Group
@@ -40,18 +41,12 @@ class Splits:
                 remedy="Use letters, digits, `_`, `-` and `.`.",
             )
         self._by = by
-        self._bounds: list[tuple[str, float]] = []
-        above = 0.0
-        for name in sorted(shares):
-            above += shares[name]
-            self._bounds.append((name, above))
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _ in self._bounds]
+        self.names = sorted(shares)
+        self._bounds = list(accumulate(shares[name] for name in self.names))
 
     def of(self, group: Group) -> str:
         """Return the split of a group."""
         key = group.fingerprint if self._by == "prompt" else group.task.encode()
         place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64
-        return next((name for name, bound in self._bounds if place < bound), self._bounds[-1][0])
+        bounds = zip(self.names, self._bounds, strict=True)
+        return next((name for name, bound in bounds if place < bound), self.names[-1])

@@ -44,5 +44,5 @@ class TokenOptions(Options):
     def losses_of(self, rollout: ScoredRollout) -> list[Loss]:
         """Return which of `LOSSES_OF_TOKENS` an exported rollout has."""
         is_under_grammar = any(call.is_under_grammar for call in rollout.calls)
-        grammar = [Loss.GRAMMAR_TOKENS] if is_under_grammar and self.learns_grammar else []
-        return rollout.losses_of_tokens + grammar
+        masked = [Loss.MASKED_CALLS] if any(call.masked for call in rollout.calls) else []
+        return masked + ([Loss.GRAMMAR_TOKENS] if is_under_grammar and self.learns_grammar else [])

@@ -97,7 +97,6 @@ def _check_output(settings: ExportSettings, target: Format[Any]) -> None:
             code="arguments_in_parquet",
             remedy="Add +options.arguments=string, or write .jsonl.",
         )
-    _merges(settings, target)
 
 
 def _open_outputs(
