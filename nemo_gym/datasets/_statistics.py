@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
@@ -43,13 +43,9 @@ class DatasetStatistics:
         self.tools.append(len(task.params.get("tools") or ()))
 
     def merge(self, other: DatasetStatistics) -> None:
-        self.rows += other.rows
-        self.agents.update(other.agents)
-        self.fields.update(other.fields)
-        self.parameters.update(other.parameters)
-        self.messages.extend(other.messages)
-        self.input_characters.extend(other.input_characters)
-        self.tools.extend(other.tools)
+        """Add other rows: every field is a number, or a collection that is added like one."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,13 +12,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from nemo_gym.config.nodes import render_path
-from nemo_gym.config.pydantic_problems import errors_by_path
-from nemo_gym.datasets.task_schemas import task_faults
+from nemo_gym.datasets.task_schemas import faults_of, task_faults
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.task_rows import FaultyRowError, FieldFault, Task, TaskShaper, read_object
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper, read_object
 
 _MOST_FAULTS = 5
 """Faults reported per row."""
@@ -31,16 +29,10 @@ def check_line(shaper: TaskShaper, line: bytes, schema: TypeAdapter[Any] | None 
     try:
         ResponseCreateParams.model_validate(task.params)
     except ValidationError as error:
-        faults += _faults_of(error, task.params)
+        faults += faults_of(error, task.params, PARAMS_KEY)
     if faults:
         raise FaultyRowError(*faults[:_MOST_FAULTS])
     return task
-
-
-def _faults_of(error: ValidationError, params: dict[str, Any]) -> Iterator[FieldFault]:
-    for path, details in errors_by_path(error, params).items():
-        messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
-        yield FieldFault(render_path((PARAMS_KEY, *path)), "; ".join(messages))
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

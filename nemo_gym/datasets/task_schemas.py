@@ -77,9 +77,14 @@ def task_faults(schema: TypeAdapter[Any], row: Mapping[str, Any]) -> Iterator[Fi
     try:
         schema.validate_python(fields)
     except ValidationError as error:
-        for path, details in errors_by_path(error, fields).items():
-            messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
-            yield FieldFault(render_path(path), "; ".join(messages))
+        yield from faults_of(error, fields)
+
+
+def faults_of(error: ValidationError, fields: Mapping[str, Any], *parents: str) -> Iterator[FieldFault]:
+    """Yield the faults of fields that pydantic refused, each with its path below `parents`."""
+    for path, details in errors_by_path(error, fields).items():
+        messages = dict.fromkeys(detail["msg"].removeprefix("Value error, ") for detail in details)
+        yield FieldFault(render_path((*parents, *path)), "; ".join(messages))
 
 
 @contextmanager
