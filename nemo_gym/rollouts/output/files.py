@@ -189,17 +189,8 @@ class RunFiles:
             for ending in ENDINGS
             for path in self.folder.glob(f"{stem}{kind}{ending}")
         }
-        paths = sorted(
-            {
-                *named,
-                *separate,
-                self.index,
-                self.failures_index,
-                self.token_texts,
-                self.nodes,
-                self.looks_fine,
-            }
-        )
+        for_viewer = {self.index, self.failures_index, self.token_texts, self.nodes, self.looks_fine}
+        paths = sorted(named | separate | for_viewer)
         return [each for path in paths for each in (journal_of(path), path) if each.exists()]
 
     def move_failures_aside(self) -> None:

@@ -8,10 +8,10 @@ first attempt. Rows from other programs are parsed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -42,12 +42,13 @@ def read_finished(path: Path, is_planned: IsPlanned) -> StoredRollouts:
     Raises `ConfigError` for a row without identity, or a second row of a planned rollout.
     """
     finished, unplanned = FinishedRollouts(), 0
-    for number, identity in enumerate(read_identities(path), start=1):
+    for line in read_lines(path):
+        identity = identity_of_line(line.content, path, line.number)
         if not is_planned(identity):
             unplanned += 1
         elif not finished.add(identity):
             raise ConfigError(
-                f"{path}:{number}: duplicate row of {identity}",
+                f"{path}:{line.number}: duplicate row of {identity}",
                 code="duplicate_row",
                 remedy="A run has one row per rollout: remove one of the two, or start with +overwrite=true.",
             )
@@ -86,7 +87,12 @@ class PlacedRows:
         self._opened = ExitStack()
         if holds_text(path):
             self._file = self._opened.enter_context(opened_plain(path))
-            self.places += read_places(self._file, path, numbers_rows=numbers_rows)
+            start = 0
+            for number, line in enumerate(self._file, start=1):
+                content = line.removesuffix(b"\n")
+                identity = identity_of_line(content, path, number, numbers_rows=numbers_rows)
+                self.places.append(PlacedRow(identity, start, len(content)))
+                start += len(line)
 
     def line(self, place: PlacedRow) -> bytes:
         """Return the bytes of a row, without the line break."""
@@ -96,40 +102,21 @@ class PlacedRows:
         self._opened.close()
 
 
-def read_identities(path: Path) -> Iterator[RolloutId]:
-    """Yield the identity of every row in file order. Raises `ConfigError` for a damaged file."""
-    for line in read_lines(path):
-        yield identity_of_line(line.content, path, line.number)
-
-
-def read_places(file: IO[bytes], path: Path, *, numbers_rows: bool = False) -> Iterator[PlacedRow]:
-    """Yield every row with its position in `file`, the content of `path`. Raises `ConfigError` for an invalid line."""
-    start = 0
-    for number, line in enumerate(file, start=1):
-        content = line.removesuffix(b"\n")
-        identity = identity_of_line(content, path, number, numbers_rows=numbers_rows)
-        yield PlacedRow(identity, start, len(content))
-        start += len(line)
-
-
 def identity_of_line(line: bytes, path: Path, number: int = 0, *, numbers_rows: bool = False) -> RolloutId:
     """Return the identity of a row of `path`. Raises `ConfigError` for an invalid line.
 
     With `numbers_rows`, a row without any identity, as other programs write it, gets that of its line: `number` from 1.
     """
-    return identity_at(line) or _parse_identity(line, path, number, numbers_rows)
-
-
-def _parse_identity(line: bytes, path: Path, number: int, numbers_rows: bool) -> RolloutId:
+    if (identity := identity_at(line)) is not None:
+        return identity
     place, remedy = (
         f"{path}:{number}",
         "Remove the line to repeat its rollout, or start with +overwrite=true.",
     )
     row = read_object(line, place, code="damaged_output", remedy=remedy)
-    identity = identity_in(row)
-    if identity is None and numbers_rows and TASK_INDEX_KEY not in row:
+    if (identity := identity_in(row)) is not None:
+        return identity
+    if numbers_rows and TASK_INDEX_KEY not in row:
         return RolloutId(number - 1, 0)
-    if identity is None:
-        message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
-        raise ConfigError(message, code="damaged_output", remedy=remedy)
-    return identity
+    message = f"{place}: the row has no `_ng_task_index` and `_ng_rollout_index`"
+    raise ConfigError(message, code="damaged_output", remedy=remedy)
