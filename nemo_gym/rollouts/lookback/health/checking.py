@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
@@ -17,6 +14,7 @@ from nemo_gym.rollouts.lookback.health.rules import DAMAGED_ROW, RULES, Finding,
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
+from nemo_gym.rollouts.plan.task_rows import FaultyRowError, parse_row
 
 MOST_KEPT = 1_000
 """Findings of a rule that a report keeps. The count includes all."""
@@ -37,21 +35,11 @@ class HealthCheck:
     def read_line(self, line: bytes, number: int) -> Iterator[Finding]:
         """Yield the findings in the line with this number, from 1."""
         try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            yield from self._damaged(number, str(error))
+            row = parse_row(line)
+        except FaultyRowError as error:
+            if DAMAGED_ROW in self.rules:
+                yield Finding(DAMAGED_ROW.name, error.faults[0].message, number)
             return
-        if isinstance(row, dict):
-            yield from self.read(row, number)
-        else:
-            yield from self._damaged(number, f"it is a {type(row).__name__}")
-
-    def _damaged(self, number: int, reason: str) -> Iterator[Finding]:
-        if DAMAGED_ROW in self.rules:
-            yield Finding(DAMAGED_ROW.name, reason, number)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Iterator[Finding]:
-        """Yield the findings in the row on the line with this number, from 1."""
         identity = identity_in(row) or RolloutId(number - 1, 0)
         checked = CheckedRow(number, identity, row)
         self.attempts.add(checked)
