@@ -74,12 +74,10 @@ class PassRates:
     low: float = 0.0
     high: float = 1.0
 
-    @property
-    def is_all(self) -> bool:
-        return self.low <= 0.0 and self.high >= 1.0
-
     def keeps(self, rate: float | None) -> bool:
-        return self.is_all or (rate is not None and self.low <= rate <= self.high)
+        if rate is None:
+            return self.low <= 0.0 and self.high >= 1.0
+        return self.low <= rate <= self.high
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from nemo_gym.clock import monotonic
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
@@ -87,16 +88,14 @@ class DispatchBudget:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class _TimedAttempter:
-    def __init__(
-        self, attempter: Attempter, clock: Callable[[], float], note: Callable[[float], None]
-    ) -> None:
-        self._attempter = attempter
-        self._clock = clock
-        self._note = note
+    attempter: Attempter
+    clock: Callable[[], float]
+    note: Callable[[float], None]
 
     async def attempt(self, task: PlannedAttempt) -> AttemptResult:
-        began = self._clock()
-        result = await self._attempter.attempt(task)
-        self._note(self._clock() - began)
+        began = self.clock()
+        result = await self.attempter.attempt(task)
+        self.note(self.clock() - began)
         return result

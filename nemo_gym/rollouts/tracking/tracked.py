@@ -90,7 +90,7 @@ class NewSamples:
         self._read = 0
         """Bytes of the lines that were read."""
         if is_resumed and holds_text(rows):
-            self._read = sum(map(len, self._new_lines())) if is_resumed and rows.exists() else 0
+            self._read = sum(map(len, self._new_lines()))
 
     def take(self) -> list[Sample]:
         """Return the samples that were added since the last call."""
@@ -139,7 +139,6 @@ class Tracking(Display):
     errors: Counter[str] = field(default_factory=Counter)
     """Tracker → calls that failed."""
     _last_s: float | None = None
-    _step: int = 0
     _pending: Future[None] | None = None
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "trackers"))
 
@@ -154,8 +153,7 @@ class Tracking(Display):
         is_due = self._last_s is None or pace.elapsed_s - self._last_s >= _EVERY_S
         if is_due and (self._pending is None or self._pending.done()):
             self._last_s = pace.elapsed_s
-            self._step = counters.settled
-            self._pending = self._thread.submit(self._report, figures_of(counters, pace), self._step)
+            self._pending = self._thread.submit(self._report, figures_of(counters, pace), counters.settled)
 
     def close(self) -> None:
         """Close the display."""
