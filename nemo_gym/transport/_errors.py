@@ -35,7 +35,7 @@ class _Kind(NamedTuple):
 
 
 _CHECK_URL = "Check that the URL is that of an HTTP/1.1 server."
-_KINDS = {
+_UNDELIVERED = {
     "invalid_url": _Kind(
         "{peer} cannot be called with this request", "A base URL looks like http://host:port/v1.", False
     ),
@@ -56,6 +56,10 @@ _KINDS = {
     ),
     "no_tls": _Kind("{peer} breaks off the TLS handshake", "Check that the server speaks TLS."),
     "unasked_answer": _Kind("{peer} sent data or closed the connection before the request", _CHECK_URL),
+}
+UNDELIVERED_CODES = frozenset(_UNDELIVERED)
+"""Codes of transport errors that exclude any delivery of the call to the peer."""
+_KINDS = _UNDELIVERED | {
     "answer_timeout": _Kind("{peer} did not answer in time"),
     DISCONNECTED: _Kind("{peer} closed the connection before its response was complete"),
     MALFORMED_ANSWER: _Kind("{peer} answered with malformed HTTP", _CHECK_URL),

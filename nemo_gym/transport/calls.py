@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from nemo_gym.transport._errors import UNDELIVERED_CODES as UNDELIVERED_CODES
 from nemo_gym.transport.deadline import Deadline
 
 
@@ -83,21 +84,6 @@ class Transport(Protocol):
     async def send(self, base_url: str, call: Call) -> Reply: ...
 
     async def close(self) -> None: ...
-
-
-UNDELIVERED_CODES = frozenset(
-    {
-        "invalid_url",
-        "name_unresolved",
-        "connect_refused",
-        "connect_timeout",
-        "too_many_files",
-        "untrusted",
-        "no_tls",
-        "unasked_answer",
-    }
-)
-"""Codes of transport errors that exclude any delivery of the call to the peer."""
 
 
 def cookie_header(cookies: Mapping[str, Any]) -> str:
