@@ -29,7 +29,6 @@ from nemo_gym.transport.calls import UNDELIVERED_CODES, Call, Received, Reply, T
 from nemo_gym.transport.circuit_breaker import (
     UNREACHABLE_CODES,
     UNREACHABLE_STATUSES,
-    CircuitBreakers,
     breakers_of,
 )
 from nemo_gym.transport.deadline import DEADLINE_HEADER, Deadline, Timer
@@ -68,20 +67,18 @@ class Caller:
         transport: Transport,
         *,
         budget: RetryBudget | None = None,
-        breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = clock.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
         token: str | None = None,
     ) -> None:
-        """`breakers`: by default the ones that all callers of `transport` share. `token`: the run's, which `call`
-        sends."""
+        """`token`: the run's, which `call` sends."""
         self.token = token
         self._own_headers = {} if token is None else {TOKEN_HEADER: token}
         self._headers_with_body = {"content-type": "application/json", **self._own_headers}
         self.directory = directory
         self.transport = transport
-        self._breakers = breakers_of(transport) if breakers is None else breakers
+        self._breakers = breakers_of(transport)
         self._out = self._breakers.by_url
         self._budget = budget or RetryBudget()
         self._clock = clock
