@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict
 
 from nemo_gym import clock
+from nemo_gym.config.keys import DEFAULT_HOST
 from nemo_gym.config.tls import ca_of, uses_tls
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import ConfigError, InputError, TransportError
@@ -55,16 +56,6 @@ _REPEATABLE_PATHS = CALL_ROUTES | {
 _OPENING = "/seed_session"
 
 
-class _Content:
-    """The subset of aiohttp's stream reader that environments use."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def read(self) -> bytes:
-        return self._body
-
-
 class ServerReply(Received):
     """A complete reply with the interface of aiohttp's `ClientResponse`."""
 
@@ -85,8 +76,9 @@ class ServerReply(Received):
         return self._cookies
 
     @property
-    def content(self) -> _Content:
-        return _Content(self.body)
+    def content(self) -> ServerReply:
+        """aiohttp's stream reader, of which environments use `read` only."""
+        return self
 
     async def read(self) -> bytes:
         return self.body
@@ -128,13 +120,7 @@ class ServerClient(BaseModel):
     @classmethod
     def connect(cls, config: Mapping[str, Any], *, transport: Transport, token: str | None) -> ServerClient:
         """Create a client over `transport` for the servers of `config`."""
-        head = config.get(HEAD_SERVER_KEY_NAME) or {}
-        client = cls(
-            head_server_config=BaseServerConfig(
-                host=head.get("host") or "127.0.0.1", port=head.get("port") or DEFAULT_HEAD_SERVER_PORT
-            ),
-            global_config_dict=config,
-        )
+        client = cls(head_server_config=_head_of(config), global_config_dict=config)
         client.__dict__["own_caller"] = caller_of(config, transport, token)
         return client
 
@@ -142,10 +128,7 @@ class ServerClient(BaseModel):
     def load_head_server_config(cls) -> BaseServerConfig:
         from nemo_gym.config.current import get_global_config_dict
 
-        head = get_global_config_dict().get(HEAD_SERVER_KEY_NAME) or {}
-        return BaseServerConfig(
-            host=head.get("host") or "127.0.0.1", port=head.get("port") or DEFAULT_HEAD_SERVER_PORT
-        )
+        return _head_of(get_global_config_dict())
 
     @classmethod
     def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> ServerClient:
@@ -254,6 +237,14 @@ class ServerClient(BaseModel):
         if url_path == _OPENING and context is not None and INCARNATION_HEADER in reply.headers:
             context.incarnations[server_name] = reply.headers[INCARNATION_HEADER]
         return ServerReply(reply, method, f"{server_name}{call.path}")
+
+
+def _head_of(config: Mapping[str, Any]) -> BaseServerConfig:
+    """Return the address of the head server."""
+    head = config.get(HEAD_SERVER_KEY_NAME) or {}
+    return BaseServerConfig(
+        host=head.get("host") or DEFAULT_HOST, port=head.get("port") or DEFAULT_HEAD_SERVER_PORT
+    )
 
 
 def _new_call(
