@@ -20,14 +20,9 @@ ROLLOUT_PATH_PREFIX = "ng-rollout"
 TOKEN_CAPTURE_PATH_SEGMENT = "training-token-capture"
 _SESSION = SESSION_HEADER.encode()
 _SESSION_COOKIE = b"ng_session_"
-_PREFIXED = re.compile(
-    rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/v1/.+|/?)",
-    re.ASCII,
-)
-_ANY_PREFIXED = re.compile(
-    rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?(?P<path>/.+)",
-    re.ASCII,
-)
+_PREFIX = rf"/{ROLLOUT_PATH_PREFIX}/(?P<rollout>[\w.~:@+=-]+)(?:/{TOKEN_CAPTURE_PATH_SEGMENT})?"
+_PREFIXED = re.compile(_PREFIX + r"(?P<path>/v1/.+|/?)", re.ASCII)
+_ANY_PREFIXED = re.compile(_PREFIX + r"(?P<path>/.+)", re.ASCII)
 
 
 def rollout_path_prefix(rollout_id: str | None, *, token_capture: bool = False) -> str:
@@ -37,9 +32,8 @@ def rollout_path_prefix(rollout_id: str | None, *, token_capture: bool = False) 
     """
     if not rollout_id:
         return ""
-    return f"/{ROLLOUT_PATH_PREFIX}/{rollout_id}" + (
-        f"/{TOKEN_CAPTURE_PATH_SEGMENT}" if token_capture else ""
-    )
+    segment = f"/{TOKEN_CAPTURE_PATH_SEGMENT}" if token_capture else ""
+    return f"/{ROLLOUT_PATH_PREFIX}/{rollout_id}{segment}"
 
 
 def apply_rollout_prefix(base_url: str, rollout_id: str | None, *, token_capture: bool = False) -> str:

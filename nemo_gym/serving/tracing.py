@@ -50,10 +50,7 @@ def tracing_layers(server: str) -> Sequence[Layer]:
     try:
         return (traced_by(server, _exporter()),)
     except ImportError as error:
-        log.warning(
-            "no traces are sent: %s; pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
-            error,
-        )
+        log.warning("no traces are sent: %s; pip install %s", error, _PACKAGES)
         return ()
 
 
