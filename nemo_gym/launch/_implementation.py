@@ -1,4 +1,4 @@
-"""The class of a server, loaded from its file, and the class of its options."""
+"""The class of a server, loaded from its file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ast
 import hashlib
 import sys
 from pathlib import Path
-
-from pydantic import BaseModel
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
@@ -33,14 +31,6 @@ def load_server_class(script: Path) -> type[SimpleServer]:
             remedy="Run each server in its own process: +placement=process.",
         )
     return found
-
-
-def config_class_of(server_class: type[SimpleServer]) -> type[BaseModel]:
-    """The class of a server's options."""
-    annotation = server_class.model_fields["config"].annotation
-    assert isinstance(annotation, type)
-    assert issubclass(annotation, BaseModel)
-    return annotation
 
 
 def _class_run_by(tree: ast.AST) -> str | None:

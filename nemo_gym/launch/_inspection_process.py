@@ -39,12 +39,6 @@ def _inspections(
     try:
         model = _config_class(script, servers[0].name, data)
         for server in servers:
-            if model is None:
-                yield (
-                    server.name,
-                    Inspection(unchecked=f"{script.name} does not end with `MyServer.run_webserver()`"),
-                )
-                continue
             faults = list(option_faults(model, server.config, server.path, data["default_host"]))
             # Code that runs in a provider's sandboxes needs no isolation of this machine.
             runs_code = getattr(model, "RUNS_CODE", False) and not server.config.get("sandbox_provider")
@@ -54,24 +48,21 @@ def _inspections(
         yield from ((server.name, inspection) for server in servers)
 
 
-def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[BaseModel] | None:
-    """Return the config class of the server that `script` runs, or None if it runs no server of this gym."""
+def _config_class(script: Path, name: str, data: Mapping[str, Any]) -> type[BaseModel]:
+    """Return the config class of the server that `script` runs."""
     from nemo_gym.config import bootstrap
-    from nemo_gym.launch._implementation import config_class_of, load_server_class
+    from nemo_gym.launch._implementation import load_server_class
 
     folder = script.parent
     bootstrap.set_current(bootstrap.Bootstrap(name, dict(data), "", "", []))
     sys.path[:0] = [str(folder), str(root_of(folder)), str(PARENT_DIR)]
     os.chdir(folder)
-    try:
-        return config_class_of(load_server_class(script))
-    except ConfigError as error:
-        if error.failure.code == "not_inline":
-            return None
-        raise
+    return load_server_class(script).config_class()
 
 
 def _inspection_of_failure(error: BaseException, script: Path, data: Mapping[str, Any]) -> Inspection:
+    if isinstance(error, ConfigError) and error.failure.code == "not_inline":
+        return Inspection(unchecked=f"{script.name} does not end with `MyServer.run_webserver()`")
     if isinstance(error, _OF_OTHER_VERSIONS) and (missing := _unmet_requirements(script.parent, error)):
         return Inspection(unchecked=f"its requirements are not met: {', '.join(missing)}")
     if data.get(RAY_ENVIRONMENT) is not None and (module := _missing_module(error)):

@@ -25,12 +25,11 @@ import orjson
 from nemo_gym.config import bootstrap
 from nemo_gym.config.addresses import IN_MEMORY_HOST
 from nemo_gym.config.bootstrap import Bootstrap
-from nemo_gym.config.nodes import value_at
 from nemo_gym.config.options import option_faults
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.servers import ServerInstance
 from nemo_gym.head.server import HeadServer
-from nemo_gym.launch._implementation import config_class_of, load_server_class
+from nemo_gym.launch._implementation import load_server_class
 from nemo_gym.launch.gym import LaunchableConfig
 from nemo_gym.launch.plan import RunKeys
 from nemo_gym.names import TLS_KEY
@@ -75,7 +74,7 @@ async def inline(config: LaunchableConfig) -> AsyncIterator[InlineGym]:
     bootstrap.set_current(Bootstrap(IN_MEMORY_HOST, data, keys.token, keys.cookie_key, []))
     try:
         async with contextlib.AsyncExitStack() as started:
-            for name, server_class in _classes(config.servers, data):
+            for name, server_class in _classes(config.servers):
                 server = server_class(config=server_class.config_of(name, data), server_client=gym.client())
                 gym.transport.apps[addresses[name]] = server.finished_app()
                 await started.enter_async_context(server.alive())
@@ -121,9 +120,7 @@ def _give_addresses(config: dict[str, Any], instances: Sequence[ServerInstance])
     return {name: base_url(block["host"], block["port"]) for name, block in blocks.items()}
 
 
-def _classes(
-    instances: Sequence[ServerInstance], data: Mapping[str, Any]
-) -> Iterator[tuple[str, type[SimpleServer]]]:
+def _classes(instances: Sequence[ServerInstance]) -> Iterator[tuple[str, type[SimpleServer]]]:
     """Yield every server's name and class. Raises `ConfigErrors` for options that its class does not have."""
     yield HEAD_SERVER_KEY_NAME, HeadServer
     loaded: dict[Path, type[SimpleServer]] = {}
@@ -131,8 +128,7 @@ def _classes(
         script = each.directory / each.entrypoint
         if script not in loaded:
             loaded[script] = load_server_class(script)
-        path = (each.name, each.kind, each.implementation)
-        faults = option_faults(config_class_of(loaded[script]), value_at(data, path), path, IN_MEMORY_HOST)
+        faults = option_faults(loaded[script].config_class(), each.config, each.path, IN_MEMORY_HOST)
         if problems := [Problem(None, fault.message, fault.remedy) for fault in faults]:
             raise ConfigErrors(problems)
         yield each.name, loaded[script]

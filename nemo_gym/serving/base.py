@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import uvloop
 from fastapi import FastAPI
@@ -81,13 +81,15 @@ class BaseServer(BaseModel):
         return cls.config_of(given.server_name, given.global_config)
 
     @classmethod
+    def config_class(cls) -> type[BaseRunServerInstanceConfig]:
+        """Return the class of the server's options."""
+        return cast(type[BaseRunServerInstanceConfig], cls.model_fields["config"].annotation)
+
+    @classmethod
     def config_of(cls, name: str, global_config: Mapping[str, Any]) -> BaseRunServerInstanceConfig:
         block = server_block(global_config[name])
-        config_type = cls.model_fields["config"].annotation
         assert block is not None
-        assert config_type is not None
-        validated: BaseRunServerInstanceConfig = config_type.model_validate({**block, "name": name})
-        return validated
+        return cls.config_class().model_validate({**block, "name": name})
 
 
 class SimpleServer(BaseServer):
@@ -262,13 +264,11 @@ class SimpleServer(BaseServer):
     @classmethod
     def standalone(cls, **config: Any) -> SimpleServer:
         """Create a server outside of a gym, for tests and notebooks, with defaults for the required options."""
-        config_type = cls.model_fields["config"].annotation
-        assert config_type is not None
         values = {"host": "127.0.0.1", "port": 0, "entrypoint": "app.py", "name": cls.__name__, **config}
         client = ServerClient(
             head_server_config=BaseServerConfig(host="127.0.0.1", port=0), global_config_dict={}
         )
-        return cls(config=config_type.model_validate(values), server_client=client)
+        return cls(config=cls.config_class().model_validate(values), server_client=client)
 
 
 def _new_browser_check() -> BrowserCheck | None:

@@ -8,14 +8,14 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
-from nemo_gym.launch._implementation import config_class_of, load_server_class
+from nemo_gym.launch._implementation import load_server_class
 from tests.config.small_gym import write_gym
 
 
 def test_the_class_and_its_options_are_found_and_nothing_is_served() -> None:
     loaded = load_server_class(PARENT_DIR / "resources_servers" / "mcqa" / "app.py")
     assert loaded.__name__ == "MCQAResourcesServer"
-    assert "grading_mode" in config_class_of(loaded).model_fields
+    assert "grading_mode" in loaded.config_class().model_fields
 
 
 @pytest.mark.parametrize("source", ["x = 1\n", "class A: ...\nif False:\n    A.run_webserver()\n"])
