@@ -32,14 +32,9 @@ from nemo_gym.launch._requirements import (
     read_requirements,
 )
 from nemo_gym.launch.errors import LaunchError
+from nemo_gym.names import SERVER_KINDS
 
-LINKED_PACKAGES = (
-    "nemo_gym",
-    "resources_servers",
-    "responses_api_agents",
-    "responses_api_models",
-    "environment_servers",
-)
+LINKED_PACKAGES = ("nemo_gym", *SERVER_KINDS)
 """Packages of this project, linked into every environment, so that it always uses those of this run."""
 _READY_MARKER = "nemo_gym_ready"
 _PROBE = "import nemo_gym.serving.base"

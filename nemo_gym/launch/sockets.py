@@ -6,6 +6,7 @@ child. A connection during the child's start or restart waits in the backlog ins
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 from collections.abc import Collection, Iterator, Mapping
@@ -173,9 +174,6 @@ def find_open_port(disallowed_ports: list[int] | None = None, max_retries: int =
     config: Any = maybe_get_global_config_dict() or {}
     ports = PortRange.of_config(config)
     ports = replace(ports, disallowed=(*ports.disallowed, *(disallowed_ports or ())))
-    host = config.get("default_host") or "127.0.0.1"
-    held = hold_free(host, ports, holder_of="find_open_port")
-    try:
+    host = config.get("default_host") or LOOPBACK
+    with contextlib.closing(hold_free(host, ports, holder_of="find_open_port")) as held:
         return held.port
-    finally:
-        held.close()
