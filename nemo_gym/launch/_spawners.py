@@ -50,7 +50,9 @@ class NodePlace(NamedTuple):
 
     url: str
     node: str
+    """The name of the node; empty for the launcher's machine."""
     generation: int
+    """One more than the nodes that the server has lost; 0 on the launcher's machine."""
 
 
 class Child:
@@ -144,12 +146,9 @@ def _descriptors(process: ServerProcess) -> Iterator[dict[int, int]]:
     listeners = [listener.fileno() for held in process.sockets for listener in held.listeners]
     sockets = dict(enumerate(listeners, start=_BOOTSTRAP_FD + 1))
     bootstrap = replace(process.bootstrap, listen_fds=list(sockets))
-    log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
+    with contextlib.ExitStack() as opened:
+        log_fd = os.open(process.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        opened.callback(os.close, log_fd)
         bootstrap_fd = bootstrap.write_to_fd()
-        try:
-            yield {1: log_fd, 2: log_fd, _BOOTSTRAP_FD: bootstrap_fd, **sockets}
-        finally:
-            os.close(bootstrap_fd)
-    finally:
-        os.close(log_fd)
+        opened.callback(os.close, bootstrap_fd)
+        yield {1: log_fd, 2: log_fd, _BOOTSTRAP_FD: bootstrap_fd, **sockets}

@@ -17,7 +17,7 @@ from typing import Any
 
 from nemo_gym.config.tls import ca_of
 from nemo_gym.launch import _logs as logs
-from nemo_gym.launch._spawners import Child, ServerProcess, Spawner
+from nemo_gym.launch._spawners import Child, NodePlace, ServerProcess, Spawner
 from nemo_gym.launch._states import TERMINAL_STATES, TRANSITIONS, DeathRecord, RestartPolicy, ServerState
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.observation import answers
@@ -77,16 +77,10 @@ class SupervisedServer:
         return self.state in (ServerState.DRAINING, ServerState.STOPPING)
 
     @property
-    def node(self) -> str:
-        """The name of its node; empty on the launcher's machine."""
-        place = self.child.place if self.child is not None else None
-        return place.node if place is not None else ""
-
-    @property
-    def generation(self) -> int:
-        """One more than the nodes that it has lost."""
-        place = self.child.place if self.child is not None else None
-        return place.generation if place is not None else 0
+    def place(self) -> NodePlace:
+        """Its place, on a node or on the launcher's machine."""
+        on_node = self.child.place if self.child is not None else None
+        return on_node or NodePlace(self.url, node="", generation=0)
 
     @property
     def ca(self) -> str | None:
@@ -126,16 +120,16 @@ class Supervisor:
         servers: Sequence[SupervisedServer],
         spawner: Spawner,
         choose_interpreter: ChooseInterpreter,
-        policy: RestartPolicy | None = None,
+        policy: RestartPolicy,
         *,
-        startup_timeout_s: float = STARTUP_TIMEOUT_S,
+        startup_timeout_s: float,
     ) -> None:
         self.servers = list(servers)
         self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
         """Resolves when a server has failed."""
         self._spawner = spawner
         self._choose_interpreter = choose_interpreter
-        self._policy = policy or RestartPolicy()
+        self._policy = policy
         self._startup_timeout_s = startup_timeout_s
         self._is_stopping = False
         self._tasks: dict[int, asyncio.Task[None]] = {}

@@ -220,8 +220,8 @@ class RunningGym:
                 pid=server.pid,
                 restarts=server.restarts,
                 log=str(server.log_path),
-                node=server.node,
-                generation=server.generation,
+                node=server.place.node,
+                generation=server.place.generation,
             )
             for server in self.servers
         )

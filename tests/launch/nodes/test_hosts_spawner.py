@@ -76,11 +76,11 @@ async def test_replicas_run_on_nodes_are_restarted_there_and_move_when_their_nod
 async def check_places(gym: RunningGym) -> None:
     """The replicas are on both nodes, below their node hosts, and every directory has their addresses."""
     remote = gym.servers[1:]
-    assert {server.node for server in remote} == {"first", "second"}
+    assert {server.place.node for server in remote} == {"first", "second"}
     for server in remote:
         facts = await facts_of(server.url)
         assert (facts["name"], facts["replica"], facts["pid"]) == (server.name, server.replica, server.pid)
-        assert node_host(server.node) in psutil.Process(server.pid).parents()
+        assert node_host(server.place.node) in psutil.Process(server.pid).parents()
         await until(lambda server=server: "serving" in server.log_path.read_text())  # type: ignore[misc]
     assert directory_of(gym.config).replicas("env") == gym.addresses["env"]
     reply = await call_once(gym.head_url, Call("GET", "/_ng/directory"), timeout_s=30)
@@ -99,7 +99,7 @@ async def check_restart(server: SupervisedServer) -> None:
     before, url = server.pid, server.url
     os.kill(before or 0, signal.SIGKILL)
     await until(lambda: server.restarts == 1 and server.state is ServerState.READY)
-    assert (server.url, server.generation) == (url, 1)
+    assert (server.url, server.place.generation) == (url, 1)
     assert (await facts_of(url))["pid"] == server.pid != before
 
 
@@ -122,17 +122,17 @@ def check_history(gym: RunningGym) -> None:
 
 async def check_move(gym: RunningGym, bench: Workbench) -> None:
     """The replicas of a lost node are started on the other one, with new addresses and generations."""
-    lost = [each for each in gym.servers if each.node == "first"]
+    lost = [each for each in gym.servers if each.place.node == "first"]
     pids = [each.pid or 0 for each in lost]
     version = MovingDirectory(gym.config[DIRECTORY_KEY]).version
     (bench.folder / FIRST_IS_DOWN).touch()
     node_host("first").kill()
-    await until(lambda: all(each.node == "second" and each.state is ServerState.READY for each in lost))
+    await until(lambda: all(each.place.node == "second" and each.state is ServerState.READY for each in lost))
     for pid in pids:
         await until_gone(pid)
     later = MovingDirectory(gym.config[DIRECTORY_KEY])
     assert later.version > version
-    assert {later.generation(each.url) for each in lost} == {each.generation for each in lost} == {2}
+    assert {later.generation(each.url) for each in lost} == {each.place.generation for each in lost} == {2}
     await until(lambda: any(each.nodes[0].state == "lost" for each in bench.registry.running()))
     assert [(each.name, each.losses) for each in gym.record().nodes] == [("first", 1), ("second", 0)]
     await until(lambda: "the node first was lost; its replicas are started elsewhere" in bench.lines)

@@ -105,7 +105,7 @@ async def check_added_replicas(gym: RunningGym) -> None:
     after = await replicas_of(gym)
     assert before.items() <= after.items()
     assert len(after) == len(gym.addresses["env"]) == 6
-    assert sorted(each.node for each in gym.servers if each.name == "env") == [
+    assert sorted(each.place.node for each in gym.servers if each.name == "env") == [
         *["first"] * 3,
         *["second"] * 3,
     ]
