@@ -104,10 +104,9 @@ class GymRecord:
 
     @classmethod
     def from_json(cls, text: str) -> GymRecord:
-        data = json.loads(text)
-        servers = tuple(ServerRecord(**server) for server in data["servers"])
-        nodes = tuple(NodeRecord(**node) for node in data.get("nodes", ()))
-        return cls(RunRecord(**data["run"]), data["directory"], servers, data.get("name", NO_NAME), nodes)
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_json(text)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -134,7 +133,7 @@ class Registry:
                 path.unlink(missing_ok=True)
                 continue
             # It has ended meanwhile, or is of another version of the gym.
-            with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            with contextlib.suppress(FileNotFoundError, ValueError):
                 records.append(GymRecord.from_json(path.read_text(encoding="utf-8")))
         return sorted(records, key=lambda record: record.run.started_at)
 

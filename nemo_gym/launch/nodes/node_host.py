@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.config.tls import (
@@ -79,9 +81,7 @@ class NodeDocument:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> NodeDocument:
-        fields = json.loads(data)
-        moved = fields.pop("moved")
-        return cls(**fields, moved=Moved(**moved) if moved is not None else None)
+        return TypeAdapter(cls).validate_json(data)
 
 
 class NodeHost:
