@@ -39,9 +39,8 @@ class Observation:
         return "silent" if self.server.state == "ready" and not self.answers else self.server.state
 
     def to_json(self) -> dict[str, Any]:
-        figures = asdict(self.figures) if self.figures is not None else None
-        facts = {"state": self.state, "answers": self.answers, "figures": figures}
-        return {**asdict(self.server), **facts, "memory_bytes": self.memory_bytes}
+        facts = asdict(self)
+        return {**facts.pop("server"), **facts, "state": self.state}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ class NodeObservation:
     restarts: int
 
     def to_json(self) -> dict[str, Any]:
-        sums = {"replicas": self.replicas, "in_flight": self.in_flight, "restarts": self.restarts}
-        return {**asdict(self.node), **sums}
+        sums = asdict(self)
+        return {**sums.pop("node"), **sums}
 
 
 def by_node(gym: GymRecord, observations: Sequence[Observation]) -> list[NodeObservation]:

@@ -70,17 +70,10 @@ class NodeEvent:
     """Those that moved, restarted, were lost with the machine, or were removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """A machine, and the sums of its replicas."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts(NodeRecord):
+    """A machine, and the sums of its replicas. `log` is the name of its log in the log folder."""
 
-    name: str
-    address: str
-    state: str
-    load: float
-    losses: int
-    log: str
-    """The name of its log in the log folder."""
     replicas: dict[str, int]
     """Server → the number of its replicas here."""
     in_flight: int
@@ -254,12 +247,7 @@ class NodeHistory:
             [each for each in self._placed.values() if each.node == node.name] if node.state == "up" else []
         )
         return NodeFacts(
-            node.name,
-            node.address,
-            node.state,
-            node.load,
-            node.losses,
-            Path(node.log).name,
+            **asdict(node) | {"log": Path(node.log).name},
             replicas=dict(Counter(each.name for each in there)),
             in_flight=self._in_flight[node.name],
             most_in_flight=self._most_in_flight[node.name],
