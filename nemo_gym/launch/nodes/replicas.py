@@ -91,8 +91,7 @@ class Replicas:
         for replica in self._firsts():
             each = replica.instance
             self.config[each.name][each.kind][each.implementation].update(replica.address)
-        self.directory |= {"file": str(file), "version": 0}
-        self.directory["head"] = head_url(self.config)
+        self.directory |= {"file": str(file), "version": 0, "head": head_url(self.config)}
         self.update_directory()
         self.config[DIRECTORY_KEY] = self.directory
 
@@ -107,27 +106,19 @@ class Replicas:
         Each is a server's name, kind, implementation and address.
         """
         others = (first for first in self._firsts() if first.key.server != replica.key.server)
-        return [
-            (each.instance.name, each.instance.kind, each.instance.implementation, each.address)
-            for each in (*others, replica)
-        ]
+        return [(*each.instance.path, each.address) for each in (*others, replica)]
 
     def add(self, server: str, count: int) -> list[Replica]:
         """Add replicas, which have no place and are not published yet."""
         known = self.addresses[server]
-        keys = [ReplicaKey(server, len(known) + number) for number in range(count)]
-        added = {
-            key: Replica(
-                key,
-                known[0].instance,
-                known[0].placement,
-                generation=self._removed.get(key, 0) + 1,
-                is_published=False,
-            )
-            for key in keys
-        }
-        self._replicas |= added
-        return list(added.values())
+        instance, placement = known[0].instance, known[0].placement
+        added = []
+        for number in range(len(known), len(known) + count):
+            key = ReplicaKey(server, number)
+            generation = self._removed.get(key, 0) + 1
+            added.append(Replica(key, instance, placement, generation=generation, is_published=False))
+        self._replicas |= {replica.key: replica for replica in added}
+        return added
 
     def publish(self, added: Sequence[Replica]) -> None:
         """Let added replicas take new sessions."""

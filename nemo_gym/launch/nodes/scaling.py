@@ -75,22 +75,12 @@ class Scaling:
             outcomes = await asyncio.gather(*work, return_exceptions=True)
         finally:
             self._changing -= {change.server for change in changes}
-        lost: dict[str, list[str]] = {}
-        for change, outcome in zip(changes, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
-            lost[change.server] = outcome
-        return {
-            "version": self._replicas.directory["version"],
-            "servers": {
-                change.server: {
-                    "before": change.before,
-                    "after": change.after,
-                    "lost_sessions": lost[change.server],
-                }
-                for change in changes
-            },
-        }
+        servers: dict[str, dict[str, Any]] = {}
+        for change, lost in zip(changes, outcomes, strict=True):
+            if isinstance(lost, BaseException):
+                raise lost
+            servers[change.server] = {"before": change.before, "after": change.after, "lost_sessions": lost}
+        return {"version": self._replicas.directory["version"], "servers": servers}
 
     def _checked(self, wanted: Mapping[str, int]) -> list[CountChange]:
         """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
@@ -122,8 +112,7 @@ class Scaling:
         try:
             for change in changes:
                 if change.after > change.before:
-                    count = change.after - change.before
-                    added[change.server] = self._replicas.add(change.server, count)
+                    added[change.server] = self._replicas.add(change.server, change.after - change.before)
                     await self._moving.move_in(added[change.server])
         except BaseException:
             for replicas in added.values():
