@@ -21,7 +21,6 @@ from nemo_gym.responses._overflow import Overflow as Overflow
 from nemo_gym.responses._overflow import OverflowKind as OverflowKind
 from nemo_gym.responses._overflow import overflow_of as overflow_of
 from nemo_gym.responses._responses_request import responses_params_of_chat as responses_params_of_chat
-from nemo_gym.responses._responses_stream import failed_response as failed_response
 from nemo_gym.responses._responses_stream import response_events as response_events
 from nemo_gym.responses._responses_stream import sse_of_response as sse_of_response
 from nemo_gym.responses.dialects import OPENAI as OPENAI

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from nemo_gym.failures import Failure
 from nemo_gym.responses._sse import sse_event
-from nemo_gym.responses.responses_answer import IdFactory, envelope_of
 
 _Json: TypeAlias = dict[str, Any]
 _Events: TypeAlias = Iterator[_Json]
@@ -22,12 +20,6 @@ _LAST_EVENT: Mapping[str, str] = {
     "incomplete": "response.incomplete",
     "failed": "response.failed",
 }
-
-_ERROR_CODES: Mapping[str, str] = {
-    "rate_limited": "rate_limit_exceeded",
-    "context_overflow": "invalid_prompt",
-}
-"""The API's error codes by failure code; all others are `server_error`."""
 
 
 def response_events(response: Mapping[str, Any]) -> _Events:
@@ -40,17 +32,6 @@ def response_events(response: Mapping[str, Any]) -> _Events:
 def sse_of_response(response: Mapping[str, Any]) -> Iterator[bytes]:
     """Iterate over the events of a finished `response` as bytes."""
     return map(sse_event, response_events(response))
-
-
-def failed_response(
-    failure: Failure, params: Mapping[str, Any], *, ids: IdFactory, now: float
-) -> dict[str, Any]:
-    """Return the Responses object of a failed request, for a stream whose headers have been sent."""
-    return {
-        **envelope_of(params, ids=ids, now=now),
-        "status": "failed",
-        "error": {"code": _ERROR_CODES.get(failure.code, "server_error"), "message": failure.message},
-    }
 
 
 def _events(response: Mapping[str, Any]) -> _Events:

@@ -7,8 +7,7 @@ from openai import OpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from nemo_gym.failures import EngineError
-from nemo_gym.responses import failed_response, response_events, response_of_chat, sse_of_response
+from nemo_gym.responses import response_events, response_of_chat, sse_of_response
 
 Ids = Callable[[str], str]
 Clients = Callable[[bytes], OpenAI]
@@ -135,18 +134,10 @@ def test_an_event_is_framed_by_its_type() -> None:
     assert rest == [b"", b""]
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("rate_limited", "rate_limit_exceeded"),
-        ("context_overflow", "invalid_prompt"),
-        ("engine_abort", "server_error"),
-    ],
-)
-def test_a_failure_ends_the_stream_with_its_message(ids: Ids, code: str, told: str) -> None:
-    failure = EngineError("The engine went away.", code=code).failure
-    response = failed_response(failure, {"model": "policy"}, ids=ids, now=5)
+def test_a_failure_ends_the_stream_with_its_message(ids: Ids) -> None:
+    error = {"code": "server_error", "message": "The engine went away."}
+    response = {**response_from(ids, content="no"), "status": "failed", "output": [], "error": error}
     Response.model_validate(response)
     *_, last = response_events(response)
     assert last["type"] == "response.failed"
-    assert last["response"]["error"] == {"code": told, "message": "The engine went away."}
+    assert last["response"]["error"] == error
