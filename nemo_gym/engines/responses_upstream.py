@@ -19,7 +19,7 @@ from nemo_gym.responses.finish import check_finished
 from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
 from nemo_gym.responses.problems import ConversionProblems
-from nemo_gym.responses.tools import needs_tools
+from nemo_gym.responses.tools import check_choice_without_tools
 from nemo_gym.tokens.records import CARRIED_FIELDS
 
 OUR_FIELDS = CARRIED_FIELDS
@@ -46,8 +46,7 @@ def responses_request_of(
     if body.get("background"):
         problems.add("background", "is not supported")
     if not body.get("tools"):
-        if needs_tools(body.get("tool_choice")):
-            problems.add("tool_choice", f"{body['tool_choice']!r} needs `tools`")
+        check_choice_without_tools(body.get("tool_choice"), problems)
         for name in _TOOL_FIELDS:
             body.pop(name, None)
     if isinstance(body.get("input"), list):

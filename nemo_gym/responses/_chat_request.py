@@ -31,7 +31,7 @@ from nemo_gym.responses._request_fields import (
     RESPONSES_ONLY,
     STREAM_FIELDS,
     carry_fields,
-    limit_of,
+    put_limit,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.metadata_extras import put_metadata
@@ -57,7 +57,7 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     carry_fields(params, body, _SECTIONED, _REFUSED, problems)
     for section in _SECTIONS:
         section(params, body, problems)
-    _put_limit(params, body, dialect.max_tokens_field, problems)
+    put_limit(params, RESPONSES_LIMITS, body, dialect.max_tokens_field, problems)
     put_metadata(params.get("metadata"), body, dialect, problems)
     problems.raise_if_any(TARGET)
     return Converted(body, tuple(transcript.notes))
@@ -168,9 +168,3 @@ _SECTIONED = frozenset(
 
 RESPONSES_FIELDS = _SECTIONED | CARRIED_FIELDS | STREAM_FIELDS | _REFUSED.keys()
 """All fields of a Responses request that the conversion knows, to convert or to refuse them."""
-
-
-def _put_limit(params: Mapping[str, Any], body: _Json, name: str, problems: ConversionProblems) -> None:
-    limit = limit_of(params, RESPONSES_LIMITS, problems)
-    if limit is not None:
-        body[name] = limit

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS, limit_of
+from nemo_gym.responses._content_parts import present
+from nemo_gym.responses._request_fields import CHAT_LIMITS, CHAT_ONLY, STREAM_FIELDS, put_limit
 from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect
 from nemo_gym.responses.history_items import reasoning_text_of
 from nemo_gym.responses.metadata_extras import put_metadata
 from nemo_gym.responses.problems import ConversionProblems, Converted, Note
 from nemo_gym.responses.reasoning import put_reasoning
-from nemo_gym.responses.tools import needs_tools
+from nemo_gym.responses.tools import check_choice_without_tools
 
-_TOOL_FIELDS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
+_TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _REWRITTEN = frozenset({"messages", "metadata", *_TOOL_FIELDS, *CHAT_LIMITS, *STREAM_FIELDS})
 _REWRITTEN_OF_ASSISTANT = frozenset({"tool_calls", "reasoning", "reasoning_content"})
 
@@ -40,9 +41,7 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     if tidy.get("logprobs"):
         tidy.setdefault("top_logprobs", 0)
     _put_tools(body, tidy, problems)
-    limit = limit_of(body, CHAT_LIMITS, problems)
-    if limit is not None:
-        tidy[dialect.max_tokens_field] = limit
+    put_limit(body, CHAT_LIMITS, tidy, dialect.max_tokens_field, problems)
     put_metadata(body.get("metadata"), tidy, dialect, problems)
     problems.raise_if_any("this engine's Chat Completions")
     return Converted(tidy, tuple(notes))
@@ -50,11 +49,9 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
 
 def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: ConversionProblems) -> None:
     if body.get("tools"):
-        for name in _TOOL_FIELDS:
-            if body.get(name) is not None:
-                tidy[name] = body[name]
-    elif needs_tools(body.get("tool_choice")):
-        problems.add("tool_choice", f"{body['tool_choice']!r} needs `tools`")
+        tidy.update(present(body, *_TOOL_FIELDS))
+    else:
+        check_choice_without_tools(body.get("tool_choice"), problems)
 
 
 def _tidy_messages(

@@ -143,13 +143,22 @@ def carry_fields(
             problems.add(name, reason)
 
 
-def limit_of(params: Mapping[str, Any], names: Sequence[str], problems: ConversionProblems) -> int | None:
-    """Return the token limit of the answer. Several fields may set it; different values are a problem."""
-    limits = present(params, *names)
-    first = next(iter(limits.values()), None)
+def put_limit(
+    given: Mapping[str, Any],
+    names: Sequence[str],
+    converted: dict[str, Any],
+    target: str,
+    problems: ConversionProblems,
+) -> None:
+    """Set the token limit of the answer, the field `target`. Several of the fields `names` may state it.
+
+    Different values are a problem.
+    """
+    limits = present(given, *names)
+    if limits:
+        converted[target] = next(iter(limits.values()))
     for name, limit in limits.items():
         if type(limit) is not int:
             problems.add(name, "must be an integer")
         elif any(limit != other for other in limits.values()):
             problems.add(name, f"{limit} disagrees with the request's other bounds on the answer")
-    return first

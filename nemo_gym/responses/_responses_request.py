@@ -15,7 +15,7 @@ from nemo_gym.responses._request_fields import (
     CHAT_ONLY,
     INCLUDE_LOGPROBS,
     carry_fields,
-    limit_of,
+    put_limit,
 )
 from nemo_gym.responses.dialects import VLLM, Dialect
 from nemo_gym.responses.history_items import items_of_message
@@ -57,9 +57,7 @@ def responses_params_of_chat(body: Mapping[str, Any], dialect: Dialect = VLLM) -
         params["reasoning"] = {"effort": body["reasoning_effort"]}
     if body.get("metadata"):
         params["metadata"] = body["metadata"]
-    limit = limit_of(body, CHAT_LIMITS, problems)
-    if limit is not None:
-        params["max_output_tokens"] = limit
+    put_limit(body, CHAT_LIMITS, params, "max_output_tokens", problems)
     problems.raise_if_any(TARGET)
     return Converted(params, ())
 

@@ -81,12 +81,8 @@ def _put_system(system: object, params: _Json, problems: ConversionProblems) -> 
 
 
 def _put_tools(tools: object, params: _Json, problems: ConversionProblems) -> None:
-    if not isinstance(tools, list):
-        problems.add("tools", "must be a list")
-        return
     params["tools"] = []
-    for index, tool in enumerate(tools):
-        field = f"tools[{index}]"
+    for field, tool in problems.tools_in(tools):
         if not isinstance(tool, Mapping) or tool.get("type", "custom") != "custom":
             problems.add(f"{field}.type", "tools of the provider can't be put to another model")
             continue

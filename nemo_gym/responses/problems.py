@@ -76,6 +76,13 @@ class ConversionProblems:
         else:
             self.add("messages", "must be a list of messages, and not empty")
 
+    def tools_in(self, tools: object) -> Iterator[tuple[str, Any]]:
+        """Yield the tools of a request with their paths. A problem if they are no list."""
+        if isinstance(tools, list):
+            yield from ((f"tools[{index}]", tool) for index, tool in enumerate(tools))
+        else:
+            self.add("tools", "must be a list")
+
     def raise_if_any(self, target: str) -> None:
         """Raise one `InputError` for all problems; its `param` lists the fields, sorted, with `, ` between."""
         if not self._found:

@@ -25,23 +25,18 @@ def chat_tools_of(tools: object, problems: ConversionProblems) -> list[dict[str,
 
     `strict: false` is chat's default and is left out: a chat template would write it into the prompt.
     """
-    if not isinstance(tools, list):
-        problems.add("tools", "must be a list")
-        return []
     converted = []
-    for index, tool in enumerate(tools):
+    for field, tool in problems.tools_in(tools):
         kind = tool.get("type") if isinstance(tool, dict) else None
         if kind != "function":
-            problems.add(
-                f"tools[{index}].type", f"{kind!r} is no tool of Chat Completions, only functions are"
-            )
+            problems.add(f"{field}.type", f"{kind!r} is no tool of Chat Completions, only functions are")
             continue
         if not tool.keys() <= _FLAT_FIELDS:
             given = {
                 key: value for key, value in tool.items() if not (key in _TOOL_FIELDS_OFF and value is False)
             }
-            problems.add_unknown(given, _FLAT_FIELDS, f"tools[{index}].")
-        required_text(tool, "name", f"tools[{index}]", problems)
+            problems.add_unknown(given, _FLAT_FIELDS, f"{field}.")
+        required_text(tool, "name", field, problems)
         function = present(tool, *_FUNCTION_FIELDS)
         if function.get("strict") is False:
             del function["strict"]
@@ -54,19 +49,16 @@ def responses_tools_of(tools: object, problems: ConversionProblems) -> list[dict
 
     `strict` is always set, because its default differs: false in chat, true in the Responses API.
     """
-    if not isinstance(tools, list):
-        problems.add("tools", "must be a list")
-        return []
     converted = []
-    for index, tool in enumerate(tools):
+    for field, tool in problems.tools_in(tools):
         kind = tool.get("type") if isinstance(tool, dict) else None
         function = tool.get("function") if kind == "function" else None
         if not isinstance(function, dict):
-            problems.add(f"tools[{index}].type", f"{kind!r} with no `function` is not a function tool")
+            problems.add(f"{field}.type", f"{kind!r} with no `function` is not a function tool")
             continue
-        problems.add_unknown(tool, {"type", "function"}, f"tools[{index}].")
-        problems.add_unknown(function, _FLAT_FIELDS, f"tools[{index}].function.")
-        required_text(function, "name", f"tools[{index}].function", problems)
+        problems.add_unknown(tool, {"type", "function"}, f"{field}.")
+        problems.add_unknown(function, _FLAT_FIELDS, f"{field}.function.")
+        required_text(function, "name", f"{field}.function", problems)
         flat = present(function, *_FUNCTION_FIELDS)
         converted.append({"type": "function", **flat, "strict": bool(function.get("strict"))})
     return converted
@@ -123,8 +115,7 @@ def put_tools(
     """Convert the tool settings of a request to those of the other API."""
     choice, tools = given.get("tool_choice"), given.get("tools")
     if tools is None or tools == []:
-        if needs_tools(choice):
-            problems.add("tool_choice", f"{choice!r} needs `tools`")
+        check_choice_without_tools(choice, problems)
         return
     converted["tools"] = tools_of(tools, problems)
     if choice is not None:
@@ -132,9 +123,10 @@ def put_tools(
     converted.update(present(given, "parallel_tool_calls"))
 
 
-def needs_tools(choice: object) -> bool:
-    """Return whether a `tool_choice` of either API demands a call, and therefore requires tools."""
-    return choice is not None and choice != "auto" and choice != "none"
+def check_choice_without_tools(choice: object, problems: ConversionProblems) -> None:
+    """Add a problem if the `tool_choice` of a request without tools demands a call, in either API."""
+    if choice not in (None, "auto", "none"):
+        problems.add("tool_choice", f"{choice!r} needs `tools`")
 
 
 def _nested(tool: Mapping[str, Any], field: str, problems: ConversionProblems) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from nemo_gym.responses._request_fields import (
     CHAT_ONLY,
     RESPONSES_ONLY,
     carry_fields,
-    limit_of,
+    put_limit,
 )
 from nemo_gym.responses.problems import ConversionProblems
 
@@ -43,8 +43,9 @@ def test_no_field_is_both_carried_and_refused() -> None:
     [({}, None), ({"max_tokens": None}, None), ({"max_tokens": 5}, 5), (dict.fromkeys(CHAT_LIMITS, 5), 5)],
 )
 def test_the_limit_of_the_answer(params: dict[str, Any], limit: int | None) -> None:
-    problems = ConversionProblems()
-    assert limit_of(params, CHAT_LIMITS, problems) == limit
+    problems, converted = ConversionProblems(), dict[str, Any]()
+    put_limit(params, CHAT_LIMITS, converted, "max_output_tokens", problems)
+    assert converted.get("max_output_tokens") == limit
     assert not problems
 
 
@@ -53,6 +54,6 @@ def test_the_limit_of_the_answer(params: dict[str, Any], limit: int | None) -> N
 )
 def test_limits_that_disagree_or_are_no_integers_are_problems(params: dict[str, Any]) -> None:
     problems = ConversionProblems()
-    limit_of(params, CHAT_LIMITS, problems)
+    put_limit(params, CHAT_LIMITS, {}, "max_output_tokens", problems)
     with pytest.raises(InputError, match="max_tokens"):
         problems.raise_if_any("chat")

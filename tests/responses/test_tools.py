@@ -7,7 +7,7 @@ from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import (
     chat_tool_choice_of,
     chat_tools_of,
-    needs_tools,
+    check_choice_without_tools,
     responses_tool_choice_of,
     responses_tools_of,
 )
@@ -109,10 +109,7 @@ def test_a_choice_that_chat_lacks_is_named(choice: Any, field: str) -> None:
 
 
 def test_only_a_demand_needs_tools() -> None:
-    assert [needs_tools(choice) for choice in (None, "auto", "none", "required", {"type": "function"})] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    for choice in (None, "auto", "none", "required", {"type": "function"}):
+        problems = ConversionProblems()
+        check_choice_without_tools(choice, problems)
+        assert bool(problems) is (choice not in (None, "auto", "none"))
