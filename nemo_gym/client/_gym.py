@@ -21,7 +21,7 @@ from nemo_gym.client._open_rollout import (
 from nemo_gym.client._rollout import Rollout, broken_off, read_line, refusal
 from nemo_gym.failures import ConfigError, TransportError
 from nemo_gym.names import TOKEN_HEADER
-from nemo_gym.processes.event_loop_thread import EventLoopThread
+from nemo_gym.processes.event_loop_thread import EventLoopThread, run_blocking
 
 if TYPE_CHECKING:
     import aiohttp
@@ -124,12 +124,10 @@ class Gym(_Client):
             TransportError: the gym is unreachable.
             GymError: there is no such model server, or it refused the update.
         """
-        with EventLoopThread("policy update") as loop:
-            loop.run(
-                AsyncGym(self.address).update_policy(
-                    version, server=server, drop_in_flight=drop_in_flight, reload_weights=reload_weights
-                )
-            )
+        updating = AsyncGym(self.address).update_policy(
+            version, server=server, drop_in_flight=drop_in_flight, reload_weights=reload_weights
+        )
+        run_blocking("policy update", updating)
 
     @contextmanager
     def rollout(
@@ -148,9 +146,8 @@ class Gym(_Client):
             TransportError: the gym is unreachable.
             GymError: there is no such model server, or the rollout is open with other options.
         """
-        with EventLoopThread("rollout") as loop:
-            opened = loop.run(AsyncGym(self.address)._open_rollout(server, rollout_id, terms))
-        rollout = OpenRollout(opened)
+        opening = AsyncGym(self.address)._open_rollout(server, rollout_id, terms)
+        rollout = OpenRollout(run_blocking("rollout", opening))
         try:
             yield rollout
         finally:
@@ -180,8 +177,7 @@ class AsyncGym(_Client):
                 return await self._exchange(session, url, method, path, content)
 
         async with self._session() as session:
-            instances = await self._exchange(session, self.address.url, "GET", "/server_instances")
-        url = _url_of(server, instances, self.address.url)
+            url = await self._url_of(session, server)
         answer = await ask("POST", ROLLOUT_RECORDS, {"rollout_id": rollout_id, **terms})
         return AsyncOpenRollout(answer["rollout_id"], answer["key"], url + answer["base_url_path"], ask)
 
@@ -220,9 +216,23 @@ class AsyncGym(_Client):
         """Like `Gym.update_policy`."""
         update = {"version": version, "drop_in_flight": drop_in_flight, "reload_weights": reload_weights}
         async with self._session() as session:
-            instances = await self._exchange(session, self.address.url, "GET", "/server_instances")
-            url = _url_of(server, instances, self.address.url)
+            url = await self._url_of(session, server)
             await self._exchange(session, url, "POST", "/policy_version", json.dumps(update).encode())
+
+    async def _url_of(self, session: aiohttp.ClientSession, server: str) -> str:
+        """Return the URL of a model server, or of its first process."""
+        gym = self.address.url
+        instances = await self._exchange(session, gym, "GET", "/server_instances")
+        urls: dict[str, str] = {
+            each["name"]: each["url"] for each in instances if each["server_type"] == "responses_api_models"
+        }
+        if server not in urls:
+            raise ConfigError(
+                f"the gym at {gym} has no model server named `{server}`",
+                code="unknown_server",
+                remedy=f"Its model servers are: {', '.join(urls) or 'none'}.",
+            )
+        return urls[server]
 
     async def _exchange(
         self, session: aiohttp.ClientSession, url: str, method: str, path: str, body: bytes | None = None
@@ -266,22 +276,15 @@ def _errors_named(url: str) -> Iterator[None]:
             peer=url,
         ) from error
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-        raise _unreachable(url, error) from error
+        raise TransportError(
+            f"no gym answers at {url} ({error})",
+            code="connect_refused",
+            retryable=True,
+            remedy="Start it with ng_run.",
+            peer=url,
+        ) from error
     except (aiohttp.ClientError, OSError) as error:
         raise broken_off(url, error) from error
-
-
-def _url_of(server: str, instances: Iterable[Mapping[str, Any]], peer: str) -> str:
-    """Return the URL of a model server, or of its first process."""
-    models = {each["name"]: each for each in instances if each["server_type"] == "responses_api_models"}
-    if server not in models:
-        raise ConfigError(
-            f"the gym at {peer} has no model server named `{server}`",
-            code="unknown_server",
-            remedy=f"Its model servers are: {', '.join(models) or 'none'}.",
-        )
-    url: str = models[server]["url"]
-    return url
 
 
 async def _lines(content: Any) -> AsyncIterator[bytes]:
@@ -293,13 +296,3 @@ async def _lines(content: Any) -> AsyncIterator[bytes]:
             yield b"".join([*parts, end])
             parts.clear()
         parts.append(rest)
-
-
-def _unreachable(url: str, error: Exception) -> TransportError:
-    return TransportError(
-        f"no gym answers at {url} ({error})",
-        code="connect_refused",
-        retryable=True,
-        remedy="Start it with ng_run.",
-        peer=url,
-    )

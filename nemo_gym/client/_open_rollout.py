@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from nemo_gym.failures import GymError
-from nemo_gym.processes.event_loop_thread import EventLoopThread
+from nemo_gym.processes.event_loop_thread import run_blocking
 
 ROLLOUT_RECORDS = "/ng-rollouts"
 
@@ -71,15 +71,12 @@ class OpenRollout:
 
     def read(self) -> dict[str, Any]:
         """Return its record, as `AsyncOpenRollout.read`. It can be read after the end of the block, too."""
-        with EventLoopThread("rollout") as loop:
-            return loop.run(self._rollout.read())
+        return run_blocking("rollout", self._rollout.read())
 
     def seal(self) -> None:
         """Refuse later calls, and cancel those in flight."""
-        with EventLoopThread("rollout") as loop:
-            loop.run(self._rollout.seal())
+        run_blocking("rollout", self._rollout.seal())
 
     def delete(self) -> None:
         """Remove its record."""
-        with EventLoopThread("rollout") as loop:
-            loop.run(self._rollout.delete())
+        run_blocking("rollout", self._rollout.delete())

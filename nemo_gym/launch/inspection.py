@@ -110,12 +110,9 @@ class _ForkedInspection:
             inspection = Inspection(unchecked=f"it takes over {IMPORT_TIMEOUT_S:g} s to import")
             self._process.signal(signal.SIGKILL)
         except EOFError:
-            message = f"The process ended with exit code {self._exit_code()} while the file was imported."
+            from nemo_gym.processes.event_loop_thread import run_blocking
+
+            code = run_blocking("inspection", self._process.ended())
+            message = f"The process ended with exit code {code} while the file was imported."
             inspection = Inspection(code_fault=(str(self._script), None, message))
         return {server.name: inspection for server in self._servers}
-
-    def _exit_code(self) -> int:
-        from nemo_gym.processes.event_loop_thread import EventLoopThread
-
-        with EventLoopThread("inspection") as loop:
-            return loop.run(self._process.ended())

@@ -49,6 +49,12 @@ class EventLoopThread:
         self._loop.close()
 
 
+def run_blocking(name: str, work: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of `work`, which runs in an event loop of its own thread."""
+    with EventLoopThread(name) as loop:
+        return loop.run(work)
+
+
 _END: Final = object()
 
 

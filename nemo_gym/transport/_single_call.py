@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nemo_gym.config.tls import context_trusting
-from nemo_gym.processes.event_loop_thread import EventLoopThread
+from nemo_gym.processes.event_loop_thread import run_blocking
 from nemo_gym.transport._errors import call_failed
 from nemo_gym.transport._plain_http import PlainHttp
 from nemo_gym.transport.calls import Call, Reply
@@ -28,5 +28,4 @@ async def call_once(base_url: str, call: Call, *, timeout_s: float, ca: str | No
 
 def call_once_blocking(base_url: str, call: Call, *, timeout_s: float, ca: str | None = None) -> Reply:
     """Do the same as `call_once` from synchronous code."""
-    with EventLoopThread("single call") as loop:
-        return loop.run(call_once(base_url, call, timeout_s=timeout_s, ca=ca))
+    return run_blocking("single call", call_once(base_url, call, timeout_s=timeout_s, ca=ca))
