@@ -118,14 +118,11 @@ def _remaining(stopwatch: OwnTime, name: str, timeout_s: float) -> float:
     # A virtual machine or a quota may withhold cores without counting it as a delay: CPU seconds decide.
     spent_s = computing_s if is_runnable else own_s
     if spent_s >= timeout_s - _ROUNDING_S:
-        if is_runnable or computing_s >= own_s / 2:
-            raise VerifierError(
-                f"{name} ran over its deadline of {timeout_s:g} s: {computing_s:.1f} s of CPU time.",
-                code="verifier_timeout",
-            )
+        is_computing = is_runnable or computing_s >= own_s / 2
+        how, code = ("", "verifier_timeout") if is_computing else (", blocked", "verifier_blocked")
         raise VerifierError(
-            f"{name} ran over its deadline of {timeout_s:g} s, blocked: {computing_s:.1f} s of CPU time.",
-            code="verifier_blocked",
+            f"{name} ran over its deadline of {timeout_s:g} s{how}: {computing_s:.1f} s of CPU time.",
+            code=code,
         )
     if wall_s >= _STARVED_FACTOR * timeout_s + _STARVED_S:
         raise VerifierError(

@@ -116,7 +116,7 @@ class WorkerPool:
 
     @property
     def stats(self) -> PoolStats:
-        return replace(self._stats)
+        return replace(self._stats, workers=len(self._workers))
 
     async def start(self, imports: Sequence[str] = ()) -> None:
         """Start every worker and import the modules `imports` in each."""
@@ -217,7 +217,6 @@ class WorkerPool:
         except OSError as error:
             raise unavailable(error) from error
         self._workers.add(worker)
-        self._stats.workers += 1
         return worker
 
     async def _call(self, worker: Worker, job: bytes, timeout_s: float, name: str) -> tuple[str, Any]:
@@ -239,9 +238,7 @@ class WorkerPool:
 
     def _discard(self, worker: Worker) -> None:
         worker.end()
-        if worker in self._workers:
-            self._workers.remove(worker)
-            self._stats.workers -= 1
+        self._workers.discard(worker)
 
 
 @cache
