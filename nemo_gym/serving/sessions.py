@@ -145,12 +145,11 @@ async def sweep_abandoned(
     sessions: SessionRegistry,
     close: Close,
     *,
-    every_s: float = SWEEP_EVERY_S,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Close abandoned sessions periodically, until cancelled."""
     while True:
-        await sleep(every_s)
+        await sleep(SWEEP_EVERY_S)
         abandoned = sessions.abandoned()
         if abandoned:
             log.warning("closing %d abandoned sessions, %s among them", len(abandoned), abandoned[0])
