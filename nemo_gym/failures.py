@@ -227,20 +227,9 @@ class CancelledFailure(GymError):
 
 
 _ERROR_OF_BOUNDARY: Mapping[Boundary, type[GymError]] = {
-    error.boundary: error
-    for error in (
-        ConfigError,
-        InputError,
-        TransportError,
-        EngineError,
-        AgentError,
-        ToolError,
-        VerifierError,
-        JudgeError,
-        DeadlineError,
-        CancelledFailure,
-    )
+    error.boundary: error for error in GymError.__subclasses__()
 }
+"""The errors above, one for each boundary."""
 
 
 def error_of(failure: Failure) -> GymError:
