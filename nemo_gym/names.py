@@ -5,18 +5,13 @@ This module imports nothing of the gym, so a client that only reads rows loads n
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 ServerKind: TypeAlias = Literal[
     "resources_servers", "responses_api_models", "responses_api_agents", "environment_servers"
 ]
 
-SERVER_KINDS: tuple[ServerKind, ...] = (
-    "resources_servers",
-    "responses_api_models",
-    "responses_api_agents",
-    "environment_servers",
-)
+SERVER_KINDS: tuple[ServerKind, ...] = get_args(ServerKind)
 AGENT_ALIAS: Final = "legacy_agent"
 """The environment server that only forwards to its agent. It is a second name of the agent, without a process."""
 

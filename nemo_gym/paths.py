@@ -36,12 +36,9 @@ def installed_roots() -> tuple[Path, ...]:
 
 def search_roots(working_directory: Path = WORKING_DIR) -> Iterator[Path]:
     """Yield every root once, in order of precedence. Installed packages are looked up only if they are reached."""
-    seen = set()
-    for root in (working_directory, *extra_roots(), *GYM_FOLDERS):
-        if root not in seen:
-            seen.add(root)
-            yield root
-    yield from (root for root in installed_roots() if root not in seen)
+    roots = dict.fromkeys((working_directory, *extra_roots(), *GYM_FOLDERS))
+    yield from roots
+    yield from (root for root in installed_roots() if root not in roots)
 
 
 def candidates(name: str | Path, working_directory: Path = WORKING_DIR) -> Iterator[Path]:

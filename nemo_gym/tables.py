@@ -141,9 +141,8 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 def sparkline(values: Sequence[float | None], low: float, high: float) -> str:
     """Return a bar for each value between `low` and `high`; a blank for None."""
-    span = (high - low) or 1.0
-    places = [
-        None if value is None else min(len(_BARS) - 1, max(0, int((value - low) / span * len(_BARS))))
-        for value in values
-    ]
-    return "".join(" " if place is None else _BARS[place] for place in places)
+    width = ((high - low) or 1.0) / len(_BARS)
+    last = len(_BARS) - 1
+    return "".join(
+        " " if value is None else _BARS[min(last, max(0, int((value - low) / width)))] for value in values
+    )
