@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from nemo_gym.config.problems import InputChecks
+from nemo_gym.config.problems import ConfigErrors, InputChecks, Problem
+from nemo_gym.config.pydantic_problems import faults_of
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import PARAMS_KEY
 from nemo_gym.rollouts.output.files import RunFiles
@@ -63,8 +64,5 @@ def _check_overrides(params: Mapping[str, Any]) -> None:
     try:
         ResponseCreateParams.model_validate({"input": "", **known})
     except ValidationError as error:
-        wrong = [
-            f"+{PARAMS_KEY}.{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}"
-            for each in error.errors(include_url=False)
-        ]
-        raise ConfigError("; ".join(wrong), code="invalid_override") from error
+        faults = faults_of(error, ResponseCreateParams, known, (f"+{PARAMS_KEY}",))
+        raise ConfigErrors([Problem(None, fault.message, fault.remedy) for fault in faults]) from error
