@@ -11,7 +11,7 @@ import click
 
 from nemo_gym.cli import verbs
 from nemo_gym.cli.command import ExitCode, report, tell, typed_as
-from nemo_gym.cli.short.translation import GymLine, split_arguments
+from nemo_gym.cli.short.translation import GymLine, add_search_dirs, split_arguments
 from nemo_gym.cli.short.verbs import GROUPS, TOP, Verb
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import GymError
@@ -118,6 +118,7 @@ def _callback(verb: Verb) -> Callable[..., None]:
     def call(arguments: Sequence[str], **values: Any) -> None:
         path = click.get_current_context().command_path
         names, extras = split_arguments(arguments)
+        add_search_dirs(values.get("search_dir", ()))
         try:
             line = GymLine(verb.command, values, _overrides(verb, values), names, extras, verb.arguments)
             target = verb.translate(line)

@@ -77,7 +77,6 @@ def names_as(key: str, template: str = "{}") -> Translation:
     """The positional arguments are the value of `key`; each is put into `template` unless it contains a slash."""
 
     def translate(line: GymLine) -> Target:
-        add_search_dirs(line.values)
         given = [*line.names, *line.values.get("resources_server", ())]
         if given or not line.has_key(key):
             _check_count(given, line.usage)
@@ -101,7 +100,6 @@ def listed(line: GymLine) -> Target:
     """`gym list [KIND] [NAME]`."""
     from nemo_gym.cli.list import KINDS
 
-    add_search_dirs(line.values)
     kind = line.names[0].replace("_", "-") if line.names else None
     # A misspelt kind gets the command's hint.
     if kind and kind not in KINDS and did_you_mean(kind, KINDS) is None:
@@ -114,7 +112,6 @@ def listed(line: GymLine) -> Target:
 
 def searched(line: GymLine) -> Target:
     """`gym search WORD...`."""
-    add_search_dirs(line.values)
     if not line.names:
         raise click.UsageError("Give a word to search for.")
     return Target(line.command, [f"++words={spelled(list(line.names))}", *line.overrides])
@@ -135,12 +132,6 @@ def stored_on_hub(line: GymLine) -> Target:
     """A dataset on the Hugging Face hub, the only storage."""
     if line.values.get("storage") not in (None, "hf"):
         raise click.UsageError("--storage: only the Hugging Face hub (hf) is supported.")
-    return plain(line)
-
-
-def rendered(line: GymLine) -> Target:
-    """Files that may lie below a folder of `--search-dir`."""
-    add_search_dirs(line.values)
     return plain(line)
 
 
@@ -185,7 +176,6 @@ def _without_servers(line: GymLine) -> Target:
 
 
 def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
-    add_search_dirs(line.values)
     configs = list(line.values.get("config") or ())
     extras = []
     for extra in line.extras:
@@ -207,9 +197,9 @@ def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
     return select(selection, overrides, Path.cwd(), needs_model=needs_model)
 
 
-def add_search_dirs(values: Mapping[str, Any]) -> None:
+def add_search_dirs(named: Sequence[str]) -> None:
     """Put the folders of `--search-dir` in front of the roots that this process and its children know."""
-    folders = [str(Path(folder).expanduser().absolute()) for folder in values.get("search_dir") or ()]
+    folders = [str(Path(folder).expanduser().absolute()) for folder in named]
     for folder in folders:
         if not Path(folder).is_dir():
             raise click.UsageError(f"--search-dir: there is no folder {folder}.")

@@ -31,7 +31,6 @@ from nemo_gym.cli.short.translation import (
     names_as,
     plain,
     prepared,
-    rendered,
     scaled,
     searched,
     stored_on_hub,
@@ -92,7 +91,6 @@ DATASET = {
         command="materialize_prompts",
         summary="Fill a prompt template with the rows of a dataset.",
         example="gym dataset render -i questions.jsonl --prompt-config cot.yaml -o tasks.jsonl",
-        translate=rendered,
         flags=(INPUT, PROMPT, OUTPUT, SEARCH_DIR),
     ),
     "collate": Verb(

@@ -19,7 +19,6 @@ from nemo_gym.cli.short.translation import (
     names_as,
     plain,
     prepared,
-    rendered,
     scaled,
     searched,
     split_arguments,
@@ -67,7 +66,6 @@ def test_only_the_hub_stores_datasets() -> None:
 
 def test_a_benchmark_is_prepared_without_a_model() -> None:
     assert prepared(line("mcqa")).arguments == ['++config_paths=["resources_servers/mcqa/configs/mcqa.yaml"]']
-    assert rendered(line(flags=("++a=1",), search_dir=())).arguments == ["++a=1"]
 
 
 def test_names_become_the_value_of_a_key() -> None:
@@ -125,10 +123,10 @@ def test_folders_of_a_search_precede_those_of_the_variable(
 ) -> None:
     monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "/before")
     (here / "mine").mkdir()
-    add_search_dirs({"search_dir": ("mine",)})
+    add_search_dirs(["mine"])
     assert os.environ["NEMO_GYM_EXTRA_ROOTS"] == f"{here / 'mine'}{os.pathsep}/before"
     with pytest.raises(click.UsageError, match="there is no folder"):
-        add_search_dirs({"search_dir": ("nothing",)})
+        add_search_dirs(["nothing"])
 
 
 def test_servers_and_their_replicas_become_keys() -> None:
