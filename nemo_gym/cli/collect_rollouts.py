@@ -88,22 +88,54 @@ class HeadServerAddress(BaseModel, extra="forbid", frozen=True):
     port: int | None = Field(None, ge=1, le=65535, description="Its port.")
 
 
-class CollectKeys(CollectionKeys):
-    input_jsonl_fpath: str | list[str] = Field(
-        description="The task rows: a JSONL file, plain, .gz or .zst; or several."
-    )
+class DatasetKeys(Keys):
+    """The keys of datasets, and of what their rows leave open."""
+
+    input_jsonl_fpath: str | list[str] | None = None
     agent_name: str | None = Field(None, description="The agent of rows without `agent_ref`.")
     prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
+
+    def dataset_files(self, num_repeats: int) -> list[DatasetFile]:
+        """Return the files of the command line, with the settings of their rollouts."""
+        from nemo_gym.rollouts.plan.dataset import DatasetFile
+
+        prompt = Path(self.prompt_config) if self.prompt_config else None
+        paths = several(self.input_jsonl_fpath or [])
+        return [DatasetFile(Path(path), num_repeats, self.agent_name, prompt) for path in paths]
+
+
+class RunningGymKeys(Keys):
+    """The keys with which a command finds a running gym."""
+
     discovery_name: str | None = Field(
         None, description="The name of the gym, if several were started in this folder."
     )
     head_server: HeadServerAddress = Field(
-        default_factory=lambda: HeadServerAddress(host=None, port=None),
+        default_factory=HeadServerAddress,
         description="`{host, port}` of the head server, for a gym that was started in another folder.",
     )
     tls: TlsKeys | None = Field(None, description="`{ca}`: the certificates to trust, if that gym uses TLS.")
     run_token: str | None = Field(
-        None, description="The token of that gym, for the metrics of its environments."
+        None, description="The token of that gym, for the metrics of its environments and for its replicas."
+    )
+
+    async def find_gym(self) -> DiscoveredGym:
+        """Return the running gym. Raises `ConfigError` if there is none."""
+        from nemo_gym.rollouts.run.discovery import find_gym
+
+        return await find_gym(
+            Path.cwd(),
+            name=self.discovery_name,
+            host=self.head_server.host,
+            port=self.head_server.port,
+            token=self.run_token,
+            ca=self.tls.ca_file if self.tls is not None else None,
+        )
+
+
+class CollectKeys(RunningGymKeys, DatasetKeys, CollectionKeys):
+    input_jsonl_fpath: str | list[str] = Field(
+        description="The task rows: a JSONL file, plain, .gz or .zst; or several."
     )
 
 
@@ -123,28 +155,13 @@ COMMAND = Command(
 
 
 def collect_rollouts(keys: CollectKeys) -> int:
-    datasets = dataset_files(
-        keys.input_jsonl_fpath,
-        num_repeats=keys.repeats_of_all or 1,
-        agent_name=keys.agent_name,
-        prompt_config=keys.prompt_config,
-    )
-    settings = settings_of(keys, datasets)
+    settings = settings_of(keys, keys.dataset_files(keys.repeats_of_all or 1))
 
     async def run() -> int:
-        from nemo_gym.rollouts.run.discovery import find_gym
         from nemo_gym.rollouts.run.input_check import check_input
 
-        head = keys.head_server
         try:
-            gym = await find_gym(
-                Path.cwd(),
-                name=keys.discovery_name,
-                host=head.host,
-                port=head.port,
-                token=keys.run_token,
-                ca=keys.tls.ca_file if keys.tls is not None else None,
-            )
+            gym = await keys.find_gym()
         except ConfigError as error:
             check_input(settings, error)
             raise
@@ -220,16 +237,6 @@ def settings_of(keys: CollectionKeys, datasets: Sequence[DatasetFile]) -> Collec
         repeats_by_agent=keys.num_repeats if isinstance(keys.num_repeats, dict) else {},
         **keys.model_dump(include=set(CollectOptions.model_fields)),
     )
-
-
-def dataset_files(
-    named: str | list[str], *, num_repeats: int, agent_name: str | None, prompt_config: str | None
-) -> list[DatasetFile]:
-    """Return the files of a command line, with the settings of their rollouts."""
-    from nemo_gym.rollouts.plan.dataset import DatasetFile
-
-    prompt = Path(prompt_config) if prompt_config else None
-    return [DatasetFile(Path(path), num_repeats, agent_name, prompt) for path in several(named)]
 
 
 main = COMMAND.entry_point(collect_rollouts)

@@ -40,9 +40,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from nemo_gym.config.problems import ConfigErrors, problems_of
 from nemo_gym.failures import ConfigError, GymError
@@ -94,6 +94,16 @@ class Keys(BaseModel, extra="forbid", populate_by_name=True, frozen=True, defer_
 
 class NoKeys(Keys):
     """The keys of a command without any."""
+
+
+class PlacedKeys(Keys):
+    """The keys of commands that start servers on one machine or several."""
+
+    placement: Literal["process", "inline", "hosts", "ray"] = Field(
+        "process",
+        description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
+        "on the machines of `hosts`, or on the nodes of a Ray cluster.",
+    )
 
 
 KeysT = TypeVar("KeysT", bound=BaseModel)

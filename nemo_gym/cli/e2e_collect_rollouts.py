@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from nemo_gym.cli.run import run_starting_servers
 
@@ -34,11 +34,11 @@ def command() -> ConfigCommand[Any]:
     from pydantic import Field
 
     from nemo_gym.cli.collect_rollouts import COMMAND as COLLECT
-    from nemo_gym.cli.collect_rollouts import CollectionKeys
-    from nemo_gym.cli.command import ConfigCommand
+    from nemo_gym.cli.collect_rollouts import CollectionKeys, DatasetKeys
+    from nemo_gym.cli.command import ConfigCommand, PlacedKeys
     from nemo_gym.config.types import DatasetType
 
-    class EndToEndKeys(CollectionKeys):
+    class EndToEndKeys(PlacedKeys, DatasetKeys, CollectionKeys):
         input_jsonl_fpath: str | list[str] | None = Field(
             None, description="The task rows; by default the datasets of the configuration."
         )
@@ -46,12 +46,6 @@ def command() -> ConfigCommand[Any]:
         agent_name: str | None = Field(
             None,
             description="The agent of rows without `agent_ref`. Only this agent's declared datasets are used.",
-        )
-        prompt_config: str | None = Field(None, description="The prompt template of rows without an input.")
-        placement: Literal["process", "inline", "hosts", "ray"] = Field(
-            "process",
-            description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
-            "on the machines of `hosts`, or on the nodes of a Ray cluster.",
         )
 
     return ConfigCommand(
@@ -123,18 +117,13 @@ async def _collect_while_up(
 
 def chosen_datasets(keys: Any, config: GlobalConfig) -> list[DatasetFile]:
     """Return the files of the command line, or the declared datasets of the requested type."""
-    from nemo_gym.cli.collect_rollouts import dataset_files
     from nemo_gym.datasets.declared import declared_files
 
     if keys.input_jsonl_fpath is None:
         prompt = Path(keys.prompt_config) if keys.prompt_config else None
         return declared_files(config, keys.split, keys.agent_name, keys.repeats_of_all, prompt)
-    return dataset_files(
-        keys.input_jsonl_fpath,
-        num_repeats=keys.repeats_of_all or 1,
-        agent_name=keys.agent_name,
-        prompt_config=keys.prompt_config,
-    )
+    files: list[DatasetFile] = keys.dataset_files(keys.repeats_of_all or 1)
+    return files
 
 
 def main(argv: Sequence[str] | None = None) -> None:

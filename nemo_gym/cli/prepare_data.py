@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from nemo_gym.cli.collect_rollouts import dataset_files
-from nemo_gym.cli.command import ConfigCommand, ExitCode, Keys
+from nemo_gym.cli.collect_rollouts import DatasetKeys
+from nemo_gym.cli.command import ConfigCommand, ExitCode
 from nemo_gym.config.types import DatasetType
 from nemo_gym.failures import ConfigError
 
@@ -25,7 +25,7 @@ _TYPES_OF_MODE: dict[str, tuple[DatasetType, ...]] = {
 _SHOWN_REPETITIONS = 10
 
 
-class PrepareKeys(Keys):
+class PrepareKeys(DatasetKeys):
     output_dirpath: str | None = Field(
         None,
         description="The folder for <split>.jsonl and <split>_metrics.json; without it, nothing is written.",
@@ -39,11 +39,11 @@ class PrepareKeys(Keys):
         False, description="Download missing files from the sources of the datasets."
     )
     input_jsonl_fpath: str | list[str] | None = Field(
-        None, description="Files to use instead of the declared datasets."
+        None,
+        description="Files to use instead of the declared datasets; `agent_name`, `prompt_config` and `split` are "
+        "those of their rows.",
     )
-    split: DatasetType = Field("example", description="The split of those files.")
-    agent_name: str | None = Field(None, description="The agent of their rows without `agent_ref`.")
-    prompt_config: str | None = Field(None, description="The prompt template of their rows without an input.")
+    split: DatasetType = Field("example", description="The split of those rows.")
     skip_invalid_rows: bool = Field(
         False, description="Skip malformed rows instead of rejecting the dataset."
     )
@@ -92,9 +92,7 @@ def _sources(keys: PrepareKeys, config: GlobalConfig) -> Iterator[SourceFile]:
     if keys.input_jsonl_fpath is None:
         yield from _declared_sources(keys, config)
         return
-    for file in dataset_files(
-        keys.input_jsonl_fpath, num_repeats=1, agent_name=keys.agent_name, prompt_config=keys.prompt_config
-    ):
+    for file in keys.dataset_files(num_repeats=1):
         yield SourceFile(keys.split, file.path.stem, file)
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nemo_gym.launch.early_start import NEEDED_INLINE, NEEDED_TO_START, early_fork_server
 from nemo_gym.serving.garbage import collected_rarely
@@ -33,15 +33,10 @@ def command() -> ConfigCommand[Any]:
     """Return the command."""
     from pydantic import Field
 
-    from nemo_gym.cli.command import ConfigCommand, Keys
+    from nemo_gym.cli.command import ConfigCommand, PlacedKeys
 
-    class RunCommandKeys(Keys):
+    class RunCommandKeys(PlacedKeys):
         as_json: bool = Field(False, alias="json", description="Print events as JSON, one per line.")
-        placement: Literal["process", "inline", "hosts", "ray"] = Field(
-            "process",
-            description="Run each server in its own process, all of them in this one (starts faster, for small runs), "
-            "on the machines of `hosts`, or on the nodes of a Ray cluster.",
-        )
 
     return ConfigCommand(
         name="ng_run",

@@ -6,14 +6,12 @@ import json
 import sys
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from nemo_gym.cli.collect_rollouts import HeadServerAddress, run_in_loop
-from nemo_gym.cli.command import Command, ExitCode, Keys
-from nemo_gym.config.keys import TlsKeys
+from nemo_gym.cli.collect_rollouts import RunningGymKeys, run_in_loop
+from nemo_gym.cli.command import Command, ExitCode
 from nemo_gym.failures import ConfigError
 from nemo_gym.names import DRAIN_TIMEOUT_S, SCALE_ROUTE, TOKEN_HEADER
 
@@ -22,7 +20,7 @@ _STARTUP_S = 7200.0
 _SHOWN_SESSIONS = 10
 
 
-class ScaleKeys(Keys):
+class ScaleKeys(RunningGymKeys):
     servers: dict[str, int] = Field(
         description="The number of replicas that each server shall have: +servers.my_environment=8."
     )
@@ -33,15 +31,6 @@ class ScaleKeys(Keys):
         "are lost are attempted again.",
     )
     as_json: bool = Field(False, alias="json", description="Print JSON.")
-    discovery_name: str | None = Field(
-        None, description="The name of the gym, if several were started in this folder."
-    )
-    head_server: HeadServerAddress = Field(
-        default_factory=lambda: HeadServerAddress(host=None, port=None),
-        description="`{host, port}` of the head server, for a gym that was started in another folder.",
-    )
-    tls: TlsKeys | None = Field(None, description="`{ca}`: the certificates to trust, if that gym uses TLS.")
-    run_token: str | None = Field(None, description="The token of that gym.")
 
 
 COMMAND = Command(
@@ -75,16 +64,11 @@ async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     """Return the answer of the head server. Raises `ConfigError` for a refusal, `GymError` for a failure."""
     from nemo_gym.config.tls import ca_of
     from nemo_gym.launch.errors import LaunchError
-    from nemo_gym.rollouts.run.discovery import find_gym
     from nemo_gym.transport import Call, call_once
     from nemo_gym.transport.caller import failure_of_reply
     from nemo_gym.transport.directory import head_url
 
-    head = keys.head_server
-    ca = keys.tls.ca_file if keys.tls is not None else None
-    gym = await find_gym(
-        Path.cwd(), name=keys.discovery_name, host=head.host, port=head.port, token=keys.run_token, ca=ca
-    )
+    gym = await keys.find_gym()
     asked = {"servers": keys.servers, "drain_timeout_s": keys.drain_timeout_s}
     headers = {"content-type": "application/json"} | ({TOKEN_HEADER: gym.token} if gym.token else {})
     if sys.stderr.isatty() and not keys.as_json:
