@@ -42,12 +42,9 @@ COMMAND = Command(
 def compare_runs(keys: CompareKeys) -> int:
     from nemo_gym.failures import ConfigError
     from nemo_gym.rollouts.lookback.comparison import compare
-    from nemo_gym.rollouts.lookback.stored import StoredRun
 
-    before, after = (StoredRun(Path(run)) for run in keys.runs)
+    before, after = map(Path, keys.runs)
     found = compare(before, after, score=keys.score)
-    before.close()
-    after.close()
     if found.difference is None:
         raise ConfigError(
             f"no task has the score {keys.score!r} in both {keys.runs[0]} and {keys.runs[1]}",

@@ -10,7 +10,6 @@ import os
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, permutations
 from pathlib import Path
@@ -25,7 +24,6 @@ from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.json_objects import object_in
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
-from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.row_index import blocks_of, entry_of
 from nemo_gym.rollouts.plan.compression import holds_text
@@ -175,11 +173,8 @@ def _comparisons(copies: Mapping[str, RunFiles]) -> Iterator[tuple[str, Any]]:
         return
     for before, after in permutations(copies, 2):
         try:
-            with (
-                closing(StoredRun(copies[before].rows)) as first,
-                closing(StoredRun(copies[after].rows)) as second,
-            ):
-                yield f"compare?before={before}&after={after}", compare(first, second).as_json()
+            found = compare(copies[before].rows, copies[after].rows)
+            yield f"compare?before={before}&after={after}", found.as_json()
         except GymError:
             continue
 

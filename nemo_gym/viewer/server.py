@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,6 @@ from nemo_gym.json_objects import object_in
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.lookback.comparison import compare
 from nemo_gym.rollouts.lookback.health import check_health
-from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.run.failure_groups import group_file
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.failure_logs import lines_around, log_of
@@ -133,7 +131,7 @@ def _add_run_routes(app: FastAPI, viewer: Viewer) -> None:
     @app.get("/api/compare")
     async def compared(before: str, after: str) -> Response:
         paths = [viewer.run(name).files.rows for name in (before, after)]
-        return _json(await asyncio.to_thread(_comparison, *paths))
+        return _json(await asyncio.to_thread(lambda: compare(*paths).as_json()))
 
 
 def _add_row_routes(app: FastAPI, viewer: Viewer) -> None:
@@ -202,11 +200,6 @@ async def _search_lines(path: Path | None, text: str, pool: WorkerPool) -> Async
         return
     async for found in search(path, text, pool):
         yield orjson.dumps(found) + b"\n"
-
-
-def _comparison(before: Path, after: Path) -> dict[str, Any]:
-    with closing(StoredRun(before)) as first, closing(StoredRun(after)) as second:
-        return compare(first, second).as_json()
 
 
 def _place_in(text: str) -> tuple[int, int]:

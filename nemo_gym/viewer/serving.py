@@ -23,7 +23,7 @@ async def serve(viewer: Viewer, announce: Callable[[str], None], *, host: str, p
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    listening = _bound(host, port)
+    listening = socket.create_server((host, port))
     guarded = GuardedApp(make_app(viewer))
     listener = Listener(guarded)
     await listener.start(listening)
@@ -33,14 +33,3 @@ async def serve(viewer: Viewer, announce: Callable[[str], None], *, host: str, p
     finally:
         await listener.stop(_GRACE_S)
         await viewer.close()
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    listening = socket.socket()
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-    except OSError:
-        listening.close()
-        raise
-    return listening

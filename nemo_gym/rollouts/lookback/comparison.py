@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -133,13 +135,15 @@ def interval_of(differences: Sequence[float]) -> Interval | None:
     return None if error is None else confidence_interval(mean(differences), error, len(differences))
 
 
-def compare(before: StoredRun, after: StoredRun, *, score: str = REWARD_KEY) -> RunComparison:
-    """Compare the field `score` of two runs.
+def compare(before: Path, after: Path, *, score: str = REWARD_KEY) -> RunComparison:
+    """Compare the field `score` of two runs, given by their files of scored rows.
 
-    If a run lacks its task rows, tasks are paired by their input alone. Raises `InputError` for rows without indices.
+    If a run lacks its task rows, tasks are paired by their input alone. Raises `ConfigError` for a missing or damaged
+    run, and `InputError` for rows without indices.
     """
-    has_tasks = len(before.tasks) > 0 and len(after.tasks) > 0
-    return compare_tasks(*(attempts_of(run, score, whole_tasks=has_tasks) for run in (before, after)))
+    with closing(StoredRun(before)) as first, closing(StoredRun(after)) as second:
+        has_tasks = len(first.tasks) > 0 and len(second.tasks) > 0
+        return compare_tasks(*(attempts_of(run, score, whole_tasks=has_tasks) for run in (first, second)))
 
 
 def compare_tasks(

@@ -7,17 +7,8 @@ from random import Random
 
 import pytest
 
-from nemo_gym.rollouts.lookback.comparison import RunComparison, compare, interval_of, task_digest
-from nemo_gym.rollouts.lookback.stored import StoredRun
+from nemo_gym.rollouts.lookback.comparison import compare, interval_of, task_digest
 from tests.rollouts.stored_runs import failure_row, scored_row, store
-
-
-def compared(before: Path, after: Path) -> RunComparison:
-    runs = StoredRun(before), StoredRun(after)
-    found = compare(*runs)
-    for run in runs:
-        run.close()
-    return found
 
 
 def test_tasks_are_paired_and_the_largest_losses_come_first(tmp_path: Path) -> None:
@@ -31,7 +22,7 @@ def test_tasks_are_paired_and_the_largest_losses_come_first(tmp_path: Path) -> N
         [scored_row(0, reward=0.0), scored_row(1), scored_row(2), scored_row(2, 1, 0.5), scored_row(4)],
         [failure_row(3), failure_row(5)],
     )
-    found = compared(before, after)
+    found = compare(before, after)
     assert [(pair.before.index, pair.difference) for pair in found.changed] == [
         (0, -1.0),
         (1, 1.0),
@@ -57,7 +48,7 @@ def test_another_order_and_another_agent_change_nothing(tmp_path: Path, tasks: b
     for row in swapped:
         row["agent_ref"] = {"type": "responses_api_agents", "name": "another"}
     path = store(tmp_path / "b.jsonl", swapped, tasks=False)
-    found = compared(before, path)
+    found = compare(before, path)
     assert (len(found.pairs), found.changed) == (2, ())
     assert [(pair.before.index, pair.after.index) for pair in found.pairs] == [(0, 1), (1, 0)]
 
@@ -66,7 +57,7 @@ def test_equal_tasks_are_paired_in_order(tmp_path: Path) -> None:
     params = {"input": "the same"}
     rows = [scored_row(task, reward=task / 2, responses_create_params=params, answer=0) for task in range(3)]
     path = store(tmp_path / "a.jsonl", rows, tasks=False)
-    found = compared(path, path)
+    found = compare(path, path)
     assert [(pair.before.index, pair.after.index) for pair in found.pairs] == [(0, 0), (1, 1), (2, 2)]
 
 
