@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Iterable
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import cookie_parser
@@ -41,10 +40,10 @@ _HEADERS = {
 class GuardedApp:
     """Answers only GET requests of this machine's pages that have the token or its cookie."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None = None, hosts: Iterable[str] = ()) -> None:
-        self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
+    def __init__(self, app: ASGIApp) -> None:
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
         self._app = app
-        self._check = BrowserCheck(hosts)
+        self._check = BrowserCheck()
         self._secret = secrets.token_urlsafe(TOKEN_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

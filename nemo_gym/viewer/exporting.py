@@ -98,8 +98,7 @@ def export_page(
             kinds = chosen[run.id]
             for kind, path in (("rows", copies[run.id].rows), ("failures", copies[run.id].failures)):
                 path.write_bytes(b"".join(kinds[kind].lines))
-            details = _details(run, kinds, secrets)
-            answers[f"runs/{run.id}"] = details
+            answers[f"runs/{run.id}"] = _details(run, kinds, secrets)
             answers[f"runs/{run.id}/nodes"] = hide_secrets({"nodes": run.nodes()}, secrets)
             answers |= dict(_answers_about(run.id, copies[run.id], kinds, vocabulary or run.vocabulary()))
         answers["runs"] = {"runs": [answers[f"runs/{run.id}"] for run in runs]}
@@ -110,7 +109,7 @@ def export_page(
 def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str]) -> _Selected:
     found = _Selected()
     for _, line in read_lines(path) if holds_text(path) else ():
-        row = _row_in(line)
+        row = object_in(line) if line.endswith(b"\n") else None  # the last line may be incomplete
         if row is None:
             continue
         found.total += 1
@@ -125,11 +124,6 @@ def _select(path: Path, row_filter: RowFilter, limit: int, secrets: Iterable[str
         found.lines.append(line)
         found.rows.append(hidden)
     return found
-
-
-def _row_in(line: bytes) -> dict[str, Any] | None:
-    """Return the row of a whole line; None for other content."""
-    return object_in(line) if line.endswith(b"\n") else None
 
 
 def _known_secrets() -> set[str]:
@@ -161,10 +155,9 @@ def _answers_about(
         f"runs/{name}/failures",
         {"groups": [{**asdict(group), "log": []} for group in group_file(files.failures)]},
     )
-    flags: list[Any] = []
-    if kinds["rows"].lines:
-        flags = flags_of(check_health(files.rows), kinds["rows"].places())
-    yield f"runs/{name}/flags", {"rows": len(kinds["rows"].lines), "flags": flags}
+    rows = kinds["rows"]
+    flags = flags_of(check_health(files.rows), rows.places()) if rows.lines else []
+    yield f"runs/{name}/flags", {"rows": len(rows.lines), "flags": flags}
 
 
 def _comparisons(copies: Mapping[str, RunFiles]) -> Iterator[tuple[str, Any]]:
@@ -185,14 +178,11 @@ def _note(
     chosen: Mapping[str, Mapping[str, _Selected]],
     row_filter: RowFilter,
 ) -> str:
-    counts = {
-        words: [kinds[kind] for kinds in chosen.values()]
-        for kind, words in (("rows", "rollouts"), ("failures", "failed attempts"))
-    }
-    parts = [
-        f"{sum(len(each.lines) for each in selected):,} of {sum(each.total for each in selected):,} {words}"
-        for words, selected in counts.items()
-    ]
+    parts = []
+    for kind, words in (("rows", "rollouts"), ("failures", "failed attempts")):
+        selected = [kinds[kind] for kinds in chosen.values()]
+        shown, total = sum(len(each.lines) for each in selected), sum(each.total for each in selected)
+        parts.append(f"{shown:,} of {total:,} {words}")
     names = runs[0].files.rows.name if len(runs) == 1 else f"{len(runs)} runs"
     scrubbed = sum(each.scrubbed for each in files)
     filtered = f", filtered by {row_filter.text}" if row_filter.text.strip() else ""

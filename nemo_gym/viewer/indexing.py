@@ -200,19 +200,14 @@ def index_piece(path: Path, start: int, end: int) -> list[bytes]:
     """Return the blocks of the bytes from `start` to `end`, which are bounds of lines."""
     with path.open("rb") as file:
         file.seek(start)
-        return list(blocks_of(_Lines(file, end - start), start))
+        return list(blocks_of(_next_lines(file, end - start), start))
 
 
-class _Lines:
-    """The lines of the next `size` bytes of a file."""
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file, self._left = file, size
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._left > 0 and (line := self._file.readline()):
-            self._left -= len(line)
-            yield line
+def _next_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """Yield the lines of the next `size` bytes of a file."""
+    while size > 0 and (line := file.readline()):
+        size -= len(line)
+        yield line
 
 
 async def in_pieces(
