@@ -13,10 +13,6 @@ from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
 from nemo_gym.metrics._aggregate import reward_interval as reward_interval
 from nemo_gym.metrics._families import Planned as Planned
-from nemo_gym.metrics._families import TaskScores as TaskScores
-from nemo_gym.metrics._families import score_families as score_families
-from nemo_gym.metrics._majority import majority_curve as majority_curve
-from nemo_gym.metrics._majority import majority_score as majority_score
 from nemo_gym.metrics._pass_majority import add_avg_sample_std_dev as add_avg_sample_std_dev
 from nemo_gym.metrics._pass_majority import compute_pass_majority_metrics as compute_pass_majority_metrics
 from nemo_gym.metrics._pass_majority import compute_subset_metrics as compute_subset_metrics
@@ -26,7 +22,6 @@ from nemo_gym.metrics.estimators import Interval as Interval
 from nemo_gym.metrics.estimators import clustered_standard_error as clustered_standard_error
 from nemo_gym.metrics.estimators import confidence_interval as confidence_interval
 from nemo_gym.metrics.estimators import expected_max_at_k as expected_max_at_k
-from nemo_gym.metrics.estimators import expected_max_curve as expected_max_curve
 from nemo_gym.metrics.estimators import mean as mean
 from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
 from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation

@@ -135,12 +135,12 @@ class _TaskEntries:
         return isinstance(other, Iterable) and list(self) == list(other)
 
 
-def aggregate(rows: Iterable[Mapping[str, Any]], *, planned: Planned | None = None) -> AggregateResult:
-    """Return the metrics of one agent's scored and failed rows."""
-    metrics = AgentMetrics()
+def aggregate(rows: Iterable[Mapping[str, Any]], scores: Collection[str] = (REWARD_KEY,)) -> AggregateResult:
+    """Return the metrics of one agent's scored and failed rows, with pass@k and related ones of `scores`."""
+    metrics = AgentMetrics(scores=scores)
     for row in rows:
         metrics.add(row)
-    return metrics.result(planned)
+    return metrics.result()
 
 
 def describe(name: str, values: Sequence[float]) -> dict[str, float]:

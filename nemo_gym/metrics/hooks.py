@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from nemo_gym.metrics._aggregate import AgentMetrics, select_key_metrics
+from nemo_gym.metrics._aggregate import aggregate, select_key_metrics
 from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
 from nemo_gym.metrics.records import is_scored, read_measurements
 from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
@@ -62,10 +62,7 @@ def compute_aggregate_metrics(
     rows = list(_numbered(verify_responses))
     custom = dict(compute_metrics_fn(group_by_task(rows))) if compute_metrics_fn and rows else {}
     per_task = custom.pop(PER_TASK_METRICS, None) or []
-    metrics = AgentMetrics(scores=() if custom else (REWARD_KEY,))
-    for row in rows:
-        metrics.add(row)
-    result = metrics.result()
+    result = aggregate(rows, scores=() if custom else (REWARD_KEY,))
     groups = list(result["group_level_metrics"])
     _merge_per_task(groups, per_task)
     of_repeat = compute_repeat_metrics_fn

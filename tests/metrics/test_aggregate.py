@@ -164,7 +164,8 @@ def test_a_task_without_a_score_has_its_group_and_is_counted() -> None:
 
 
 def test_planned_rollouts_without_a_row_are_missing_and_uncovered() -> None:
-    agent = aggregate([row(0, 0, 1.0), row(0, 1, 1.0)], planned=Planned(tasks=2, rollouts=4))["agent_metrics"]
+    metrics = accumulate([row(0, 0, 1.0), row(0, 1, 1.0)])
+    agent = metrics.result(Planned(tasks=2, rollouts=4))["agent_metrics"]
     assert agent["coverage/reward"] == 50.0
     assert agent["count/outcome/missing"] == 2
     assert agent["short_tasks@2/reward"] == agent["count/unscored_tasks"] == 1
@@ -173,13 +174,14 @@ def test_planned_rollouts_without_a_row_are_missing_and_uncovered() -> None:
 
 def test_a_plan_smaller_than_what_was_seen_is_refused() -> None:
     with pytest.raises(InputError, match="only 1 with 1 were planned"):
-        aggregate([row(0, 0, 1.0), row(0, 1, 1.0)], planned=Planned(tasks=1, rollouts=1))
+        accumulate([row(0, 0, 1.0), row(0, 1, 1.0)]).result(Planned(tasks=1, rollouts=1))
 
 
 def test_nothing_gives_nothing_unless_something_was_planned() -> None:
     empty = AggregateResult(group_level_metrics=[], agent_metrics={}, key_metrics={})
     assert aggregate([]) == empty
-    assert aggregate([], planned=Planned(tasks=3, rollouts=6))["agent_metrics"]["coverage/reward"] == 0.0
+    planned = AgentMetrics().result(Planned(tasks=3, rollouts=6))
+    assert planned["agent_metrics"]["coverage/reward"] == 0.0
 
 
 def test_accumulators_of_different_settings_do_not_merge() -> None:
