@@ -94,15 +94,11 @@ class Directives:
             for key in layer.entries
             if key not in DIRECTIVE_KEYS
         )
-        for (
-            key
-        ) in keys:  # before what is below, so that a directive which contains itself is named by its own path
-            self._layers_at((*path, key))
-        entries = {}
+        # Before what is below, so that a directive which contains itself is named by its own path.
         for key in keys:
-            below = self._build((*path, key))
-            if below is not None:
-                entries[key] = below
+            self._layers_at((*path, key))
+        built = {key: self._build((*path, key)) for key in keys}
+        entries = {key: below for key, below in built.items() if below is not None}
         self._check_deletions(layers, path)
         top = layers[-1]
         assert isinstance(top, DictNode)

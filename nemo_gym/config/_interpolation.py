@@ -27,19 +27,16 @@ _REFERENCE = re.compile(
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*(?P<name>\w+)")
 
 
-def report_missing(root: DictNode, problems: Problems) -> set[Path]:
-    """Add every `???` to the problems, and return their paths."""
-    missing = {
-        path: node for path, node in leaves(root) if isinstance(node, Scalar) and node.value == MISSING
-    }
-    for path, node in missing.items():
-        typed = ".".join(map(str, path))
-        problems.add_absence(
-            node.where,
-            f"{render_path(path)} is required: its value is {MISSING}.",
-            f"Write +{typed}=<value>, or set it in env.yaml or in a file that includes this one.",
-        )
-    return set(missing)
+def report_missing(root: DictNode, problems: Problems) -> None:
+    """Add every `???` to the problems."""
+    for path, node in leaves(root):
+        if isinstance(node, Scalar) and node.value == MISSING:
+            typed = ".".join(map(str, path))
+            problems.add_absence(
+                node.where,
+                f"{render_path(path)} is required: its value is {MISSING}.",
+                f"Write +{typed}=<value>, or set it in env.yaml or in a file that includes this one.",
+            )
 
 
 def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None) -> dict[str, Any]:

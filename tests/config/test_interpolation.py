@@ -145,4 +145,5 @@ def test_secrets_are_followed_through_interpolation() -> None:
 
 def test_missing_values_are_found_in_every_corner() -> None:
     problems = Problems()
-    assert report_missing(tree({"a": [{"b": "???"}], "c": {}, "d": []}), problems) == {("a", 0, "b")}
+    report_missing(tree({"a": [{"b": "???"}], "c": {}, "d": []}), problems)
+    assert [problem.message for problem in problems.found] == ["a[0].b is required: its value is ???."]
