@@ -164,9 +164,10 @@ class Command(Generic[KeysT]):
             sys.stdout.flush()
             return code
         except GymError as error:
-            return report(
-                error, self.shown_name, as_json=self._has_json_key() and asks_for(arguments, "json")
-            )
+            from nemo_gym.config.pydantic_problems import keys_of
+
+            as_json = "json" in keys_of(self.keys) and asks_for(arguments, "json")
+            return report(error, self.shown_name, as_json=as_json)
         except BrokenPipeError:
             if not _is_output_unread():
                 raise
@@ -174,9 +175,6 @@ class Command(Generic[KeysT]):
         except KeyboardInterrupt:
             self._complain("interrupted")
             return ExitCode.INTERRUPTED
-
-    def _has_json_key(self) -> bool:
-        return any((field.alias or name) == "json" for name, field in self.keys.model_fields.items())
 
     def _complain(self, text: str) -> None:
         tell(f"{self.shown_name}: {text}")

@@ -9,11 +9,9 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from nemo_gym.config.components import (
-    AGENT,
     BENCHMARK,
     ENVIRONMENT,
     KINDS,
-    MODEL,
     RESOURCES_SERVER,
     ComponentKind,
     find_components,
@@ -23,7 +21,7 @@ from nemo_gym.config.pydantic_problems import keys_of
 TARGETS = (ENVIRONMENT, BENCHMARK, RESOURCES_SERVER)
 """The kinds of a positional name."""
 _KIND_OF_OPTION = {kind.option: kind for kind in KINDS}
-_TITLES = (*(kind.title for kind in (ENVIRONMENT, BENCHMARK, MODEL, AGENT, RESOURCES_SERVER)),)
+_TITLES = tuple(kind.title for kind in KINDS)
 
 
 def complete_argument(command: str, arguments: str, typed: str) -> list[CompletionItem]:
