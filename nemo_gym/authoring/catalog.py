@@ -12,7 +12,7 @@ import yaml
 
 from nemo_gym.authoring._verification import verification_patterns
 from nemo_gym.authoring.implementations import ENTRYPOINT, Implementation, find_implementations
-from nemo_gym.config.types import ServerKind
+from nemo_gym.names import ServerKind
 
 _ENVIRONMENTS: ServerKind = "resources_servers"
 

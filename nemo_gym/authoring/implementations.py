@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nemo_gym.config.problems import did_you_mean
-from nemo_gym.config.types import SERVER_KINDS, ServerKind
 from nemo_gym.failures import ConfigError
+from nemo_gym.names import SERVER_KINDS, ServerKind
 from nemo_gym.paths import search_roots
 
 ENTRYPOINT = "app.py"

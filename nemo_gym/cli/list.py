@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
-from nemo_gym.config.types import Domain, ServerKind
+from nemo_gym.config.types import Domain
+from nemo_gym.names import ServerKind
 from nemo_gym.tables import terminal_width
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import Field
 from nemo_gym.cli.command import Command, ExitCode, Keys, tell
 from nemo_gym.cli.test import COMMAND as TEST
 from nemo_gym.cli.test import describe
-from nemo_gym.config.types import ServerKind
+from nemo_gym.names import ServerKind
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.implementations import Implementation

@@ -9,7 +9,7 @@ from typing import Any
 from nemo_gym.config.nodes import DictNode, Path, nearest_location, render_path
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.servers import ServerInstance, is_fragment, is_server_block
-from nemo_gym.config.types import SERVER_KINDS
+from nemo_gym.names import SERVER_KINDS
 
 
 def check_references(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nemo_gym.config.types import SERVER_KINDS
+from nemo_gym.names import SERVER_KINDS
 
 HIDDEN = "****"
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from nemo_gym.config.nodes import DictNode, Node, Scalar, node_at, remove_at
 from nemo_gym.config.problems import Location, Problem, Problems, did_you_mean
-from nemo_gym.config.types import SERVER_KINDS, ServerKind
-from nemo_gym.names import AGENT_ALIAS
+from nemo_gym.names import AGENT_ALIAS, SERVER_KINDS, ServerKind
 from nemo_gym.paths import candidates, search_roots
 
 PLACEHOLDER_IMPLEMENTATION = "dummy_model"

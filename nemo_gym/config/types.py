@@ -9,9 +9,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nemo_gym.names import SERVER_KINDS as SERVER_KINDS
-from nemo_gym.names import ServerKind as ServerKind
-
 Domain: TypeAlias = Literal[
     "math",
     "coding",
