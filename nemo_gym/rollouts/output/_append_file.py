@@ -43,7 +43,7 @@ class AppendFile:
         return self._size
 
     def append(self, line: bytes) -> None:
-        """Write `line` and a line break.
+        """Write `line`, or several lines, and a line break.
 
         Raises `ConfigError` if the disk refuses it, or as `refuse_changes` does; then nothing is written.
         """

@@ -244,6 +244,8 @@ class RunExecution:
         return [self._budget.describe()] if self._budget and self._budget.is_spent else []
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
+        if self.materialized is not None:
+            plan = self.materialized.written_from(plan)
         if self._budget is not None:
             plan, attempter = self._budget.starts_of(plan), self._budget.timed(attempter)
         collector = Collector(
@@ -265,7 +267,7 @@ class RunExecution:
                 log_outages(self.caller, self.servers, on_refused=self._window.note_refused),
                 show_progress(self.counters, display),
             ):
-                await collector.run(self.materialized.written_from(plan) if self.materialized else plan)
+                await collector.run(plan)
                 if self.materialized is not None:
                     self.materialized.refuse_changes()
         except GymError as error:

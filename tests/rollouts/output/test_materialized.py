@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.output.materialized import MaterializedInputs
+from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE, MaterializedInputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
@@ -37,9 +37,9 @@ def draw(folder: Path, count: int, *, finished: int = 0, repeats: int = 2, chang
     inputs.close()
 
 
-def test_rows_are_written_as_they_are_drawn(tmp_path: Path) -> None:
-    draw(tmp_path, 4)
-    assert written(tmp_path) == rows_of(tmp_path)[:4]
+def test_rows_are_written_before_they_are_drawn_a_few_at_a_time(tmp_path: Path) -> None:
+    draw(tmp_path, ROWS_A_WRITE + 1, repeats=20)
+    assert written(tmp_path) == rows_of(tmp_path, repeats=20)[: 2 * ROWS_A_WRITE]
 
 
 def test_a_resumed_run_completes_the_file_without_repeating_a_row(tmp_path: Path) -> None:

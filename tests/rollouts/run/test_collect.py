@@ -24,6 +24,7 @@ from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output import disk as disks
 from nemo_gym.rollouts.output.disk import Disk
 from nemo_gym.rollouts.output.journal import Existing
+from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import DatasetFile, read_lines
 from nemo_gym.rollouts.plan.identity import RolloutId
@@ -430,7 +431,8 @@ async def test_the_planned_rows_need_not_be_kept(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_breaks_says_so_in_its_manifest_and_can_be_resumed(tmp_path: Path) -> None:
-    files = [write_dataset(tmp_path / name, 3) for name in ("a.jsonl", "b.jsonl")]
+    tasks = ROWS_A_WRITE
+    files = [write_dataset(tmp_path / name, tasks) for name in ("a.jsonl", "b.jsonl")]
     datasets = tuple(DatasetFile(path) for path in files)
 
     async def remove_the_second_dataset(task: PlannedAttempt) -> AttemptResult:
@@ -439,13 +441,13 @@ async def test_a_run_that_breaks_says_so_in_its_manifest_and_can_be_resumed(tmp_
 
     agents = Agents({0: remove_the_second_dataset})
     broken = await run(tmp_path, agents=agents, datasets=datasets, limits=RunLimits(in_parallel=1))
-    assert (broken.exit_code, broken.end, broken.agents[0].completed) == (1, "broken", 3)
+    assert (broken.exit_code, broken.end, broken.agents[0].completed) == (1, "broken", tasks)
     (start,) = orjson.loads(out(tmp_path, "_run.json").read_bytes())["starts"]
     assert start["end"] == "broken"
     assert "b.jsonl does not exist" in start["stop"]["message"]
-    write_dataset(files[1], 3)
+    write_dataset(files[1], tasks)
     summary = await run(tmp_path, datasets=datasets, existing=Existing.RESUME)
-    assert (summary.exit_code, summary.counters.finished_before) == (0, 3)
+    assert (summary.exit_code, summary.counters.finished_before) == (0, tasks)
 
 
 async def memory_at_the_end(folder: Path, rows: int) -> int:
