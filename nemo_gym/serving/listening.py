@@ -188,12 +188,30 @@ def accepting_all(
 
 
 class GymServer(uvicorn.Server):
-    """uvicorn's server on given sockets, which accepts all connections that wait, and speaks only TLS with `tls`."""
+    """uvicorn's server on given sockets, which accepts all connections that wait, and speaks only TLS with `tls`.
+
+    It waits for `should_exit` and does not look ten times per second.
+    """
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end = asyncio.Event()
         super().__init__(config)
         self._tls = tls
         self._accepting = ExitStack()
+
+    @property
+    def should_exit(self) -> bool:
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._should_exit = value
+        if value:
+            self._loop.call_soon_threadsafe(self._end.set)  # wakes the loop, also from a signal handler
+
+    async def main_loop(self) -> None:
+        await self._end.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.ssl = self._tls
