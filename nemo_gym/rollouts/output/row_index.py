@@ -133,23 +133,14 @@ class BlockBuilder:
         self._start = self.end = start
         self._tail = b""
         self._lengths: list[int] = []
-        self._numbers: dict[str, array[float]] = {}
-        self._labels: dict[str, list[Label]] = {}
+        self._entries: list[RowEntry] = []
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._entries)
 
     def add(self, entry: RowEntry, line: bytes) -> None:
         """Add the next row. `line` ends with its line break."""
-        count = len(self._lengths)
-        for name in entry.numbers.keys() - self._numbers.keys():
-            self._numbers[name] = array("d", [math.nan]) * count
-        for name, numbers in self._numbers.items():
-            numbers.append(entry.numbers.get(name, math.nan))
-        for name in entry.labels.keys() - self._labels.keys():
-            self._labels[name] = [None] * count
-        for name, labels in self._labels.items():
-            labels.append(entry.labels.get(name))
+        self._entries.append(entry)
         self._lengths.append(len(line))
         self._tail = (self._tail + line[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         self.end += len(line)
@@ -157,9 +148,12 @@ class BlockBuilder:
     def encode(self) -> bytes:
         """Return the block of at least one row."""
         body = bytearray()
-        columns = [_number_column(LENGTH_COLUMN, array("d", self._lengths), body)]
-        columns += [_number_column(name, self._numbers[name], body) for name in sorted(self._numbers)]
-        columns += [_coded_column(name, self._labels[name], body) for name in sorted(self._labels)]
+        columns = [_number_column(LENGTH_COLUMN, self._lengths, body)]
+        numbers, labels = zip(*self._entries, strict=True)
+        for name in sorted(set().union(*numbers)):
+            columns.append(_number_column(name, [each.get(name, math.nan) for each in numbers], body))
+        for name in sorted(set().union(*labels)):
+            columns.append(_coded_column(name, [each.get(name) for each in labels], body))
         head = {
             "rows": len(self),
             "start": self._start,
@@ -244,12 +238,13 @@ def _parts(block: bytes) -> tuple[dict[str, Any], memoryview]:
     return orjson.loads(memoryview(block)[_FRAME.size : body_at]), memoryview(block)[body_at:]
 
 
-def _number_column(name: str, numbers: array[float], body: bytearray) -> dict[str, Any]:
+def _number_column(name: str, values: Sequence[float], body: bytearray) -> dict[str, Any]:
+    numbers = array("d", values)
     if all(map(float.is_integer, numbers)) and max(numbers) < _EXACT and min(numbers) > -_EXACT:
         return _whole_column(name, [*map(int, numbers)], body)
-    values = [None if math.isnan(number) else number for number in numbers]
-    if len(set(values)) < _FEW:
-        return _coded_column(name, values, body)
+    known = [None if math.isnan(number) else number for number in numbers]
+    if len(set(known)) < _FEW:
+        return _coded_column(name, known, body)
     return {"name": name, **_append("f8", numbers, body)}
 
 
