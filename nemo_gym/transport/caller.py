@@ -125,6 +125,10 @@ class Caller:
         )
         return await self.send(server, call, deadline)
 
+    async def get(self, server: str, path: str, seconds: float) -> Reply:
+        """Return the reply to a `GET`, which may be repeated within `seconds`. Raises as `send` does."""
+        return await self.call(server, "GET", path, deadline=Deadline.after(seconds), repeatable=True)
+
     def send(self, server: str, call: Call, deadline: Deadline | None = None) -> Coroutine[Any, Any, Reply]:
         """Return the peer's reply, whatever its status, redirects excepted.
 

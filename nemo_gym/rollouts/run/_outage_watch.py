@@ -16,7 +16,7 @@ from typing import Any
 
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import object_in
-from nemo_gym.transport import Caller, Deadline, RetryBudget
+from nemo_gym.transport import Caller, RetryBudget
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +90,7 @@ def _log_changes(server: str, before: Mapping[str, str], now: Mapping[str, str])
 async def _stats_of(caller: Caller, url: str) -> Mapping[str, Any] | None:
     """Return the counters of a replica: empty if it has no stats route, None if it does not answer."""
     try:
-        reply = await caller.call(
-            url, "GET", "/_ng/stats", deadline=Deadline.after(_ANSWER_WITHIN_S), repeatable=True
-        )
+        reply = await caller.get(url, "/_ng/stats", _ANSWER_WITHIN_S)
     except GymError:  # a restarting server does not answer
         return None
     return (object_in(reply.body) if reply.ok else None) or {}

@@ -14,7 +14,7 @@ from nemo_gym.config.problems import ConfigErrors, Problem
 from nemo_gym.failures import DeadlineError, EngineError, Failure, GymError, TransportError
 from nemo_gym.rollouts.run._tool_check import DeclaredTools, tool_problems
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
-from nemo_gym.transport import Caller, Deadline, RetryBudget, failure_of_reply
+from nemo_gym.transport import Caller, RetryBudget, failure_of_reply
 from nemo_gym.transport.directory import server_block
 
 PREFLIGHT_S = 5.0
@@ -46,7 +46,7 @@ async def check_servers(
 async def _agent_problem(caller: Caller, agent: str, seconds: float) -> Failure | None:
     """Return why the agent is unreachable. A timeout is not a problem: the agent may be busy with another run."""
     try:
-        await caller.call(agent, "GET", "/", deadline=Deadline.after(seconds), repeatable=True)
+        await caller.get(agent, "/", seconds)
     except DeadlineError:
         return None
     except TransportError as error:
@@ -59,9 +59,7 @@ async def _model_problem(
 ) -> Failure | None:
     """Return the engine failure that a model server reports; a server without the route is assumed healthy."""
     try:
-        reply = await caller.call(
-            model, "GET", "/preflight", deadline=Deadline.after(seconds), repeatable=True
-        )
+        reply = await caller.get(model, "/preflight", seconds)
     except DeadlineError:
         engine = ", ".join(_engine_urls(server)) or "its engine"
         return EngineError(

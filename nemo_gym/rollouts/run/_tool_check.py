@@ -15,7 +15,7 @@ from nemo_gym.failures import GymError
 from nemo_gym.json_objects import member, object_in
 from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
-from nemo_gym.transport import Caller, Deadline
+from nemo_gym.transport import Caller
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import server_block
 
@@ -70,9 +70,7 @@ def _offers_mcp(environment: Mapping[str, Any] | None) -> bool:
 async def _tools_of(caller: Caller, server: str, seconds: float) -> set[str]:
     """Return the tools of a server; none if it serves none, any, or does not list its routes."""
     try:
-        reply = await caller.call(
-            server, "GET", POSTED_ROUTE, deadline=Deadline.after(seconds), repeatable=True
-        )
+        reply = await caller.get(server, POSTED_ROUTE, seconds)
     except GymError:
         return set()  # the server's own check reports what is wrong with it
     listed = object_in(reply.body) if reply.ok else None

@@ -23,7 +23,7 @@ from nemo_gym.discovery_files import (
 )
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
-from nemo_gym.transport import Caller, Deadline, Directory, HttpTransport, RetryBudget, Transport
+from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
 from nemo_gym.transport.directory import base_url
 from nemo_gym.transport.moving_caller import caller_of
 
@@ -107,13 +107,7 @@ async def ask_head(
         token=token,
     )
     try:
-        reply = await caller.call(
-            HEAD_SERVER,
-            "GET",
-            "/global_config_dict_yaml",
-            deadline=Deadline.after(_HEAD_ANSWERS_S),
-            repeatable=True,
-        )
+        reply = await caller.get(HEAD_SERVER, "/global_config_dict_yaml", _HEAD_ANSWERS_S)
         if reply.status == HTTPStatus.UNAUTHORIZED:
             raise ConfigError(
                 f"the gym at {url} requires its token",
