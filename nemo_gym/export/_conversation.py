@@ -20,6 +20,7 @@ from nemo_gym.failures import InputError
 from nemo_gym.json_objects import member
 from nemo_gym.responses import chat_request_of
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
+from nemo_gym.responses.turns import items_of
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CARRIED_FIELDS, RECORD_FIELD
 from nemo_gym.tokens.rows import output_of
@@ -105,9 +106,9 @@ def conversation_of(
     output = output_of(rollout.row)
     if any(member(item, RECORD_FIELD, "reason") in _REWRITTEN for item in output):
         raise Unsuitable(LeftOut.REWRITTEN_HISTORY)
-    given = [_plain(item) for item in _input_items(rollout.params)]
+    given = [_plain(item) for item in items_of("responses", rollout.params)]
     dialect = _dialect(options)
-    prompt = _chat(rollout, given, dialect)["messages"] if given or _instructions(rollout) else []
+    prompt = _chat(rollout, given, dialect)["messages"] if given or rollout.params.get("instructions") else []
     body = _chat(rollout, given + _marked(output), dialect)
     messages = body["messages"]
     if [_unmarked(message) for message in messages[: len(prompt)]] != prompt:
@@ -117,12 +118,13 @@ def conversation_of(
     while completion and completion[-1]["role"] != "assistant":
         completion.pop()
         losses.add(Loss.TRAILING_OUTPUTS)
-    sampled = _sampled_places(completion)
+    turns = [place for place, message in enumerate(completion) if message["role"] == "assistant"]
+    sampled = frozenset(place for place in turns if _SAMPLED in completion[place])
     if not sampled:
         raise Unsuitable(LeftOut.NO_ANSWER)
-    if any(m["role"] == "assistant" and place not in sampled for place, m in enumerate(completion)):
+    if len(sampled) < len(turns):
         losses.add(Loss.UNSAMPLED_TURNS)
-    if options.reasoning == "drop" and _has_reasoning(given, output):
+    if options.reasoning == "drop" and any(member(item, "type") == "reasoning" for item in [*given, *output]):
         losses.add(Loss.REASONING)
     writer = _MessageWriter(options, text_only)
     return ChatTranscript(
@@ -148,22 +150,11 @@ def _dialect(options: TextOptions) -> Dialect:
 
 
 def _chat(rollout: ScoredRollout, items: list[Any], dialect: Dialect) -> dict[str, Any]:
-    request = {"instructions": _instructions(rollout), "input": items, "tools": rollout.params.get("tools")}
+    request = {name: rollout.params.get(name) for name in ("instructions", "tools")} | {"input": items}
     try:
         return chat_request_of(request, dialect).body
     except InputError as error:
         raise Unsuitable(LeftOut.UNCONVERTIBLE, error.failure.param or error.failure.message) from error
-
-
-def _instructions(rollout: ScoredRollout) -> Any:
-    return rollout.params.get("instructions")
-
-
-def _input_items(params: Mapping[str, Any]) -> list[Any]:
-    given = params.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return given if isinstance(given, list) else []
 
 
 def _plain(item: Any) -> Any:
@@ -182,20 +173,8 @@ def _marked(output: Any) -> list[Any]:
     ]
 
 
-def _sampled_places(completion: list[Message]) -> frozenset[int]:
-    return frozenset(
-        place
-        for place, message in enumerate(completion)
-        if message["role"] == "assistant" and _SAMPLED in message
-    )
-
-
 def _unmarked(message: Message) -> Message:
     return {name: value for name, value in message.items() if name != _SAMPLED}
-
-
-def _has_reasoning(given: list[Any], output: Any) -> bool:
-    return any(isinstance(item, Mapping) and item.get("type") == "reasoning" for item in [*given, *output])
 
 
 class _MessageWriter:
