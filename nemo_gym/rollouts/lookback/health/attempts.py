@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nemo_gym.metrics.records import finite_number, is_scored
 from nemo_gym.names import REWARD_KEY
@@ -35,51 +36,41 @@ class CheckedAttempt(NamedTuple):
         """Return whether a verifier scored it."""
         return self.reward == self.reward
 
-    @property
-    def is_comparable(self) -> bool:
-        """Return whether its output is long enough to be compared with others."""
-        return self.digest != _NO_DIGEST
-
 
 class Attempts:
     """All attempts of a run."""
 
     def __init__(self) -> None:
-        self._integers = tuple(array("q") for _ in range(5))
-        self._rewards = array("d")
-        self._has_tokens = bytearray()
+        codes = zip(CheckedAttempt._fields, "qqqdqqb", strict=True)
+        self._columns: dict[str, array[Any]] = {name: array(code) for name, code in codes}
 
     def __len__(self) -> int:
-        return len(self._rewards)
+        return len(self._columns["line"])
 
     def add(self, row: CheckedRow) -> None:
         """Keep the numbers of `row`."""
         reward = finite_number(row.row.get(REWARD_KEY)) if is_scored(row.row) else None
         digest = hash(row.text) if len(row.text) >= _SHORTEST_COMPARED else _NO_DIGEST
-        integers = (row.line, *row.identity, len(row.text), digest)
-        for column, value in zip(self._integers, integers, strict=True):
+        reward = math.nan if reward is None else reward
+        values = (row.line, *row.identity, reward, len(row.text), digest, row.has_tokens)
+        for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
-        self._rewards.append(float("nan") if reward is None else reward)
-        self._has_tokens.append(row.has_tokens)
 
     def __iter__(self) -> Iterator[CheckedAttempt]:
         return map(self._at, range(len(self)))
 
     def by_task(self) -> Iterator[Sequence[CheckedAttempt]]:
         """Yield the attempts of each task, in the order of their lines."""
-        _, tasks, _, _, _ = self._integers
-        return self._grouped(tasks.__getitem__)
+        return self._grouped("task")
 
     def by_output(self) -> Iterator[Sequence[CheckedAttempt]]:
         """Yield the attempts of each output that is long enough to be compared."""
-        *_, digests = self._integers
-        return (group for group in self._grouped(digests.__getitem__) if group[0].is_comparable)
+        return (group for group in self._grouped("digest") if group[0].digest != _NO_DIGEST)
 
-    def _grouped(self, key: Callable[[int], int]) -> Iterator[Sequence[CheckedAttempt]]:
+    def _grouped(self, name: str) -> Iterator[Sequence[CheckedAttempt]]:
+        key = self._columns[name].__getitem__
         for _, places in groupby(sorted(range(len(self)), key=key), key):
             yield list(map(self._at, places))
 
     def _at(self, place: int) -> CheckedAttempt:
-        line, task, repeat, characters, digest = (column[place] for column in self._integers)
-        has_tokens = bool(self._has_tokens[place])
-        return CheckedAttempt(line, task, repeat, self._rewards[place], characters, digest, has_tokens)
+        return CheckedAttempt(*(column[place] for column in self._columns.values()))
