@@ -30,12 +30,7 @@ class AppendFile:
     def __init__(self, path: Path) -> None:
         """Raises `ConfigError` if the file cannot be opened, or if another process is writing it."""
         self.path = path
-        try:
-            self._fd = disk().open_to_append(path)
-        except OSError as error:
-            raise ConfigError(f"cannot write {path}: {error.strerror}", code="output_unwritable") from error
-        self._lock()
-        self._note_identity()
+        self._open()
 
     @property
     def size(self) -> int:
@@ -65,9 +60,7 @@ class AppendFile:
         """Replace the whole content by `lines` atomically. Raises `ConfigError` if the disk refuses it."""
         write_atomically(self.path, lines)
         disk().close(self._fd)
-        self._fd = disk().open_to_append(self.path)
-        self._lock()
-        self._note_identity()
+        self._open()
 
     def _add(self, data: bytes) -> None:
         """Write all of `data` or nothing."""
@@ -108,7 +101,14 @@ class AppendFile:
         finally:
             disk().close(self._fd)
 
-    def _note_identity(self) -> None:
+    def _open(self) -> None:
+        try:
+            self._fd = disk().open_to_append(self.path)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {self.path}: {error.strerror}", code="output_unwritable"
+            ) from error
+        self._lock()
         status = self.path.stat()
         self._inode = status.st_dev, status.st_ino
         self._size = status.st_size

@@ -48,7 +48,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
 @contextmanager
 def _drafted(draft: Path) -> Iterator[BinaryIO]:
     """Yield a file that is synced if the block succeeds, and removed if it fails."""
-    raw = _Draft(disk().open_to_replace(draft))
+    raw = _Draft(disk().open_to_replace(draft), "wb", closefd=False)
     try:
         with raw:
             file = io.BufferedWriter(raw, _BUFFER_BYTES)
@@ -60,28 +60,17 @@ def _drafted(draft: Path) -> Iterator[BinaryIO]:
         raise
 
 
-class _Draft(io.RawIOBase):
-    """A writable file on `disk()`."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._size = 0
-
-    def writable(self) -> bool:
-        return True
+class _Draft(io.FileIO):
+    """A file whose writes, syncs and end are those of `disk()`."""
 
     def write(self, data: Any) -> int:
-        count = disk().write(self._descriptor, data)
-        self._size += count
-        return count
-
-    def tell(self) -> int:
-        return self._size
+        return disk().write(self.fileno(), data)
 
     def sync(self) -> None:
-        disk().sync(self._descriptor)
+        disk().sync(self.fileno())
 
     def close(self) -> None:
         if not self.closed:
+            descriptor = self.fileno()
             super().close()
-            disk().close(self._descriptor)
+            disk().close(descriptor)

@@ -28,8 +28,7 @@ def keep_nodes(files: RunFiles, logs: Path | None, started_at: str) -> None:
     """
     document = read_nodes(logs / NODES_FILE) if logs is not None else None
     if document is None:
-        if files.nodes.exists():
-            disk().remove(files.nodes)
+        disk().remove(files.nodes)
     else:
         write_atomically(files.nodes, orjson.dumps(since(document, started_at)))
 
