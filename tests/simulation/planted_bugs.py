@@ -208,7 +208,7 @@ def row_written_twice_after_a_death() -> AbstractContextManager[Any]:
 
     def add_twice(self: Journal, line: bytes) -> None:
         add_row(self, line)
-        if self.rows_before and id(self) not in resumed:
+        if len(self.finished) and id(self) not in resumed:
             resumed.add(id(self))
             add_row(self, line)
 

@@ -24,9 +24,10 @@ from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
-from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from nemo_gym.rollouts.run.run_metrics import RunMetrics, agent_of, document_of
 
 _SHOWN_OVERLAPS = 20
 _DAMAGED = "Remove its line from the shard to repeat its rollout."
@@ -183,7 +184,7 @@ class _MergedMetrics:
         """Add a task row if its rollout has no other row, and if that counts as reward 0."""
         if self._counts_missing and identity not in self._settled:
             row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
-            self.run.note_missing_row(row, line)
+            self.run.note_missing([PlannedAttempt(identity, agent_of(row), line)])
 
 
 def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:

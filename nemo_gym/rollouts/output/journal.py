@@ -45,7 +45,7 @@ class Journal:
 
     files: RunFiles
     finished: FinishedRollouts
-    """The rollouts that had a row when the journal was opened."""
+    """The rollouts that had a row when the journal was opened; their rows are the first in the file."""
     changes: list[Change]
     """Differences between the resumed run and its manifest."""
     notes: list[str]
@@ -57,11 +57,6 @@ class Journal:
     @property
     def resumed(self) -> bool:
         return len(self._manifest.starts) > 1
-
-    @property
-    def rows_before(self) -> int:
-        """Rows that existed when the journal was opened; they are the first in the file."""
-        return len(self.finished)
 
     def add_row(self, line: bytes) -> None:
         self._rows.append(line)

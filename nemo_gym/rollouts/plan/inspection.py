@@ -29,7 +29,6 @@ class FileInspection:
     """SHA-256 of the rows taken, decompressed and stripped."""
     rows: int
     """Rows taken: all rows of the file, up to the limit."""
-    valid: int
     invalid: int
     rollouts: int
     bounds: array[int] | None = None
@@ -131,5 +130,5 @@ def _inspect_file(file: DatasetFile, settings: PlanSettings, inspection: Dataset
             inspection.rows_with_reserved_keys += bool(copies[0].task.reserved_keys)
         if bounds is not None:
             bounds.append(len(copies) * max((repeats for _, repeats in copies), default=0))
-    inspected = FileInspection(file, digest.hexdigest(), rows, rows - invalid, invalid, rollouts, bounds)
+    inspected = FileInspection(file, digest.hexdigest(), rows, invalid, rollouts, bounds)
     inspection.files.append(inspected)

@@ -101,7 +101,7 @@ def _closing_lines(summary: CollectSummary) -> Iterator[str]:
         yield f"auto: {counters.auto.describe()}"
     yield from _losses(summary)
     yield from (f"note: {note}" for note in summary.notes)
-    yield from (f"  {path}" for path in summary.paths())
+    yield from (f"  {path}" for path in summary.files.present())
     if summary.stop is not None:
         yield ""
         yield f"stopped: {summary.stop.message}"

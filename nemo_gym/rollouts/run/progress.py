@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -140,9 +139,8 @@ async def _keep_showing(counters: RunCounters, display: Display, pace: Pace) -> 
         await asyncio.sleep(display.every_s)
 
 
-def display_for(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
-    """Return a display for `stream` (default: stderr)."""
-    stream = stream or sys.stderr
+def display_for(stream: TextIO, *, quiet: bool = False) -> Display:
+    """Return a display for `stream`."""
     if quiet:
         return Display()
     return LiveDisplay(stream) if stream.isatty() else LineDisplay(stream)

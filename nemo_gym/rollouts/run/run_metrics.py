@@ -30,8 +30,6 @@ from nemo_gym.names import (
     AGENT_REF_KEY,
     FAILURE_CLASS_KEY,
     REWARD_KEY,
-    ROLLOUT_INDEX_KEY,
-    TASK_INDEX_KEY,
 )
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
@@ -87,11 +85,6 @@ class RunMetrics:
         for planned in plan:
             if planned.identity not in self._seen:
                 self._impute(planned.agent, planned.row, RolloutRecord(*planned.identity, outcome="missing"))
-
-    def note_missing_row(self, row: Mapping[str, Any], line: bytes) -> None:
-        """Count the rollout of a task row as reward 0."""
-        task, repeat = row[TASK_INDEX_KEY], row[ROLLOUT_INDEX_KEY]
-        self._impute(agent_of(row), line, RolloutRecord(task, repeat, outcome="missing"))
 
     def _impute(self, agent: str, line: bytes, record: RolloutRecord) -> None:
         """Add a record as reward 0. `line` is the row that environments see, without its reward."""
@@ -260,7 +253,7 @@ async def write_metrics(
         stop.drain(StopReason("broken", error.failure.message, error.failure.remedy))
         return {}, ["no metrics were computed: the output has lost rows"]
     await asyncio.to_thread(
-        metrics.note_rows, files.rows, journal.rows_before, lambda: not stop.cancelling.is_set()
+        metrics.note_rows, files.rows, len(journal.finished), lambda: not stop.cancelling.is_set()
     )
     if stop.cancelling.is_set():  # perhaps within the file
         return {}, ["no metrics were computed: the run was interrupted twice"]

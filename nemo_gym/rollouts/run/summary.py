@@ -133,14 +133,10 @@ class CollectSummary:
             "overall": self.overall.to_json() if self.overall else None,
             "files": {
                 path.stem.removeprefix(self.files.stem).lstrip("_") or "rows": str(path)
-                for path in self.paths()
+                for path in self.files.present()
             },
             "notes": self.notes,
         }
-
-    def paths(self) -> list[Path]:
-        """Return the files of the run that are not empty."""
-        return self.files.present()
 
 
 def counts_of(counters: RunCounters) -> dict[str, int]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from nemo_gym.failures import GymError
-from nemo_gym.json_objects import object_in
+from nemo_gym.json_objects import member, object_in
 from nemo_gym.processes.workers import WorkerPool
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
@@ -38,8 +38,8 @@ _ANSWER_S: Final = 30.0
 def models_with_ids(servers: Collection[str], config: Mapping[str, Any]) -> Iterator[str]:
     """Yield those of `servers` that are model servers and record token ids."""
     for name in sorted(servers):
-        block = server_block(config[name]) if is_server(config.get(name), MODEL_TYPE) else None
-        if block is not None and block.get("return_token_id_information"):
+        server = config.get(name)
+        if is_server(server, MODEL_TYPE) and member(server_block(server), "return_token_id_information"):
             yield name
 
 

@@ -164,7 +164,7 @@ class Tracking(Display):
         self._thread.shutdown(wait=True)
         if summary is not None:
             self._report(final_figures(summary), summary.counters.settled)
-            files = summary.paths()
+            files = summary.files.present()
             self._each(lambda tracker: tracker.add_files(files))
         is_complete = summary is not None and summary.exit_code == 0
         self._each(lambda tracker: tracker.close(is_complete=is_complete))

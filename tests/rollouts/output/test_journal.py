@@ -111,7 +111,7 @@ def test_a_resume_skips_finished_rollouts_and_appends(tmp_path: Path) -> None:
     journal = opened(tmp_path, **RESUME)
     assert journal.resumed
     assert [RolloutId(task, 0) in journal.finished for task in range(4)] == [True, True, True, False]
-    assert journal.rows_before == len(files.rows.read_bytes().splitlines())
+    assert len(journal.finished) == len(files.rows.read_bytes().splitlines())
     journal.add_row(row(3))
     journal.close({})
     assert identities(read_rows(files.rows)) == [(0, 0), (1, 0), (2, 0), (3, 0)]

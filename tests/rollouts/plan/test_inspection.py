@@ -33,7 +33,7 @@ def test_all_malformed_rows_are_reported_together_with_file_line_and_field(tmp_p
     ]
     path.write_bytes(b"\n".join(lines))
     inspection = inspect(settings_of(DatasetFile(path)))
-    assert (inspection.invalid, inspection.files[0].valid, inspection.rollouts) == (2, 2, 2)
+    assert (inspection.invalid, inspection.files[0].rows, inspection.rollouts) == (2, 4, 2)
     with pytest.raises(ConfigError) as caught:
         inspection.refuse_faults()
     message = caught.value.failure.message

@@ -180,7 +180,7 @@ async def test_a_compressed_run_is_the_same_run(tmp_path: Path, packing: str) ->
     write_dataset(tmp_path / "tasks.jsonl", 10)
     agents, output = Agents({3: always(failure())}), out(tmp_path, f".jsonl{packing}")
     first = await run(tmp_path, agents=agents, output=output)
-    assert [path.name for path in first.paths()] == [
+    assert [path.name for path in first.files.present()] == [
         f"out.jsonl{packing}", f"out_failures.jsonl{packing}", "out_run.json", "out_aggregate_metrics.json",
         f"out_materialized_inputs.jsonl{packing}",
     ]  # fmt: skip
