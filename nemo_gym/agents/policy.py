@@ -15,7 +15,7 @@ from nemo_gym.agents.tools import ToolClient
 from nemo_gym.episodes.driver import Act, EndReason, failure_of
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.responses.schemas import add_counts
-from nemo_gym.tokens.records import CARRIED_FIELDS
+from nemo_gym.tokens.records import without_tokens as without_tokens
 from nemo_gym.transport.server_client import ServerClient
 
 
@@ -137,15 +137,6 @@ def user_message(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text, "type": "message"}
 
 
-def without_tokens(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item without token ids and log-probabilities."""
-    if CARRIED_FIELDS.isdisjoint(item):
-        return item
-    return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
-
-
 def add_usage(total: dict[str, Any] | None, usage: dict[str, Any] | None) -> dict[str, Any] | None:
     """Add two usages, details included; None if both are unknown."""
-    if usage is None or total is None:
-        return total if usage is None else usage
-    return add_counts(total, usage)
+    return add_counts(total or {}, usage or {}) or None

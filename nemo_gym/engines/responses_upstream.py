@@ -20,10 +20,7 @@ from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
 from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.tools import check_choice_without_tools
-from nemo_gym.tokens.records import CARRIED_FIELDS
-
-OUR_FIELDS = CARRIED_FIELDS
-"""Fields that a model server adds to items and messages, and that are never sent to an engine."""
+from nemo_gym.tokens.records import CARRIED_FIELDS, without_tokens
 
 _TARGET = "this upstream's Responses API"
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -73,14 +70,9 @@ def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str,
 
 def without_our_fields(items: list[Any]) -> list[Any]:
     """Remove the fields that a model server adds; returns the same list if there are none."""
-    if not any(isinstance(item, dict) and not OUR_FIELDS.isdisjoint(item) for item in items):
+    if not any(isinstance(item, dict) and not CARRIED_FIELDS.isdisjoint(item) for item in items):
         return items
-    return [
-        {key: value for key, value in item.items() if key not in OUR_FIELDS}
-        if isinstance(item, dict)
-        else item
-        for item in items
-    ]
+    return [without_tokens(item) if isinstance(item, dict) else item for item in items]
 
 
 def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +120,7 @@ def _is_readable(item: Mapping[str, Any], is_stored: bool) -> bool:
 
 def _clean_item(item: Mapping[str, Any], keeps_id: bool) -> dict[str, Any]:
     kind = item.get("type", "message")
-    cleaned = {key: value for key, value in item.items() if value is not None and key not in OUR_FIELDS}
+    cleaned = {key: value for key, value in item.items() if value is not None and key not in CARRIED_FIELDS}
     if kind == "reasoning":
         cleaned.pop("status", None)
         cleaned.setdefault("summary", [])

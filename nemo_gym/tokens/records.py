@@ -146,6 +146,13 @@ def read_record(item: Mapping[str, Any], known: Container[str] = frozenset()) ->
         return CallRecord(masked=MaskReason.DAMAGED_RECORD)
 
 
+def without_tokens(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item without token ids and log-probabilities; the same object if it has none."""
+    if CARRIED_FIELDS.isdisjoint(item):
+        return item
+    return {name: value for name, value in item.items() if name not in CARRIED_FIELDS}
+
+
 def contract_tokens(item: Mapping[str, Any]) -> CallTokens | None:
     """Return the tokens in the contract's fields, with the whole prompt; None if no ids were generated."""
     prompt, generated, logprobs = (item.get(name) for name in CONTRACT_FIELDS)

@@ -16,16 +16,16 @@ from typing import Any, TypeAlias
 import orjson
 
 from nemo_gym.engines.engine_model import new_id, now
-from nemo_gym.engines.responses_upstream import OUR_FIELDS
 from nemo_gym.failures import ConfigError, GymError
 from nemo_gym.paths import find_file
 from nemo_gym.responses import response_of_chat, responses_params_of_chat
 from nemo_gym.rollouts.plan.dataset import read_lines
+from nemo_gym.tokens.records import CARRIED_FIELDS
 
 Recorded: TypeAlias = dict[str, Any] | str
 """A Responses object, or only its text."""
 
-_NOT_READ = OUR_FIELDS | {"id", "status", "annotations", "logprobs", "encrypted_content"}
+_NOT_READ = CARRIED_FIELDS | {"id", "status", "annotations", "logprobs", "encrypted_content"}
 """Fields of an item that are invisible to a model."""
 _TEXT_PARTS = frozenset({"input_text", "output_text", "summary_text", "reasoning_text", "text"})
 

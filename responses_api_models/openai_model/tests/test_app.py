@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.responses_upstream import OUR_FIELDS
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.in_memory import mount
+from nemo_gym.tokens.records import CARRIED_FIELDS
 from nemo_gym.transport import InMemoryTransport, Transport
 from responses_api_models.openai_model.app import OpenAIModel
 from tests.engines.upstreams import Canned, RecordingUpstream, StrictOpenAI, openai_over
@@ -18,7 +18,7 @@ from tests.engines.upstreams import Canned, RecordingUpstream, StrictOpenAI, ope
 HELLO = {"input": "hello"}
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {}}}
-OURS = {field: [1] for field in OUR_FIELDS}
+OURS = {field: [1] for field in CARRIED_FIELDS}
 METADATA = {"id": 3, "extra_body": '{"top_k": 5}', "chat_template_kwargs": '{"think": true}'}
 
 
