@@ -67,10 +67,6 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
         app.post("/v1/agent_sessions/close")(self.close_agent_session)
         return app
 
-    @property
-    def session_close_retry_window_seconds(self) -> float:
-        return self.config.session_close_retry_window_seconds
-
     async def before_stop(self) -> None:
         await self._close_open_sessions()
 

@@ -47,13 +47,9 @@ class _AgentSessionRecord:
 class AgentSessions:
     """The base of agents with sessions."""
 
+    config: Any
     _session_records: dict[str, _AgentSessionRecord]
     """Session id → its record. Closed ones stay for the retry window, with their answer."""
-
-    @property
-    def session_close_retry_window_seconds(self) -> float:
-        """Seconds for which a repeated close gets the answer of the first."""
-        raise NotImplementedError
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Return the state of a new session. Raises `HTTPException` for tools that the agent cannot use."""
@@ -144,7 +140,7 @@ class AgentSessions:
                     log.exception("closing agent session %s failed", session)
 
     def _forget_old_sessions(self) -> None:
-        oldest = clock.monotonic() - self.session_close_retry_window_seconds
+        oldest = clock.monotonic() - self.config.session_close_retry_window_seconds
         for session, record in list(self._session_records.items()):
             if record.closed_at is None:
                 continue

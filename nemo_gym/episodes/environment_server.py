@@ -19,7 +19,7 @@ from pydantic import BaseModel, PositiveFloat, PositiveInt, PrivateAttr, Validat
 
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary, InputError
-from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.metrics.hooks import AggregateMetricsMixin
 from nemo_gym.protocol.episodes import BaseEpisodeRequest, BaseEpisodeResponse, EpisodeFailure
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
@@ -119,9 +119,6 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
     async def run(self, request: RequestT, cleanup: CleanupContext) -> ResponseT:
         """Run one episode. Raise `HandledEpisodeError` for a failure with a known stage."""
 
-    async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
-        return await AggregateMetricsMixin.aggregate_metrics(self, body)
-
     async def _run_route(self, request: Request) -> HttpResponse:
         try:
             episode = self.request_model.model_validate_json(await request.body())
@@ -139,7 +136,8 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
                 async with asyncio.timeout(self.config.queue_timeout_seconds):
                     await self._admission.__aenter__()
             except TimeoutError:
-                return self._failed(request, "Episode admission timed out", "admission")
+                failure = EpisodeFailure(failure_reason="Episode admission timed out", stage="admission")
+                return self._answer(request, failure)
             try:
                 return await self._run_admitted(request)
             finally:
@@ -156,20 +154,13 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
         except TimeoutError:
             if not limit.expired():
                 raise
-            return self._failed(request, "Episode timed out", "episode")
+            return self._answer(request, EpisodeFailure(failure_reason="Episode timed out", stage="episode"))
         finally:
             await _finish(cleanup.close_all())
 
-    def _failed(self, request: Any, reason: str, stage: str) -> Any:
-        return self._answer(
-            request, EpisodeFailure.model_validate({"failure_reason": reason, "stage": stage})
-        )
-
     def _answer(self, request: Any, failure: EpisodeFailure) -> Any:
-        content = {"episode_id": request.episode_id, "task_id": request.task.task_id}
-        return self.response_model.model_validate(
-            {**content, "failure": failure.model_dump(exclude_unset=True)}
-        )
+        about = {"episode_id": request.episode_id, "task_id": request.task.task_id}
+        return self.response_model.model_validate(about | {"failure": failure.model_dump(exclude_unset=True)})
 
 
 async def _finish(work: Any) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from nemo_gym.protocol.failure_kinds import FailureStage, validate_failure_kind
 
@@ -51,13 +51,8 @@ class EpisodeFailure(BaseModel):
     failure_reason: str
     terminal: bool = False
     """True if another attempt would fail in the same way."""
-    failure_kind: str | None = None
+    failure_kind: Annotated[str | None, AfterValidator(validate_failure_kind)] = None
     stage: FailureStage | None = None
-
-    @model_validator(mode="after")
-    def _check_kind(self) -> EpisodeFailure:
-        validate_failure_kind(self.failure_kind)
-        return self
 
 
 class BaseEpisodeResponse(BaseModel, Generic[ResultT]):

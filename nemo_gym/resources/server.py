@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from nemo_gym.config.addresses import is_loopback
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.failures import Boundary
-from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
+from nemo_gym.metrics.hooks import AggregateMetricsMixin
 from nemo_gym.names import POSTED_ROUTE
 from nemo_gym.processes.workers import MEMORY_LIMIT_BYTES, default_pool, request_memory
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesCloseSessionResponse
@@ -230,9 +230,6 @@ class SimpleResourcesServer(BaseResourcesServer, AggregateMetricsMixin, SimpleSe
             finally:
                 if self._gym_mcp_clients is not None:
                     await self._gym_mcp_clients.close(session)
-
-    async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
-        return await AggregateMetricsMixin.aggregate_metrics(self, body)
 
     async def _close_session_route(self, request: Request) -> Any:
         session = request.session[SESSION_ID_KEY]
