@@ -8,7 +8,7 @@ tool's route in that session, through the same middleware as over HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from fastapi import FastAPI, Request, Response
@@ -17,16 +17,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import object_in
 from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
-from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, checked_tools, harvest_tools
+from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools, harvest_tools
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
-from nemo_gym.serving.middleware import RequestMiddleware
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.context import SESSION_HEADER, current_context
 from nemo_gym.transport.memory import InMemoryTransport, reply_of
 from nemo_gym.transport.request_body import WholeBody
+
+if TYPE_CHECKING:
+    from nemo_gym.resources.server import SimpleResourcesServer
 
 MCP_PATH = "/mcp"
 PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
@@ -34,22 +36,6 @@ PROTOCOL_VERSIONS = ("2025-06-18", "2025-03-26")
 _METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _ALL = None
 _GYM_PATHS = EXCLUSIVE_ROUTES | {"/step", MCP_PATH}
-
-
-class McpServer(Protocol):
-    """The interface of a resources server for its MCP endpoint."""
-
-    @property
-    def config(self) -> Any: ...
-
-    @property
-    def middleware(self) -> RequestMiddleware: ...
-
-    def mcp_tools(self, harvested: list[MCPTool], catchall: CatchAllRoute | None) -> list[MCPTool] | None: ...
-
-    def mcp_allowed_tools_for_session(self, seed_body: dict[str, Any]) -> list[str] | None: ...
-
-    def mcp_tools_of_session(self, session: str) -> list[MCPTool]: ...
 
 
 class SessionClaims(NamedTuple):
@@ -60,12 +46,12 @@ class SessionClaims(NamedTuple):
     """The tools that the session may call; None for all."""
 
 
-def maybe_auto_expose(server: McpServer, app: FastAPI) -> dict[str, MCPTool] | None:
+def maybe_auto_expose(server: SimpleResourcesServer, app: FastAPI) -> dict[str, MCPTool] | None:
     """Add the endpoint to the finished app of `server` if its configuration asks for it, and return the tools by name.
 
     Raises `ConfigError` for an app that the author made without `super().setup_webserver()`, or that has the route.
     """
-    if not getattr(server.config, "expose_tools_over_mcp", False):
+    if not server.config.expose_tools_over_mcp:
         return None
     name = server.config.name
     if not isinstance(app, GymApp) or any(getattr(route, "path", "") == MCP_PATH for route in app.routes):
@@ -87,10 +73,10 @@ def maybe_auto_expose(server: McpServer, app: FastAPI) -> dict[str, MCPTool] | N
 class _Exposure:
     """The endpoint of one server."""
 
-    def __init__(self, server: McpServer, app: GymApp, tools: Mapping[str, MCPTool]) -> None:
+    def __init__(self, server: SimpleResourcesServer, app: GymApp, tools: Mapping[str, MCPTool]) -> None:
         self.tools = dict(tools)
         self._server = server
-        self._name: str = server.config.name
+        self._name = server.config.name
         self._access = server.middleware.access
         # A key of its own, so that a token is no session cookie and a cookie no token.
         self._tokens = self._access.cookies.with_key_for(MCP_PATH)
