@@ -16,10 +16,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym import clock
 from nemo_gym.responses.turns import text_of_items
+from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.routes import parse_object
 from nemo_gym.transport.memory import reply_of
 from nemo_gym.transport.request_body import WholeBody
-from nemo_gym.transport.whole_response import RawHeaders, send_reply, send_response
+from nemo_gym.transport.whole_response import send_reply
 
 COMPACT_PATH = "/v1/responses/compact"
 _RESPONSES = "/v1/responses"
@@ -30,7 +31,6 @@ _ASK = (
     " found, the present state, and the next steps."
 )
 _LEAD = "Summary of the conversation so far:\n\n"
-_JSON: RawHeaders = [(b"content-type", b"application/json")]
 
 
 async def compactions(handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +60,7 @@ async def _compact(handler: ASGIApp, scope: Scope, receive: WholeBody, send: Sen
         await send_reply(send, reply)
         return
     answer = compacted(items, orjson.loads(reply.body))
-    await send_response(send, HTTPStatus.OK, _JSON, orjson.dumps(answer))
+    await JsonResponse(orjson.dumps(answer))(scope, receive, send)
 
 
 def with_summaries(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,13 +79,10 @@ class CaptureStore:
 
     def read(self, rollout_id: str) -> list[dict[str, Any]]:
         """Return the exchanges of a rollout, in order. Raises `ValueError` for a damaged line."""
-        path = self.path_for(rollout_id)
-        if path.is_file():
-            return [orjson.loads(line) for line in path.read_bytes().splitlines()]
-        record = exchanges_in(self.root / rollout_id)
-        if record.damaged:
-            raise ValueError(f"{record.damaged} lines in {self.root / rollout_id} are damaged")
-        return record.lines
+        found, damaged = self.read_available(rollout_id)
+        if damaged:
+            raise ValueError(f"{damaged} lines of {self.root / rollout_id} are damaged")
+        return [exchange for _, exchange in found]
 
     def read_available(self, rollout_id: str) -> tuple[list[tuple[int, dict[str, Any]]], int]:
         """Return the valid exchanges with their line numbers from 0, and the number of damaged lines."""

@@ -112,7 +112,7 @@ class Openings:
         nonce = secrets.token_hex(16)
         document = {
             "rollout_id": rollout_id,
-            "terms": terms.model_dump(exclude_none=True, exclude={"rollout_id"}),
+            "terms": _options(terms),
             "opened_at": clock.wall_clock(),
             "nonce": nonce,
             "key_hash": _hash(self._key(rollout_id, nonce)),

@@ -78,10 +78,6 @@ class RecordedRollout:
             for call, record in zip(calls, read, strict=True)
         ]
 
-    def segments(self) -> list[Segment]:
-        """Return the sequences to train on."""
-        return segments_of(self.records())
-
     def to_json(self) -> dict[str, Any]:
         """Return `calls`, `tree`, `segments`, and the counts `masked` and `dropped_fields`."""
         calls = [line["model_call_id"] for line in self.lines if "tokens" in line]

@@ -21,7 +21,6 @@ def trace_of(
     lines: Sequence[Mapping[str, Any]],
     records: Mapping[str, CallRecord],
     main: Collection[str],
-    status: str = "completed",
 ) -> dict[str, Any] | None:
     """Return the Responses object of recorded calls; None if none was answered. `main` are those of the main path.
 
@@ -50,7 +49,14 @@ def trace_of(
         return None
     about = {"id": "resp_rollout", "object": "response", "created_at": int(lines[0]["started_at"])}
     choices = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**about, "model": model, "status": status, "output": output, "usage": usage or None, **choices}
+    return {
+        **about,
+        "model": model,
+        "status": "completed",
+        "output": output,
+        "usage": usage or None,
+        **choices,
+    }
 
 
 def _usage_of(answer: Mapping[str, Any]) -> dict[str, int]:
