@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shlex
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
+from nemo_gym.processes.process_tree import kill_group
 
 MODULE = "nemo_gym.launch.nodes.node_host"
 END_S = 5.0
@@ -163,8 +162,12 @@ class _Command:
         return f"exit code {await self.process.wait()}"
 
     async def end(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), END_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
+        await end_process(self.process)
+
+
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """Wait until a process has ended, and kill its process group after `END_S`."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), END_S)
+    kill_group(process.pid)
+    await process.wait()

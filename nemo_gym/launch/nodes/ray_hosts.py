@@ -27,7 +27,7 @@ from nemo_gym.config.secrets import hide_in_text
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch import _logs as logs
 from nemo_gym.launch.errors import LaunchError
-from nemo_gym.launch.nodes.hosts import END_S, MODULE, RAY_IS_GONE, StartedHost
+from nemo_gym.launch.nodes.hosts import END_S, MODULE, RAY_IS_GONE, StartedHost, end_process
 from nemo_gym.launch.nodes.places import Moved
 from nemo_gym.launch.nodes.placing import ReplicaKey
 from nemo_gym.launch.nodes.ray_cluster import RayNode, address_of, check_token, hosts_of
@@ -127,11 +127,7 @@ class _Driver:
         """End the process, and with it everything that it started or reserved."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), END_S)
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
+        await end_process(self.process)
         if self.reading is not None:
             await self.reading
 
