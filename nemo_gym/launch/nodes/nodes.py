@@ -21,6 +21,8 @@ _HELLO_BYTES = 1 << 20
 _FIRST_RESTART_S = 1.0
 _LONGEST_RESTART_S = 60.0
 _WAITING_NOTE_S = 10.0
+_LOOK_S = 0.02
+"""Seconds between two looks at the nodes that start."""
 _LOADS_EVERY_S = 3.0
 
 
@@ -52,29 +54,21 @@ class Nodes:
         self._server = await asyncio.start_server(self._accept, sock=control.listener, ssl=tls)
         self._tasks = [asyncio.create_task(self._keep(node), name=f"node {node.name}") for node in self.nodes]
         self._tasks.append(asyncio.create_task(self._report_loads(), name="loads of nodes"))
-        began = asyncio.get_running_loop().time()
-        ups = [asyncio.create_task(_until_up(node)) for node in self.nodes]
-        try:
-            while not all(up.done() for up in ups):
-                await asyncio.wait(
-                    [*ups, *self._tasks], timeout=_WAITING_NOTE_S, return_when=asyncio.FIRST_COMPLETED
+        began, next_note_s = asyncio.get_running_loop().time(), _WAITING_NOTE_S
+        while late := ", ".join(node.name for node in self.nodes if not node.is_up):
+            done, _ = await asyncio.wait(self._tasks, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            waited_s = asyncio.get_running_loop().time() - began
+            if waited_s > timeout_s:
+                raise LaunchError(
+                    f"{late} did not connect within {timeout_s:g} s.",
+                    code="node_timeout",
+                    remedy="Check that they reach advertised_host, or raise startup_timeout_s for a busy cluster.",
                 )
-                for task in self._tasks:
-                    if task.done():
-                        task.result()
-                waited_s = asyncio.get_running_loop().time() - began
-                late = ", ".join(node.name for node in self.nodes if not node.is_up)
-                if late and waited_s > timeout_s:
-                    raise LaunchError(
-                        f"{late} did not connect within {timeout_s:g} s.",
-                        code="node_timeout",
-                        remedy="Check that they reach advertised_host, or raise startup_timeout_s for a busy cluster.",
-                    )
-                if late and waited_s >= _WAITING_NOTE_S:
-                    self._announce(f"waiting for {late} since {waited_s:.0f} s")
-        finally:
-            for up in ups:
-                up.cancel()
+            if waited_s >= next_note_s:
+                self._announce(f"waiting for {late} since {waited_s:.0f} s")
+                next_note_s += _WAITING_NOTE_S
 
     async def close(self) -> None:
         """End all node hosts, and wait until they have ended."""
@@ -124,8 +118,3 @@ class Nodes:
                 self._on_loads()  # the record of the gym shows it at once
                 return
         channel.close()
-
-
-async def _until_up(node: Node) -> None:
-    while not node.is_up:  # noqa: ASYNC110 - it comes up seconds after its start
-        await asyncio.sleep(0.02)
