@@ -169,8 +169,6 @@ class Supervisor:
         """End servers of a gym that goes on."""
         tasks = [self._tasks[id(server)] for server in servers]
         await self._end(servers)
-        for server in servers:
-            server.signal(signal.SIGKILL)
         await asyncio.wait(tasks)
         for server in servers:
             if server.state not in TERMINAL_STATES:
@@ -179,7 +177,7 @@ class Supervisor:
             del self._tasks[id(server)]
 
     async def _end(self, servers: Sequence[SupervisedServer]) -> None:
-        """Ask servers to end, and wait until they have, or for the grace period."""
+        """Ask servers to end, and kill those that have not after the grace period."""
         tasks = []
         for server in servers:
             task = self._tasks.get(id(server))
@@ -194,6 +192,8 @@ class Supervisor:
                 server.signal(signal.SIGTERM)
         if tasks:
             await asyncio.wait(tasks, timeout=STOP_GRACE_S)
+        for server in servers:
+            server.signal(signal.SIGKILL)
 
     async def wait_ready(self) -> None:
         """Wait until every server has answered. Raises the `LaunchError` of one that failed."""
@@ -205,8 +205,6 @@ class Supervisor:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
         self._is_stopping = True
         await self._end(self.servers)
-        for server in self.servers:
-            server.signal(signal.SIGKILL)
         await self._spawner.close()
         if self._rotation is not None:
             self._rotation.cancel()

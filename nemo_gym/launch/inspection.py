@@ -40,11 +40,11 @@ def inspector(fork_server: ForkServer | None = None, *, needed_next: Sequence[st
 
     The modules `needed_next` are imported here while the forks work, so that the command has them afterwards.
     """
-    if fork_server is not None:
+    with contextlib.ExitStack() as own:
+        if fork_server is None:
+            fork_server = start_fork_server("nemo_gym.base_resources_server")
+            own.callback(fork_server.close)
         yield partial(inspect, fork_server, needed_next=needed_next)
-        return
-    with contextlib.closing(start_fork_server("nemo_gym.base_resources_server")) as own:
-        yield partial(inspect, own, needed_next=needed_next)
 
 
 def inspect(

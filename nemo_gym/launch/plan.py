@@ -52,7 +52,7 @@ class ServerPlan:
     ) -> list[SupervisedServer]:
         """One `SupervisedServer` per process, the head server first."""
         # The head server's folder stays off the search path, where its modules would shadow others.
-        servers = list(self._replicas(HEAD_SERVER, HEAD_SERVER, HEAD_SERVER, head_script, [addresses.head]))
+        servers = list(self._replicas((HEAD_SERVER, HEAD_SERVER, HEAD_SERVER), head_script, [addresses.head]))
         for each in instances:
             servers += self.replicas_of(each, addresses.servers[each.name])
         return servers
@@ -65,25 +65,20 @@ class ServerPlan:
         # The server's folder is for `import scoring`, the root for `import resources_servers.mine.scoring`.
         path = (str(folder), str(root_of(folder)))
         script = folder / instance.entrypoint
-        name, kind, implementation = instance.path
-        return self._replicas(name, kind, implementation, script, addresses, *path, first=first)
+        return self._replicas(instance.path, script, addresses, *path, first=first)
 
     def _replicas(
         self,
-        name: str,
-        kind: str,
-        implementation: str,
+        path: tuple[str, str, str],
         script: Path,
         addresses: Sequence[HeldAddress],
         *search_path: str,
         first: int = 0,
     ) -> Iterator[SupervisedServer]:
-        requirements = script.parent / REQUIREMENTS_FILE
+        name, requirements = path[0], script.parent / REQUIREMENTS_FILE
         for replica, held in enumerate(addresses, start=first):
             yield SupervisedServer(
-                name=name,
-                kind=kind,
-                implementation=implementation,
+                *path,
                 replica=replica,
                 url=held.url,
                 requirements=requirements if requirements.is_file() else None,

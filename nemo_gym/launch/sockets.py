@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import socket
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -76,11 +77,10 @@ class PortRange:
     def candidates(self) -> Iterator[int]:
         if self.low is None and self.high is None:
             # The kernel may choose a disallowed port. Each is held until the end, so every try gives another.
-            yield from (0 for _ in range(len(self.disallowed) + 1))
-            return
+            return itertools.repeat(0, len(self.disallowed) + 1)
         low = 1024 if self.low is None else self.low
         high = 65535 if self.high is None else self.high
-        yield from (port for port in range(low, high + 1) if port not in self.disallowed)
+        return (port for port in range(low, high + 1) if port not in self.disallowed)
 
 
 def hold(host: str, port: int, *, holder_of: str) -> HeldSocket:
