@@ -122,12 +122,9 @@ class RolloutStream(Response):
 
     def _end_line(self) -> bytes:
         counters, reason = self._counters, self._stop.reason
+        unstopped = "complete" if counters.scored == counters.planned else "partial"
         end = {
-            "end": reason.code
-            if reason
-            else "complete"
-            if counters.scored == counters.planned
-            else "partial",
+            "end": reason.code if reason else unstopped,
             "planned": counters.planned,
             "scored": counters.scored,
             "failed": counters.failed,

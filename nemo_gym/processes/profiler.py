@@ -6,7 +6,6 @@ import cProfile
 import io
 import pstats
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, PrivateAttr
 
@@ -20,10 +19,7 @@ class Profiler(BaseModel):
     base_profile_dir: Path
     required_str: str | None = None
     """The table has only functions whose file or name contains it; by default all."""
-    _profile: cProfile.Profile = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        self._profile = cProfile.Profile()
+    _profile: cProfile.Profile = PrivateAttr(default_factory=cProfile.Profile)
 
     def start(self) -> None:
         self._profile.enable()
