@@ -14,10 +14,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 
 from nemo_gym.verify.json_equality import is_array, is_same_json
 
 _LONGEST_VALUE = 120
+_ABSENT = object()
+"""Stands for a member or an item that one of the states lacks."""
 
 
 class DifferenceKind(StrEnum):
@@ -63,13 +66,17 @@ def differences(expected: object, actual: object, rules: StateRules | None = Non
 
 def is_same_state(expected: object, actual: object, rules: StateRules | None = None) -> bool:
     """Return whether there are no differences."""
-    return next(_compare(expected, actual, "$", rules or StateRules()), None) is None
+    return not any(_compare(expected, actual, "$", rules or StateRules()))
 
 
 def _compare(expected: object, actual: object, path: str, rules: StateRules) -> Iterator[Difference]:
     if _matches(path, rules.ignored):
         return
-    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+    if actual is _ABSENT:
+        yield Difference(path, DifferenceKind.MISSING, expected=expected)
+    elif expected is _ABSENT:
+        yield Difference(path, DifferenceKind.UNEXPECTED, actual=actual)
+    elif isinstance(expected, Mapping) and isinstance(actual, Mapping):
         yield from _compare_members(expected, actual, path, rules)
     elif is_array(expected) and is_array(actual):
         compare = _compare_multisets if _matches(path, rules.unordered) else _compare_sequences
@@ -82,24 +89,15 @@ def _compare_members(
     expected: Mapping[str, object], actual: Mapping[str, object], path: str, rules: StateRules
 ) -> Iterator[Difference]:
     for name in dict.fromkeys((*expected, *actual)):
-        place = f"{path}.{name}"
-        if name not in actual:
-            yield from _alone(place, DifferenceKind.MISSING, expected[name], rules)
-        elif name not in expected:
-            yield from _alone(place, DifferenceKind.UNEXPECTED, actual[name], rules)
-        else:
-            yield from _compare(expected[name], actual[name], place, rules)
+        wanted, given = expected.get(name, _ABSENT), actual.get(name, _ABSENT)
+        yield from _compare(wanted, given, f"{path}.{name}", rules)
 
 
 def _compare_sequences(
     expected: Sequence[object], actual: Sequence[object], path: str, rules: StateRules
 ) -> Iterator[Difference]:
-    for index, (left, right) in enumerate(zip(expected, actual, strict=False)):
-        yield from _compare(left, right, f"{path}[{index}]", rules)
-    for index in range(len(actual), len(expected)):
-        yield from _alone(f"{path}[{index}]", DifferenceKind.MISSING, expected[index], rules)
-    for index in range(len(expected), len(actual)):
-        yield from _alone(f"{path}[{index}]", DifferenceKind.UNEXPECTED, actual[index], rules)
+    for index, (wanted, given) in enumerate(zip_longest(expected, actual, fillvalue=_ABSENT)):
+        yield from _compare(wanted, given, f"{path}[{index}]", rules)
 
 
 def _compare_multisets(
@@ -108,29 +106,14 @@ def _compare_multisets(
     left_over = dict(enumerate(actual))
     for index, wanted in enumerate(expected):
         place = f"{path}[{index}]"
-        found = next(
-            (
-                other
-                for other, given in left_over.items()
-                if next(_compare(wanted, given, place, rules), None) is None
-            ),
-            None,
-        )
+        same = (other for other, given in left_over.items() if not any(_compare(wanted, given, place, rules)))
+        found = next(same, None)
         if found is None:
-            yield from _alone(place, DifferenceKind.MISSING, wanted, rules)
+            yield from _compare(wanted, _ABSENT, place, rules)
         else:
             del left_over[found]
     for index, given in left_over.items():
-        yield from _alone(f"{path}[{index}]", DifferenceKind.UNEXPECTED, given, rules)
-
-
-def _alone(path: str, kind: DifferenceKind, value: object, rules: StateRules) -> Iterator[Difference]:
-    if _matches(path, rules.ignored):
-        return
-    if kind is DifferenceKind.MISSING:
-        yield Difference(path, kind, expected=value)
-    else:
-        yield Difference(path, kind, actual=value)
+        yield from _compare(_ABSENT, given, f"{path}[{index}]", rules)
 
 
 def _matches(path: str, patterns: Collection[str]) -> bool:
