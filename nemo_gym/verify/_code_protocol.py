@@ -10,12 +10,12 @@ import contextlib
 import json
 import marshal
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.isolation.confinement import IsolationKind, SandboxLimits
+from nemo_gym.isolation.confinement import SandboxLimits
 from nemo_gym.isolation.execution import ConfinedRunner
 from nemo_gym.isolation.process import SandboxedProcess
 from nemo_gym.isolation.python_installation import PythonInstallation
@@ -65,51 +65,39 @@ class HarnessReply(NamedTuple):
         raise SolutionFailed(Reason.BROKEN_PROTOCOL, "unreadable answer")
 
 
+@dataclass(frozen=True, slots=True)
 class Harness:
     """A running harness that has reported that it is ready."""
 
-    def __init__(self, process: SandboxedProcess) -> None:
-        self._process = process
-
-    @property
-    def isolation(self) -> IsolationKind:
-        return self._process.isolation
-
-    @property
-    def ending(self) -> Ending:
-        return self._process.ending
-
-    def cpu_limit(self, cpu_s: float) -> TimeLimit:
-        """A limit on the CPU time of the harness from now on."""
-        return self._process.cpu_limit(cpu_s)
+    process: SandboxedProcess
 
     async def send(self, message: Any, limit: TimeLimit) -> None:
         """Send plain data."""
         body = marshal.dumps(message, _MARSHAL_VERSION)
-        await self._process.send(len(body).to_bytes(8, "big") + body, limit)
+        await self.process.send(len(body).to_bytes(8, "big") + body, limit)
 
     async def receive(self, limit: TimeLimit) -> HarnessReply:
         """Return the next answer, unchecked. Raises SolutionFailed when there is none."""
-        line = await self._process.read_line(limit)
+        line = await self.process.read_line(limit)
         if line is not None:
             # The harness outlives a program that the kernel killed, and reports its signal.
-            if self._process.has_lost_process_to_memory():
+            if self.process.has_lost_process_to_memory():
                 raise SolutionFailed(Reason.MEMORY_EXCEEDED)
             word, _, payload = line.partition(b" ")
             return HarnessReply(word[:_LONGEST_WORD].decode(errors="replace"), payload)
-        if self._process.ending is Ending.STARVED:
+        if self.process.ending is Ending.STARVED:
             raise VerifierError(
                 "Other programs of this machine kept a solution from the CPU until its time was over.",
                 code="sandbox_starved",
                 retryable=True,
                 remedy="Lower num_processes, or run less beside the gym.",
             )
-        raise SolutionFailed(_REASON_OF_ENDING[self._process.ending], self._last_words())
+        raise SolutionFailed(_REASON_OF_ENDING[self.process.ending], self._last_words())
 
     def _last_words(self) -> str:
-        if self._process.ending is not Ending.EXITED:
+        if self.process.ending is not Ending.EXITED:
             return ""
-        lines = self._process.stderr.decode(errors="replace").strip().splitlines()
+        lines = self.process.stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][: code_harness.LONGEST_MESSAGE] if lines else ""
 
 

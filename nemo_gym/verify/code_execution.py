@@ -24,12 +24,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from nemo_gym.failures import InputError, VerifierError
+from nemo_gym.failures import VerifierError
 from nemo_gym.isolation.execution import ConfinedRunner, IsolationKind, SandboxLimits
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.time_limits import Ending, TimeLimit
@@ -38,6 +38,7 @@ from nemo_gym.verify._code_comparison import check_program, check_return_value
 from nemo_gym.verify._code_harness import dump
 from nemo_gym.verify._code_protocol import Harness, HarnessReply, open_harness
 from nemo_gym.verify._code_verdicts import Reason, SolutionFailed
+from nemo_gym.verify.task_rows import invalid_row
 
 TIMEOUT_S = 10.0
 _LIFETIME_FACTOR = 20
@@ -104,13 +105,6 @@ class CodeVerdict:
         return self.reason is None
 
 
-@dataclass(slots=True)
-class _Progress:
-    """The progress of a run, readable after a failure at any point."""
-
-    tests_passed: int = 0
-
-
 class CodeRunner:
     """Runs solutions, at most `max_concurrency` at a time (by default one per core).
 
@@ -149,14 +143,14 @@ class CodeRunner:
             folder_bytes=max(self._limits.folder_bytes, 4 * file_bytes),
         )
 
-        async def run(harness: Harness, progress: _Progress) -> None:
+        async def run(harness: Harness) -> AsyncIterator[None]:
             job = {"part": "programs", "sources": _sources(source), "output_bytes": self._limits.output_bytes}
-            await _load(harness, job, harness.cpu_limit(timeout_s))
+            await _load(harness, job, harness.process.cpu_limit(timeout_s))
             for case in cases:
                 reply = await _ask(harness, case.stdin.encode(), timeout_s)
                 _expect(reply, "program")
                 await _off_loop(check_program, reply, case.stdout, self._tolerance)
-                progress.tests_passed += 1
+                yield
 
         return await self._judge(limits, run)
 
@@ -168,9 +162,9 @@ class CodeRunner:
         Each call may take `timeout_s` CPU seconds.
         """
 
-        async def run(harness: Harness, progress: _Progress) -> None:
+        async def run(harness: Harness) -> AsyncIterator[None]:
             job = {"part": "calls", "sources": _sources(source)}
-            await _load(harness, job, harness.cpu_limit(timeout_s))
+            await _load(harness, job, harness.process.cpu_limit(timeout_s))
             for case in cases:
                 arguments = dump([list(case.arguments), {}]).encode()
                 reply = await _ask(harness, (name, arguments), timeout_s)
@@ -179,7 +173,7 @@ class CodeRunner:
                     raise SolutionFailed(Reason.RAISED, ": ".join(reply.two_texts()))
                 _expect(reply, "value")
                 await _off_loop(check_return_value, reply, name, case.expected, self._tolerance)
-                progress.tests_passed += 1
+                yield
 
         return await self._judge(self._for(timeout_s, len(cases) + 1), run)
 
@@ -191,9 +185,9 @@ class CodeRunner:
         job = {"part": "tests", "tests": code.tests, "context": code.context, "entry_point": code.entry_point}
         limits = self._for(timeout_s)
 
-        async def run(harness: Harness, progress: _Progress) -> None:
+        async def run(harness: Harness) -> AsyncIterator[None]:
             async with open_harness(self._sandbox, self._python, limits) as tests:
-                limit, tests_limit = harness.cpu_limit(timeout_s), tests.cpu_limit(timeout_s)
+                limit, tests_limit = harness.process.cpu_limit(timeout_s), tests.process.cpu_limit(timeout_s)
                 await tests.send(job, tests_limit)
                 await _load(harness, {"part": "calls", "sources": _sources(source)}, limit)
                 calls = 0
@@ -206,7 +200,7 @@ class CodeRunner:
                     await tests.send(tuple(reply), tests_limit)
                 _refuse_unplain_call(message, code.entry_point)
                 _settle(message, code.tests)
-                progress.tests_passed += 1
+            yield
 
         return await self._judge(limits, run)
 
@@ -225,8 +219,8 @@ class CodeRunner:
         proof = secrets.token_hex(16)
         job = {"part": "together", "sources": _sources(source), "style": style.value, "tests": code.tests}
 
-        async def run(harness: Harness, progress: _Progress) -> None:
-            limit = harness.cpu_limit(timeout_s)
+        async def run(harness: Harness) -> AsyncIterator[None]:
+            limit = harness.process.cpu_limit(timeout_s)
             await harness.send(job | {"entry_point": code.entry_point}, limit)
             await harness.send({"proof": proof}, limit)
             message = await harness.receive(limit)
@@ -238,7 +232,7 @@ class CodeRunner:
             if isinstance(verdict, dict) and verdict.get("passed") is True and verdict.get("proof") != proof:
                 raise SolutionFailed(Reason.BROKEN_PROTOCOL, "a verdict without proof")
             _settle(message, code.tests)
-            progress.tests_passed += 1
+            yield
 
         return replace(await self._judge(self._for(timeout_s), run), tamperable=True)
 
@@ -246,18 +240,19 @@ class CodeRunner:
         return replace(self._limits, wall_s=(cpu_s + 1) * times * _LIFETIME_FACTOR)
 
     async def _judge(
-        self, limits: SandboxLimits, run: Callable[[Harness, _Progress], Awaitable[None]]
+        self, limits: SandboxLimits, run: Callable[[Harness], AsyncIterator[None]]
     ) -> CodeVerdict:
-        """Return the verdict of `run` with a new harness."""
+        """Return the verdict of `run` with a new harness. `run` yields after every test that passed."""
         async with self._slots, open_harness(self._sandbox, self._python, limits) as harness:
-            start, progress = time.monotonic(), _Progress()
+            start, tests_passed = time.monotonic(), 0
             reason, detail = None, ""
             try:
-                await run(harness, progress)
+                async for _ in run(harness):
+                    tests_passed += 1
             except SolutionFailed as failed:
                 reason, detail = failed.reason, failed.detail
             seconds = time.monotonic() - start
-            return CodeVerdict(reason, detail, progress.tests_passed, harness.isolation, seconds)
+            return CodeVerdict(reason, detail, tests_passed, harness.process.isolation, seconds)
 
 
 def _sources(source: Source) -> list[str]:
@@ -272,7 +267,7 @@ async def _load(harness: Harness, job: Mapping[str, Any], limit: TimeLimit) -> N
 
 
 async def _ask(harness: Harness, request: object, cpu_s: float) -> HarnessReply:
-    limit = harness.cpu_limit(cpu_s)
+    limit = harness.process.cpu_limit(cpu_s)
     await harness.send(request, limit)
     return await harness.receive(limit)
 
@@ -320,18 +315,13 @@ def _refuse_undefined(reply: HarnessReply, name: str) -> None:
 
 def _refuse_broken(reply: HarnessReply) -> None:
     if reply.word == "broken":
-        raise InputError(
-            f"The tests of the task cannot be run: {': '.join(reply.two_texts())}.",
-            code="invalid_row",
-            remedy="Correct them in the dataset.",
-        )
+        raise invalid_row(f"its tests cannot be run: {': '.join(reply.two_texts())}")
 
 
 def _refuse_unplain_call(reply: HarnessReply, entry_point: str) -> None:
     if reply.word == "unplain":
-        raise InputError(
-            f"The tests call {entry_point} with {reply.value()}, which is not plain data.",
-            code="invalid_row",
+        raise invalid_row(
+            f"its tests call {entry_point} with {reply.value()}, which is not plain data",
             remedy="Set verifier_metadata.in_process to run these tests beside the solution.",
         )
 
@@ -343,7 +333,7 @@ async def _hear_tests(tests: Harness, limit: TimeLimit, calls: int) -> HarnessRe
     except SolutionFailed as failed:
         if failed.reason in (Reason.TIMED_OUT, Reason.BLOCKED):
             raise
-        if calls and tests.ending is not Ending.STOPPED:
+        if calls and tests.process.ending is not Ending.STOPPED:
             raise SolutionFailed(Reason.TESTS_FAILED, f"the tests ended: {failed.reason}") from failed
         raise VerifierError(
             f"The tests of the task died in their sandbox: {failed.reason} {failed.detail}".rstrip(),

@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.failures import InputError
 from nemo_gym.json_objects import object_in
 from nemo_gym.responses.wire import read_field
 from nemo_gym.verify.json_equality import is_same_json
+from nemo_gym.verify.task_rows import invalid_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,7 @@ def read_expected_calls(entries: Iterable[Mapping[str, Any]]) -> list[FunctionCa
         else:
             calls.append(FunctionCall(name, arguments))
     if problems:
-        raise InputError(
-            f"The expected calls cannot be read: {'; '.join(problems)}.",
-            code="invalid_row",
-            remedy="Correct them in the dataset.",
-        )
+        raise invalid_row(f"the expected calls cannot be read: {'; '.join(problems)}")
     return calls
 
 

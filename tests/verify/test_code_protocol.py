@@ -25,7 +25,7 @@ async def test_a_harness_that_does_not_start_is_a_failure_of_the_machine() -> No
 
 async def test_a_harness_answers_with_a_word_and_json() -> None:
     async with open_harness(ConfinedRunner.for_python(PYTHON), PYTHON, SandboxLimits(wall_s=60)) as harness:
-        limit = harness.cpu_limit(10)
+        limit = harness.process.cpu_limit(10)
         await harness.send({"part": "calls", "sources": ["def f(x): return (x, 1)"]}, limit)
         assert (await harness.receive(limit)).word == "loaded"
         await harness.send(("f", b'[["a"],{"dict":[]}]'), limit)
