@@ -234,15 +234,14 @@ def _value(expression: Expr, substitutions: dict[Any, Any]) -> Any:
 
 def _digits(expression: Any) -> float:
     """Return an upper bound of the digits that evaluating the powers and factorials of an expression takes."""
-    return max((_digits_of(node) for node in _numeric_nodes(expression)), default=0.0)
-
-
-def _numeric_nodes(expression: Any) -> Iterator[Any]:
     from sympy import Pow, binomial, factorial, preorder_traversal
 
-    for node in preorder_traversal(expression):
-        if isinstance(node, (Pow, factorial, binomial)) and not node.free_symbols:
-            yield node
+    numeric = (
+        node
+        for node in preorder_traversal(expression)
+        if isinstance(node, (Pow, factorial, binomial)) and not node.free_symbols
+    )
+    return max(map(_digits_of, numeric), default=0.0)
 
 
 def _digits_of(node: Any) -> float:
@@ -253,16 +252,13 @@ def _digits_of(node: Any) -> float:
 
 def _size(node: Any) -> float:
     """Return an upper bound of the absolute value of a constant, infinity where it is beyond the floats."""
-    if node.is_Number:
-        try:
+    try:
+        if node.is_Number:
             return float(abs(node))
-        except OverflowError:
-            return math.inf
-    if node.is_Pow:
-        try:
+        if node.is_Pow:
             return float(max(2.0, _size(node.args[0])) ** max(1.0, _size(node.args[1])))
-        except OverflowError:
-            return math.inf
+    except OverflowError:
+        return math.inf
     sizes = [_size(member) for member in node.args]
     if node.is_Mul:
         return math.prod(max(1.0, size) for size in sizes)

@@ -6,6 +6,7 @@ and not 5, `(1, 2)` is a pair and not the set of its members, `101_2` is not 101
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -128,13 +129,10 @@ def _read_value(text: str, depth: int) -> Answer | None:
     if numeral is None:
         return None
     base = int(numeral["base"]) if numeral["base"].isdigit() else _BASES.get(numeral["base"], 0)
-    try:
-        value = int(numeral["digits"], base) if base > 1 else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise Unstructured("it is no numeral of its base")
-    return Numeral(value, base)
+    with contextlib.suppress(ValueError):
+        if base > 1:
+            return Numeral(int(numeral["digits"], base), base)
+    raise Unstructured("it is no numeral of its base")
 
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")

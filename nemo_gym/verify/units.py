@@ -91,7 +91,9 @@ def _table() -> dict[str, Unit]:
     table: dict[str, Unit] = {}
 
     def add(dimension: str, names: Iterable[str], factor: Fraction) -> None:
-        unit = _volume_or(dimension, factor)
+        # A volume is a length to the third power.
+        power = ("length", 3) if dimension == "volume" else (dimension, 1)
+        unit = Unit(frozenset({power}), factor)
         for name in names:
             table[name] = unit
             if len(name) > 2:
@@ -107,13 +109,6 @@ def _table() -> dict[str, Unit]:
     for name, factor in _SPEEDS:
         table[name] = Unit(frozenset({("length", 1), ("time", -1)}), factor)
     return table
-
-
-def _volume_or(dimension: str, factor: Fraction) -> Unit:
-    """Return the unit of a dimension; a volume is a length to the third power."""
-    if dimension == "volume":
-        return Unit(frozenset({("length", 3)}), factor)
-    return Unit(frozenset({(dimension, 1)}), factor)
 
 
 _UNITS: Mapping[str, Unit] = _table()
