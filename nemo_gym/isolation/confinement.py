@@ -104,15 +104,19 @@ Confine: TypeAlias = Callable[[Sequence[str], Confinement], list[str]]
 class Launch:
     """A complete command that runs a program confined, with everything that the program owns."""
 
-    command: tuple[str, ...]
+    kind: IsolationKind
+    limits: SandboxLimits
+    folder: Path
+    """The working directory of the command."""
     user: SandboxUser | None
     """The user of all its processes, if it is not the gym's."""
     owns_user: bool
     """False if the user belongs to a workspace."""
     memory: MemoryGroup | None
-    inherited: tuple[int, ...]
+    command: tuple[str, ...] = ()
+    inherited: tuple[int, ...] = ()
     """Descriptors that the command inherits; `close_inherited` closes the gym's copies."""
-    control: int | None
+    control: int | None = None
     """The supervisor ends the program when this descriptor is closed; None without a supervisor."""
     borrowed: tuple[int, ...] = ()
     """Descriptors that the command inherits and the gym keeps."""
@@ -157,18 +161,17 @@ class Isolation:
         owns_user = user is None
         if self.has_own_users and user is None:
             user = claim_user()
+        folder = workspace.folder if workspace else Path("/")
         memory = make_memory_group(limits.memory_bytes)
-        launch = Launch((), user, owns_user, memory, (), None)
+        launch = Launch(self.kind, limits, folder, user, owns_user, memory)
         try:
-            self._complete(launch, program, limits, workspace)
+            self._complete(launch, program, workspace)
         except BaseException:
             launch.close()
             raise
         return launch
 
-    def _complete(
-        self, launch: Launch, program: Sequence[str], limits: SandboxLimits, workspace: Workspace | None
-    ) -> None:
+    def _complete(self, launch: Launch, program: Sequence[str], workspace: Workspace | None) -> None:
         processes_file = launch.memory.processes_file if launch.memory else None
         uid = launch.user.uid if launch.user else None
         if self.kind is IsolationKind.BUBBLEWRAP:
@@ -181,8 +184,7 @@ class Isolation:
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
             prefix = _supervised(theirs, uid, processes_file)
-        confinement = Confinement(limits, workspace, uid, filter_fd)
-        command = self.confine(program, confinement)
+        command = self.confine(program, Confinement(launch.limits, workspace, uid, filter_fd))
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
             raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
         launch.command = (*prefix, *command)

@@ -143,16 +143,9 @@ class ConfinedRunner:
             program, stdin=stdin, limits=limits, workspace=workspace, environment=environment
         ) as process:
             output = await process.read_all()
-            status = process.exit_status
+            status, seconds = process.exit_status, time.monotonic() - start
             assert status is not None
-            return Execution(
-                output.stdout,
-                output.stderr,
-                status,
-                process.ending,
-                process.isolation,
-                time.monotonic() - start,
-            )
+            return Execution(*output, status, process.ending, process.isolation, seconds)
 
     @contextlib.asynccontextmanager
     async def open(
@@ -270,10 +263,7 @@ async def _start(
         raise VerifierError(
             f"A confined program could not be prepared: {error}.", code="sandbox_failed", retryable=True
         ) from error
-    folder = workspace.folder if workspace else None
-    return await start_process(
-        launch, isolation.kind, limits, stdin=stdin, environment=environment, folder=folder
-    )
+    return await start_process(launch, stdin=stdin, environment=environment)
 
 
 def new_workspace(

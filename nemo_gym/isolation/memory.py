@@ -125,7 +125,7 @@ def _own_groups() -> Iterator[Path]:
         separator = mount.index("-")
         kind, options = mount[separator + 1], mount[separator + 3].split(",")
         for _, controllers, path in groups:
-            is_ours = ("memory" in controllers.split(",") and "memory" in options) if controllers else False
+            is_ours = "memory" in controllers.split(",") and "memory" in options
             if (kind == "cgroup" and is_ours) or (kind == "cgroup2" and not controllers):
                 inside = os.path.relpath(path, mount[3])
                 yield Path(os.path.normpath(Path(mount[4]) / ("." if inside.startswith("..") else inside)))

@@ -16,11 +16,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Coroutine, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from nemo_gym.failures import VerifierError
-from nemo_gym.isolation.confinement import IsolationKind, Launch, SandboxLimits
+from nemo_gym.isolation.confinement import Launch
 from nemo_gym.isolation.memory import counted_bytes
 from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProcessTimes, TimeLimit, WallLimit, times_of
 from nemo_gym.processes.process_tree import kill, tree_of
@@ -49,15 +48,9 @@ class ProgramOutput(NamedTuple):
 class SandboxedProcess:
     """A running program. Made by `ConfinedRunner.open`, which also closes it."""
 
-    def __init__(
-        self,
-        popen: subprocess.Popen[bytes],
-        stdin: socket.socket | None,
-        launch: Launch,
-        kind: IsolationKind,
-        limits: SandboxLimits,
-    ) -> None:
-        self.isolation = kind
+    def __init__(self, popen: subprocess.Popen[bytes], stdin: socket.socket | None, launch: Launch) -> None:
+        limits = launch.limits
+        self.isolation = launch.kind
         self.ending = Ending.EXITED
         self._popen, self._stdin, self._launch, self._limits = popen, stdin, launch, limits
         self._stdout = asyncio.StreamReader(limit=limits.output_bytes)
@@ -242,13 +235,7 @@ class SandboxedProcess:
 
 
 async def start_process(
-    launch: Launch,
-    kind: IsolationKind,
-    limits: SandboxLimits,
-    *,
-    stdin: bytes | None,
-    environment: Mapping[str, str],
-    folder: Path | None,
+    launch: Launch, *, stdin: bytes | None, environment: Mapping[str, str]
 ) -> SandboxedProcess:
     """Start a confined program, which closes its `launch`. `stdin` is its whole input; None opens a stream for `send`.
 
@@ -264,7 +251,7 @@ async def start_process(
             source = _file_of(stdin, launch.user.uid if launch.user else None)
             theirs.callback(os.close, source)
         try:
-            popen = _spawn(launch, source, environment, folder)
+            popen = _spawn(launch, source, environment)
             launch.close_inherited()
         except OSError as error:
             launch.close()
@@ -272,7 +259,7 @@ async def start_process(
                 f"A confined program could not be started: {error}.", code="sandbox_failed", retryable=True
             ) from error
         ours.pop_all()
-    process = SandboxedProcess(popen, talk, launch, kind, limits)
+    process = SandboxedProcess(popen, talk, launch)
     try:
         await process.connect()
     except BaseException:
@@ -292,9 +279,7 @@ def _file_of(data: bytes, user: int | None) -> int:
     return file
 
 
-def _spawn(
-    launch: Launch, stdin: int, environment: Mapping[str, str], folder: Path | None
-) -> subprocess.Popen[bytes]:
+def _spawn(launch: Launch, stdin: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         launch.command,
         stdin=stdin,
@@ -302,7 +287,7 @@ def _spawn(
         stderr=subprocess.PIPE,
         bufsize=0,
         env=dict(environment),
-        cwd=folder or "/",
+        cwd=launch.folder,
         start_new_session=True,
         pass_fds=launch.inherited + launch.borrowed,
     )

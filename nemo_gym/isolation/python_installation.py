@@ -87,11 +87,7 @@ class PythonInstallation:
 def _folders_of(executable: str, prefixes: Sequence[str]) -> tuple[Path, ...]:
     """Return the folders an interpreter reads: its prefixes, with and without symbolic links, without nested ones."""
     home = Path(os.path.realpath(executable)).parents[1]
-    found = (
-        {Path(prefix) for prefix in prefixes}
-        | {Path(os.path.realpath(prefix)) for prefix in prefixes}
-        | {home}
-    )
+    found = {home, *map(Path, prefixes), *(Path(os.path.realpath(prefix)) for prefix in prefixes)}
     return tuple(sorted(folder for folder in found if found.isdisjoint(folder.parents)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from nemo_gym.isolation.confinement import Workspace
 
@@ -22,8 +21,4 @@ def put_files(workspace: Workspace, files: Mapping[str, str], folder: str = ".")
         (place / path).write_text(text, encoding="utf-8", newline="")
     if workspace.user is not None:
         for entry in (place, *place.rglob("*")):
-            _give(entry, workspace.user.uid)
-
-
-def _give(place: Path, user: int) -> None:
-    os.chown(place, user, user, follow_symlinks=False)
+            os.chown(entry, workspace.user.uid, workspace.user.uid, follow_symlinks=False)
