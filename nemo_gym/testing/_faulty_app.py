@@ -77,7 +77,7 @@ class ServerFaultRule(Rule):
     known_faults = FAULTS
 
 
-@dataclass(slots=True)
+@dataclass
 class ServerCounters:
     """Counters of a faulty server."""
 
@@ -90,16 +90,6 @@ class ServerCounters:
     peak_in_flight: int = 0
     disconnects: int = 0
     """Callers that disconnected before their answer was complete."""
-
-    def to_wire(self) -> dict[str, Any]:
-        return {
-            "received": dict(self.received),
-            "executed": dict(self.executed),
-            "faults": dict(self.faults),
-            "in_flight": self.in_flight,
-            "peak_in_flight": self.peak_in_flight,
-            "disconnects": self.disconnects,
-        }
 
 
 class FaultyApp(GymApp):

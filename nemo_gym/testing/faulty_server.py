@@ -83,7 +83,7 @@ class FaultyServer(SimpleResourcesServer):
                 "closed": self.closed,
                 "kept": len(self.counts),
             }
-            return {**app.counters.to_wire(), "sessions": sessions, "effects": self.effects}
+            return {**vars(app.counters), "sessions": sessions, "effects": self.effects}
 
         app.get("/_ng/saw")(saw)
         return app

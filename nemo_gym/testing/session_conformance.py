@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastapi import FastAPI
 
@@ -10,6 +10,8 @@ from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, R
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
+
+_Request: TypeAlias = ResourcesSeedSessionRequest | ResourcesCloseSessionRequest
 
 
 def check_resources_session_contract(
@@ -26,9 +28,8 @@ def check_resources_session_contract(
         update={"resources_session_id": f"{seed.resources_session_id}-never-opened"}
     )
     with TestClient(app, raise_server_exceptions=False) as client:
-        check = _Check(client)
-        check.answers("/seed_session", seed, "opening a session")
-        check.answers("/seed_session", seed, "opening it again")
+        _require_answer(client, "/seed_session", seed, "opening a session")
+        _require_answer(client, "/seed_session", seed, "opening it again")
         for request, purpose in (
             (seed, "closing it"),
             (never_opened, "closing a session that was not opened"),
@@ -36,31 +37,27 @@ def check_resources_session_contract(
             close = ResourcesCloseSessionRequest(
                 resources_session_id=request.resources_session_id, episode_id=request.episode_id
             )
-            check.answers("/close_session", close, purpose)
-            check.answers("/close_session", close, f"{purpose} again")
+            _require_answer(client, "/close_session", close, purpose)
+            _require_answer(client, "/close_session", close, f"{purpose} again")
         if keeps_state:
-            check.refuses(seed, "opening a session that is closed")
-            check.refuses(never_opened, "opening a session after its close")
+            _require_refusal(client, seed, "opening a session that is closed")
+            _require_refusal(client, never_opened, "opening a session after its close")
 
 
-class _Check:
-    def __init__(self, client: TestClient) -> None:
-        self._client = client
+def _require_answer(client: TestClient, path: str, body: _Request, purpose: str) -> None:
+    reply = _post(client, path, body)
+    assert reply.status_code == 200, f"{purpose} answers {reply.status_code}: {reply.text}"
+    named = reply.json().get("resources_session_id") if isinstance(reply.json(), dict) else None
+    assert named == body.resources_session_id, (
+        f"{purpose} answers without its resources_session_id: {reply.text}"
+    )
 
-    def answers(
-        self, path: str, body: ResourcesSeedSessionRequest | ResourcesCloseSessionRequest, what: str
-    ) -> None:
-        reply = self._post(path, body)
-        assert reply.status_code == 200, f"{what} answers {reply.status_code}: {reply.text}"
-        named = reply.json().get("resources_session_id") if isinstance(reply.json(), dict) else None
-        assert named == body.resources_session_id, (
-            f"{what} answers without its resources_session_id: {reply.text}"
-        )
 
-    def refuses(self, body: ResourcesSeedSessionRequest, what: str) -> None:
-        reply = self._post("/seed_session", body)
-        assert reply.status_code >= 400, f"{what} must be refused and answers {reply.status_code}"
+def _require_refusal(client: TestClient, body: _Request, purpose: str) -> None:
+    reply = _post(client, "/seed_session", body)
+    assert reply.status_code >= 400, f"{purpose} must be refused and answers {reply.status_code}"
 
-    def _post(self, path: str, body: ResourcesSeedSessionRequest | ResourcesCloseSessionRequest) -> Any:
-        self._client.cookies.clear()
-        return self._client.post(path, json=body.model_dump(mode="json"))
+
+def _post(client: TestClient, path: str, body: _Request) -> Any:
+    client.cookies.clear()
+    return client.post(path, json=body.model_dump(mode="json"))
