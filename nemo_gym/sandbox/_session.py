@@ -14,6 +14,7 @@ from nemo_gym.sandbox.providers.protocols import (
     SupportsSandboxBackgroundServices,
     SupportsSandboxEndpoint,
     SupportsSandboxPauseResume,
+    lacks,
 )
 from nemo_gym.sandbox.providers.registry import create_provider
 from nemo_gym.sandbox.providers.specification import (
@@ -134,25 +135,25 @@ class AsyncSandbox:
     async def endpoint(self, port: int) -> SandboxEndpoint:
         """The endpoint of a port that the specification declares."""
         if not isinstance(self._provider, SupportsSandboxEndpoint):
-            raise self._lacks("endpoints")
+            raise lacks(self._provider, "endpoints")
         return await self._provider.endpoint(self._require_handle(), port)
 
     async def pause(self) -> None:
         """Pause the sandbox. Its state is kept."""
         if not isinstance(self._provider, SupportsSandboxPauseResume):
-            raise self._lacks("pauses")
+            raise lacks(self._provider, "pauses")
         await self._provider.pause(self._require_handle())
 
     async def resume(self) -> None:
         """Resume the sandbox after a pause."""
         if not isinstance(self._provider, SupportsSandboxPauseResume):
-            raise self._lacks("pauses")
+            raise lacks(self._provider, "pauses")
         await self._provider.resume(self._require_handle())
 
     async def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
         """Return a description in JSON, from which another process connects to the sandbox (`connect`)."""
         if not isinstance(self._provider, ConnectableProvider):
-            raise self._lacks("connections from other processes")
+            raise lacks(self._provider, "connections from other processes")
         descriptor = dict(await self._provider.serialize_handle(self._require_handle(), scope=scope))
         if self._spec is not None and self._spec.ports:
             descriptor.setdefault(_PORTS, list(self._spec.ports))
@@ -165,7 +166,7 @@ class AsyncSandbox:
         """Connect to a running sandbox from the description that `serialize` returned."""
         sandbox = cls(provider, owns_provider=owns_provider)
         if not isinstance(provider, ConnectableProvider):
-            raise sandbox._lacks("connections from other processes")
+            raise lacks(sandbox._provider, "connections from other processes")
         sandbox._handle = await provider.connect(descriptor)
         return sandbox
 
@@ -199,9 +200,6 @@ class AsyncSandbox:
         if self._handle is None or self._is_stopped:
             raise RuntimeError("the sandbox is not started")
         return self._handle
-
-    def _lacks(self, ability: str) -> NotImplementedError:
-        return NotImplementedError(f"the sandbox provider {self._provider.name!r} has no {ability}")
 
     async def _write(self, handle: SandboxHandle, path: str, text: str) -> None:
         with tempfile.TemporaryDirectory(prefix="nemo_gym_upload_") as folder:

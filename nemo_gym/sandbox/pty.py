@@ -13,6 +13,7 @@ from nemo_gym.sandbox.providers.protocols import (
     SandboxPtySession,
     SupportsSandboxPty,
     SupportsSandboxPtyAttach,
+    lacks,
 )
 from nemo_gym.sandbox.providers.specification import (
     NO_EXIT_CODE,
@@ -54,9 +55,7 @@ class SandboxPty:
     ) -> SandboxPtySession:
         """Attach to a session that lives in the sandbox, opened here or by another process."""
         if not isinstance(self._provider, SupportsSandboxPtyAttach):
-            raise NotImplementedError(
-                f"the sandbox provider {self._provider.name!r} cannot attach to sessions"
-            )
+            raise lacks(self._provider, "terminal sessions to attach to")
         session = await self._provider.attach_pty(self._handle(), session_id, takeover=takeover, since=since)
         self._sessions.append(session)
         return session
@@ -91,7 +90,8 @@ class SandboxPty:
                 if detach:
                     return await self._detached(command, shell, spec, poll_interval_s)
                 if shell is None:
-                    return await self._alone(replace(spec, command=command))
+                    async with await self._open(replace(spec, command=command)) as own:
+                        return await _collect(own)
                 async with self._in_shell:
                     return await _run_in_shell(shell, command)
         except TimeoutError:
@@ -99,10 +99,6 @@ class SandboxPty:
                 await shell.close()
             message = f"the command took over {timeout_s:g} s"
             return SandboxExecResult(None, message, NO_EXIT_CODE, "timeout")
-
-    async def _alone(self, spec: SandboxPtySpec) -> SandboxExecResult:
-        async with await self._open(spec) as session:
-            return await _collect(session)
 
     async def _detached(
         self, command: str, session: SandboxPtySession | None, spec: SandboxPtySpec, poll_interval_s: float
@@ -120,9 +116,7 @@ class SandboxPty:
 
     async def _open(self, spec: SandboxPtySpec) -> SandboxPtySession:
         if not isinstance(self._provider, SupportsSandboxPty):
-            raise NotImplementedError(
-                f"the sandbox provider {self._provider.name!r} has no terminal sessions"
-            )
+            raise lacks(self._provider, "terminal sessions")
         session = await self._provider.create_pty(self._handle(), spec)
         self._sessions.append(session)
         return session

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from nemo_gym.sandbox._session import AsyncSandbox
 from nemo_gym.sandbox.adapters._compose_file import ComposeFile, ComposeService, read_compose_file
-from nemo_gym.sandbox.providers.protocols import SandboxProvider, SupportsSandboxNetwork
+from nemo_gym.sandbox.providers.protocols import SandboxProvider, SupportsSandboxNetwork, lacks
 from nemo_gym.sandbox.providers.registry import create_provider
 from nemo_gym.sandbox.providers.specification import SandboxResources, SandboxSpec
 
@@ -116,9 +116,7 @@ class AsyncSandboxCompose:
 
     def _network(self) -> SupportsSandboxNetwork:
         if not isinstance(self._provider, SupportsSandboxNetwork):
-            raise NotImplementedError(
-                f"the sandbox provider {self._provider.name!r} does not connect sandboxes"
-            )
+            raise lacks(self._provider, "network between sandboxes")
         self._provider.validate_networking()
         return self._provider
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import IO, NamedTuple, Self
 
 from nemo_gym.failures import ConfigError
@@ -61,40 +61,18 @@ class CommandLine:
         """
         async with self._slots, _input(stdin) as source:
             with _Streams(MAX_OUTPUT_BYTES if max_output_bytes is None else max_output_bytes) as streams:
-                process = await self._start(arguments, source, stdout, streams, variables or {})
-                error = None
-                try:
-                    streams.start_reading(lambda: _kill(process))
-                    async with asyncio.timeout(timeout_s):
-                        await process.wait()
-                except TimeoutError:
-                    error = "timeout"
-                finally:
-                    _kill(process)
-                    code = await process.wait()
-                await streams.drain()
-                error = "output_exceeded" if streams.exceeded else error
-                return CommandDone(code, *streams.texts(), error)
-
-    async def _start(
-        self,
-        arguments: Sequence[str],
-        source: int,
-        target: IO[bytes] | None,
-        streams: _Streams,
-        variables: Mapping[str, str],
-    ) -> asyncio.subprocess.Process:
-        stdout, stderr = streams.inherited
-        return await asyncio.create_subprocess_exec(
-            self.program,
-            *arguments,
-            stdin=source,
-            stdout=stdout if target is None else target,
-            stderr=stderr,
-            env={**os.environ, **variables},
-            cwd=self.folder,
-            start_new_session=True,
-        )
+                output, errors = streams.inherited
+                process = await asyncio.create_subprocess_exec(
+                    self.program,
+                    *arguments,
+                    stdin=source,
+                    stdout=output if stdout is None else stdout,
+                    stderr=errors,
+                    env={**os.environ, **(variables or {})},
+                    cwd=self.folder,
+                    start_new_session=True,
+                )
+                return await _end_of(process, streams, timeout_s)
 
 
 class _Streams:
@@ -163,6 +141,25 @@ class _Streams:
             os.close(read)
             if not is_reading:
                 os.close(write)
+
+
+async def _end_of(
+    process: asyncio.subprocess.Process, streams: _Streams, timeout_s: float | None
+) -> CommandDone:
+    """Read the output of a process until it exits, or kill it."""
+    error = None
+    try:
+        streams.start_reading(lambda: _kill(process))
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
+    except TimeoutError:
+        error = "timeout"
+    finally:
+        _kill(process)
+        code = await process.wait()
+    await streams.drain()
+    error = "output_exceeded" if streams.exceeded else error
+    return CommandDone(code, *streams.texts(), error)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -59,6 +59,11 @@ class SandboxProvider(Protocol):
         """Release the resources of the provider itself."""
 
 
+def lacks(provider: SandboxProvider, ability: str) -> NotImplementedError:
+    """Return the error of a provider without an ability that was asked of it."""
+    return NotImplementedError(f"the sandbox provider {provider.name!r} has no {ability}")
+
+
 @runtime_checkable
 class SupportsAvailabilityCheck(Protocol):
     """Names the reason why its sandboxes cannot run here, before anything starts."""

@@ -25,7 +25,8 @@ async def wait_until_ready(
             successes = 0
             while successes < probe.stable_count:
                 answer = await run(probe.command, probe.timeout_s)
-                is_ready = answer.return_code == 0 and _expected(probe, answer)
+                is_expected = (probe.expected_stdout or "") in (answer.stdout or "")
+                is_ready = answer.return_code == 0 and is_expected
                 successes = successes + 1 if is_ready else 0
                 if not is_ready and probe.deadline_s is None:
                     break
@@ -34,7 +35,3 @@ async def wait_until_ready(
             else:
                 return
     raise SandboxCreateVerificationError(f"the sandbox does not pass its probe {probe.command!r}: {answer}")
-
-
-def _expected(probe: ReadinessProbe, answer: SandboxExecResult) -> bool:
-    return probe.expected_stdout is None or probe.expected_stdout in (answer.stdout or "")

@@ -105,7 +105,7 @@ async def test_services_that_could_not_start_are_named_before_any_does(tmp_path:
     with pytest.raises(ValueError, match=r"one has neither .*; two waits for one, which has no healthcheck"):
         await AsyncSandboxCompose(provider, compose_file(tmp_path, services)).start()
     services["one"] |= {"command": ["y"], "healthcheck": {"test": "true"}}
-    with pytest.raises(NotImplementedError, match="'recording' does not connect sandboxes"):
+    with pytest.raises(NotImplementedError, match="'recording' has no network between sandboxes"):
         await AsyncSandboxCompose(provider, compose_file(tmp_path, services)).start()
     with pytest.raises(ValueError, match="Compose file is needed"):
         await AsyncSandboxCompose(provider, None).start()

@@ -42,10 +42,6 @@ _SCHEME = re.compile(r"[a-z][a-z+-]*://")
 _MISSING = ("no instance found", "instance not found", "does not exist")
 
 
-def _require_apptainer(bin_path: str | None = None) -> str:
-    return find_program("apptainer", bin_path)
-
-
 class ApptainerProvider(ContainerProvider):
     """Creates sandboxes as instances of apptainer. `bin_path` is the folder of the program."""
 
@@ -64,10 +60,9 @@ class ApptainerProvider(ContainerProvider):
         self._exec_config = section(ApptainerExecConfig, exec, "exec")
         self._create_config = section(ApptainerCreateConfig, create, "create")
         super().__init__(
-            _require_apptainer(bin_path),
+            find_program(self.name, bin_path),
+            self._exec_config,
             section(ApptainerProbeConfig, probe, "probe"),
-            concurrency=self._exec_config.concurrency,
-            default_timeout_s=self._exec_config.default_timeout_s,
         )
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:

@@ -129,10 +129,23 @@ class LocalProvider:
         """Run a shell command in `cwd`, relative to the workdir."""
         if user is not None:
             raise ValueError("the local sandbox provider cannot run commands as a given user")
+        sandbox = _opened(handle)
         program = [self._shell, "-c", command]
         if cwd is not None:
             program = ["/bin/sh", "-c", _IN_FOLDER, cwd, *program]
-        return await self._run(_opened(handle), program, env=env, timeout_s=timeout_s)
+        limits = replace(sandbox.limits, wall_s=timeout_s) if timeout_s is not None else sandbox.limits
+        environment = {"PATH": _PATH, "HOME": str(sandbox.workspace.place), **sandbox.env, **(env or {})}
+        async with self._slots:
+            done = await self._sandbox.run(
+                program, limits=limits, workspace=sandbox.workspace, environment=environment
+            )
+        error = _ERROR_OF_ENDING.get(done.ending)
+        return SandboxExecResult(
+            done.stdout.decode(errors="replace"),
+            done.stderr.decode(errors="replace"),
+            NO_EXIT_CODE if error else done.exit_status,
+            error,
+        )
 
     async def upload_file(self, handle: SandboxHandle, source_path: Path, target_path: str) -> None:
         """Copy a file of this machine into the sandbox. Raises OSError if it cannot be written."""
@@ -173,33 +186,6 @@ class LocalProvider:
             _log.warning(
                 "The local sandbox provider shares this machine and does not set %s.", ", ".join(unused)
             )
-
-    async def _run(
-        self,
-        sandbox: _LocalSandbox,
-        program: list[str],
-        *,
-        env: dict[str, str] | None = None,
-        timeout_s: float | None = None,
-        stdin: bytes = b"",
-    ) -> SandboxExecResult:
-        environment = {"PATH": _PATH, "HOME": str(sandbox.workspace.place), **sandbox.env, **(env or {})}
-        limits = replace(sandbox.limits, wall_s=timeout_s) if timeout_s is not None else sandbox.limits
-        async with self._slots:
-            done = await self._sandbox.run(
-                program,
-                stdin=stdin,
-                limits=limits,
-                workspace=sandbox.workspace,
-                environment=environment,
-            )
-        error = _ERROR_OF_ENDING.get(done.ending)
-        return SandboxExecResult(
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-            NO_EXIT_CODE if error else done.exit_status,
-            error,
-        )
 
     async def _transfer(self, handle: SandboxHandle, script: str, path: str, data: bytes = b"") -> bytes:
         sandbox = _opened(handle)
