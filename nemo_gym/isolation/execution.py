@@ -162,15 +162,8 @@ class ConfinedRunner:
         `stdin` is its whole input; None opens a stream for `SandboxedProcess.send`. Without a `workspace` it can
         write to a private /tmp (without a sandbox, to a temporary folder), which is deleted with it.
         """
-        isolation = await self._found()
-        async with contextlib.AsyncExitStack() as stack:
-            if workspace is None and isolation.kind is not IsolationKind.BUBBLEWRAP:
-                workspace = new_workspace(has_own_user=isolation.has_own_users)
-                stack.push_async_callback(remove_workspace, workspace)
-            process = await _start(
-                isolation, program, stdin, limits or SandboxLimits(), workspace, environment
-            )
-            stack.push_async_callback(process.close)
+        isolation, limits = await self._found(), limits or SandboxLimits()
+        async with _running(isolation, program, stdin, limits, workspace, environment) as process:
             yield process
 
     async def _found(self) -> Isolation:
@@ -214,25 +207,16 @@ class ConfinedRunner:
 
     async def _try(self, isolation: Isolation) -> str | None:
         """The reason why `isolation` does not work here; None if it works."""
-        folder = None
         try:
-            if isolation.kind is not IsolationKind.BUBBLEWRAP:
-                folder = new_workspace(has_own_user=isolation.has_own_users)
             if isolation.kind is IsolationKind.OWN_USER and self._python is not None:
                 # The first call copies the interpreter, if that is necessary.
                 await asyncio.to_thread(self._python.for_other_users, self._probe)
-            process = await _start(isolation, self._probe, b"", PROBE_LIMITS, folder, ENVIRONMENT)
-            try:
+            async with _running(isolation, self._probe, b"", PROBE_LIMITS, None, ENVIRONMENT) as process:
                 output = await process.read_all()
-                if process.exit_status == 0:
-                    return None
-            finally:
-                await process.close()
         except (VerifierError, OSError) as error:
             return str(error)
-        finally:
-            if folder is not None:
-                await remove_workspace(folder)
+        if process.exit_status == 0:
+            return None
         said = output.stderr.decode(errors="replace").strip()[:_PROBE_ANSWER_CHARS]
         return said or f"the probe ended with status {process.exit_status}"
 
@@ -249,21 +233,28 @@ def _report(kind: IsolationKind, reasons: Sequence[str]) -> None:
     )
 
 
-async def _start(
+@contextlib.asynccontextmanager
+async def _running(
     isolation: Isolation,
     program: Sequence[str],
     stdin: bytes | None,
     limits: SandboxLimits,
     workspace: Workspace | None,
     environment: Mapping[str, str],
-) -> SandboxedProcess:
-    try:
-        launch = isolation.launch(program, limits, workspace)
-    except OSError as error:
-        raise VerifierError(
-            f"A confined program could not be prepared: {error}.", code="sandbox_failed", retryable=True
-        ) from error
-    return await start_process(launch, stdin=stdin, environment=environment)
+) -> AsyncIterator[SandboxedProcess]:
+    async with contextlib.AsyncExitStack() as stack:
+        if workspace is None and isolation.kind is not IsolationKind.BUBBLEWRAP:
+            workspace = new_workspace(has_own_user=isolation.has_own_users)
+            stack.push_async_callback(remove_workspace, workspace)
+        try:
+            launch = isolation.launch(program, limits, workspace)
+        except OSError as error:
+            raise VerifierError(
+                f"A confined program could not be prepared: {error}.", code="sandbox_failed", retryable=True
+            ) from error
+        process = await start_process(launch, stdin=stdin, environment=environment)
+        stack.push_async_callback(process.close)
+        yield process
 
 
 def new_workspace(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from nemo_gym.failures import VerifierError
 from nemo_gym.isolation.confinement import Launch
 from nemo_gym.isolation.memory import counted_bytes
-from nemo_gym.isolation.time_limits import CpuLimit, Ending, ProcessTimes, TimeLimit, WallLimit, times_of
+from nemo_gym.isolation.time_limits import CpuLimit, Ending, TimeLimit, WallLimit, times_of
 from nemo_gym.processes.process_tree import kill, tree_of
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class SandboxedProcess:
 
     def cpu_limit(self, cpu_s: float) -> CpuLimit:
         """A limit on its CPU time from now on."""
-        return CpuLimit(cpu_s, self._times)
+        return CpuLimit(cpu_s, lambda: times_of(self._pids()))
 
     async def send(self, data: bytes, limit: TimeLimit | float | None = None) -> None:
         """Write to its standard input; it is killed if it does not read in time. An earlier end is not an error."""
@@ -190,9 +190,6 @@ class SandboxedProcess:
     def _pids(self) -> list[int]:
         """All its processes. The tree starts at the process that confines it."""
         return [*tree_of(self._popen.pid), self._popen.pid]
-
-    def _times(self) -> ProcessTimes:
-        return times_of(self._pids())
 
     async def _exit(self) -> None:
         await _exit_of(self._popen)
