@@ -55,18 +55,11 @@ def final_code(text: str, languages: Collection[str]) -> str | None:
     All of `text` counts as code when it has no fence. Returns None when all blocks are in other languages, when there
     is no text, and when the code is longer than `MAX_CODE_CHARS`.
     """
-    code = _last_code(text, languages)
-    return code if code is not None and len(code) <= MAX_CODE_CHARS else None
-
-
-def _last_code(text: str, languages: Collection[str]) -> str | None:
-    blocks = code_blocks(text)
-    if not blocks:
-        return text if text.strip() else None
+    blocks = code_blocks(text) or [CodeBlock("", text)]
     for wanted in (languages, ("",)):
         found = [block.text for block in blocks if block.language in wanted and block.text.strip()]
         if found:
-            return found[-1]
+            return found[-1] if len(found[-1]) <= MAX_CODE_CHARS else None
     return None
 
 

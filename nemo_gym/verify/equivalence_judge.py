@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nemo_gym.config.prompts import PromptConfig
 from nemo_gym.transport.server_client import ServerClient
-from nemo_gym.verify.judge import Judge, JudgeEvaluation, label_reader
+from nemo_gym.verify.judge import Judge, JudgeEvaluation, Judgement, label_reader
 
 EQUAL_LABEL = "[[A=B]]"
 DIFFERENT_LABEL = "[[A!=B]]"
@@ -46,21 +46,20 @@ class EquivalenceJudge:
         self, client: ServerClient, *, expected: str, answer: str, fields: Mapping[str, str]
     ) -> Comparison:
         """Ask the judge in one or both orders; a first verdict "different" is final. Raises JudgeError."""
-        is_equal_first, evaluations = await self._ask(client, expected, answer, fields)
-        if not is_equal_first or not self.check_twice_swap:
-            return Comparison(is_equal_first, None, evaluations)
-        is_equal_swapped, more = await self._ask(client, answer, expected, fields)
-        return Comparison(True, is_equal_swapped, (*evaluations, *more))
+        first = await self._ask(client, expected, answer, fields)
+        if not first.value or not self.check_twice_swap:
+            return Comparison(first.value, None, first.evaluations)
+        swapped = await self._ask(client, answer, expected, fields)
+        return Comparison(True, swapped.value, (*first.evaluations, *swapped.evaluations))
 
     async def _ask(
         self, client: ServerClient, first: str, second: str, fields: Mapping[str, str]
-    ) -> tuple[bool, tuple[JudgeEvaluation, ...]]:
+    ) -> Judgement[bool]:
         # Both answers are fenced, so that the prompt does not reveal which one is the policy's.
-        judgement = await self.judge.ask(
+        return await self.judge.ask(
             client,
             self.prompt,
             fields=fields,
             untrusted={self.first_field: first, self.second_field: second},
             read=label_reader({self.equal_label: True, self.different_label: False}),
         )
-        return judgement.value, judgement.evaluations

@@ -77,27 +77,17 @@ def _compare(expected: object, actual: object, path: str, rules: StateRules) -> 
     elif expected is _ABSENT:
         yield Difference(path, DifferenceKind.UNEXPECTED, actual=actual)
     elif isinstance(expected, Mapping) and isinstance(actual, Mapping):
-        yield from _compare_members(expected, actual, path, rules)
+        for name in dict.fromkeys((*expected, *actual)):
+            wanted, given = expected.get(name, _ABSENT), actual.get(name, _ABSENT)
+            yield from _compare(wanted, given, f"{path}.{name}", rules)
     elif is_array(expected) and is_array(actual):
-        compare = _compare_multisets if _matches(path, rules.unordered) else _compare_sequences
-        yield from compare(expected, actual, path, rules)
+        if _matches(path, rules.unordered):
+            yield from _compare_multisets(expected, actual, path, rules)
+            return
+        for index, (wanted, given) in enumerate(zip_longest(expected, actual, fillvalue=_ABSENT)):
+            yield from _compare(wanted, given, f"{path}[{index}]", rules)
     elif not is_same_json(expected, actual, tolerance=rules.tolerance):
         yield Difference(path, DifferenceKind.CHANGED, expected, actual)
-
-
-def _compare_members(
-    expected: Mapping[str, object], actual: Mapping[str, object], path: str, rules: StateRules
-) -> Iterator[Difference]:
-    for name in dict.fromkeys((*expected, *actual)):
-        wanted, given = expected.get(name, _ABSENT), actual.get(name, _ABSENT)
-        yield from _compare(wanted, given, f"{path}.{name}", rules)
-
-
-def _compare_sequences(
-    expected: Sequence[object], actual: Sequence[object], path: str, rules: StateRules
-) -> Iterator[Difference]:
-    for index, (wanted, given) in enumerate(zip_longest(expected, actual, fillvalue=_ABSENT)):
-        yield from _compare(wanted, given, f"{path}[{index}]", rules)
 
 
 def _compare_multisets(
