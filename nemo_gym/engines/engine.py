@@ -12,7 +12,6 @@ are among these, because the key and the model's name belong to the server's con
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +31,7 @@ from nemo_gym.transport import Call, Caller, Deadline, Directory, Reply, RetryBu
 from nemo_gym.transport.calls import UNDELIVERED_CODES
 from nemo_gym.transport.circuit_breaker import CircuitBreakers, breakers_of
 from nemo_gym.transport.context import current_context
+from nemo_gym.transport.directory import rendezvous
 from nemo_gym.transport.pools import process_transport
 
 log = logging.getLogger(__name__)
@@ -204,9 +204,7 @@ class UpstreamEngine:
         if session is None:
             start = next(self._round_robin) % len(urls)
             return urls[start:] + urls[:start]
-        return sorted(
-            urls, key=lambda url: hashlib.blake2b(f"{url} {session}".encode(), digest_size=8).digest()
-        )
+        return sorted(urls, key=lambda url: rendezvous(url, session))
 
     def _new_call(
         self, method: str, path: str, body: bytes | None = None, *, fails_over: bool = False

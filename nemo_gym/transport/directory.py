@@ -122,6 +122,9 @@ def home_of(session: str, replicas: int) -> int:
 
     Of the sessions of n replicas, an added one gets the share 1/(n + 1), and all others keep their replica.
     """
-    return max(
-        range(replicas), key=lambda n: hashlib.blake2b(f"{n} {session}".encode(), digest_size=8).digest()
-    )
+    return max(range(replicas), key=lambda number: rendezvous(number, session))
+
+
+def rendezvous(replica: object, session: str) -> bytes:
+    """Return the hash by which the replicas for a session are ranked."""
+    return hashlib.blake2b(f"{replica} {session}".encode(), digest_size=8).digest()
