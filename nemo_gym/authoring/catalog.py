@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nemo_gym.authoring._verification import verification_patterns
 from nemo_gym.authoring.implementations import ENTRYPOINT, Implementation, find_implementations
+from nemo_gym.authoring.workloads import read_config
+from nemo_gym.json_objects import member
 from nemo_gym.names import ServerKind
 
 _ENVIRONMENTS: ServerKind = "resources_servers"
@@ -76,13 +76,9 @@ def read_entry(implementation: Implementation) -> CatalogEntry:
 def _own_blocks(implementation: Implementation) -> Iterator[Mapping[str, Any]]:
     """Yield the unresolved blocks of this implementation in its own configuration files."""
     for path in implementation.configs:
-        try:
-            config = yaml.safe_load(path.read_bytes())
-        except yaml.YAMLError:
-            continue  # ng_validate reports the error
+        config = read_config(path)
         for instance in config.values() if isinstance(config, Mapping) else ():
-            kinds = instance.get(implementation.kind) if isinstance(instance, Mapping) else None
-            block = kinds.get(implementation.name) if isinstance(kinds, Mapping) else None
+            block = member(instance, implementation.kind, implementation.name)
             if isinstance(block, Mapping):
                 yield block
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from nemo_gym.config.components import MANIFEST, Component, ComponentKind, find_components
+from nemo_gym.json_objects import member
 
 
 class WorkloadEntry(NamedTuple):
@@ -41,7 +42,7 @@ def read_workloads(
 def read_workload(component: Component) -> WorkloadEntry:
     """Return the entry of one component. Its manifest has precedence over the servers in its configuration."""
     files = [component.folder / MANIFEST, *component.files]
-    stated = [block for file in files for block in _blocks(_read(file))]
+    stated = [block for file in files for block in _blocks(read_config(file))]
 
     def first(key: str) -> Any:
         return next((block[key] for block in stated if block.get(key)), None)
@@ -49,7 +50,8 @@ def read_workload(component: Component) -> WorkloadEntry:
     return WorkloadEntry(component, first("domain"), " ".join(str(first("description") or "").split()))
 
 
-def _read(file: Path) -> Any:
+def read_config(file: Path) -> Any:
+    """Return the content of a configuration file; None without a file, and for one that is not YAML."""
     try:
         return yaml.safe_load(file.read_bytes()) if file.is_file() else None
     except yaml.YAMLError:
@@ -62,7 +64,7 @@ def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
         return
     yield content
     for block in content.values():
-        servers = block.get("resources_servers") if isinstance(block, Mapping) else None
+        servers = member(block, "resources_servers")
         for options in servers.values() if isinstance(servers, Mapping) else ():
             if isinstance(options, Mapping):
                 yield options
