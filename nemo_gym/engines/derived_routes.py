@@ -15,12 +15,8 @@ from nemo_gym.transport.memory import reply_of
 from nemo_gym.transport.request_body import WholeBody
 
 
-def add_derived_routes(app: GymApp) -> None:
-    """Add `POST /v1/messages`, which calls the app's `/v1/responses`."""
-    app.post("/v1/messages")(_messages)
-
-
-async def _messages(request: Request) -> HttpResponse:
+async def messages(request: Request) -> HttpResponse:
+    """Answer `POST /v1/messages` by a call of the app's `/v1/responses`."""
     params = responses_params_of_message(await request_object(request))
     scope = {**request.scope, "path": "/v1/responses", "raw_path": b"/v1/responses"}
     app: GymApp = request.app

@@ -9,12 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 from fastapi import Request
 from fastapi import Response as HttpResponse
 
 from nemo_gym.serving.app import GymApp
-from nemo_gym.serving.json_response import JsonResponse
 
 _ANTHROPIC = "anthropic-version"
 """The header of every request of Anthropic's clients."""
@@ -25,13 +23,13 @@ ListModels = Callable[[], Awaitable[dict[str, Any]]]
 def add_harness_routes(app: GymApp, list_models: ListModels) -> None:
     """Add `GET /v1/models`, `/v1/models/<name>`, and `HEAD` of `/` and of the list."""
 
-    async def models(request: Request) -> HttpResponse:
+    async def models(request: Request) -> dict[str, Any]:
         listed = await list_models()
-        return _json(anthropic_models(listed) if _ANTHROPIC in request.headers else listed)
+        return anthropic_models(listed) if _ANTHROPIC in request.headers else listed
 
-    async def model(name: str, request: Request) -> HttpResponse:
+    async def model(name: str, request: Request) -> dict[str, Any]:
         entry = {**(await list_models())["data"][0], "id": name}
-        return _json(_anthropic_model(entry) if _ANTHROPIC in request.headers else entry)
+        return _anthropic_model(entry) if _ANTHROPIC in request.headers else entry
 
     app.get("/v1/models")(models)
     app.get("/v1/models/{name:path}")(model)
@@ -54,7 +52,3 @@ def _anthropic_model(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _answer_head() -> HttpResponse:
     return HttpResponse()
-
-
-def _json(value: Mapping[str, Any]) -> HttpResponse:
-    return JsonResponse(orjson.dumps(value))

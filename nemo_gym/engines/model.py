@@ -14,7 +14,7 @@ from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.compaction import COMPACT_PATH, compactions
-from nemo_gym.engines.derived_routes import add_derived_routes
+from nemo_gym.engines.derived_routes import messages
 from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.access import RolloutKeys
 from nemo_gym.engines.gateway.calls import RolloutCalls
@@ -53,7 +53,7 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         app.post("/v1/responses")(self.responses)
         app.post("/v1/chat/completions")(self.chat_completions)
         app.post(COMPACT_PATH, include_in_schema=False)(self.responses)
-        add_derived_routes(app)
+        app.post("/v1/messages")(messages)
         return app
 
     def new_app(self) -> GymApp:
