@@ -103,8 +103,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
                 code="no_resources_server",
                 remedy="Add resources_server: {type: resources_servers, name: ...}, or override run().",
             )
-        name: str = reference.name
-        return name
+        return str(reference.name)
 
     def rollout_id_from_run(self, body: Any) -> str | None:
         """Return the id of the current attempt, which is its session; None outside of an attempt."""

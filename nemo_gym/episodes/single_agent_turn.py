@@ -148,15 +148,10 @@ class _Turn:
 
     @property
     def resources_server_name(self) -> str:
-        name: str = self.server.config.resources_server.name
-        return name
+        return self.server.config.resources_server.name
 
     def session_bodies(self, episode: Episode) -> SessionBodies:
-        named: dict[str, Any] = {
-            "resources_session_id": self._session_of("resources"),
-            "episode_id": self.request.episode_id,
-        }
-        task = self.request.task
+        named, task = self._session_of("resources"), self.request.task
         opening = ResourcesSeedSessionRequest(
             **named, task_id=task.task_id, task_data=task.task_input.task_data
         )
@@ -164,10 +159,7 @@ class _Turn:
 
     async def act(self, episode: Episode) -> Act:
         agent = self.server.config.agent_server.name
-        named: dict[str, Any] = {
-            "agent_session_id": self._session_of("agent"),
-            "episode_id": self.request.episode_id,
-        }
+        named = self._session_of("agent")
         assert episode.seed is not None
         seeded = orjson.loads(episode.seed.body) or {}
         opening = AgentSeedSessionRequest(
@@ -197,8 +189,10 @@ class _Turn:
         require_ok(reply, server, purpose)
         return reply
 
-    def _session_of(self, participant: str) -> str:
-        return f"{self.request.episode_id.capture_key}-{participant}"
+    def _session_of(self, participant: str) -> dict[str, Any]:
+        """Return the fields that name a session in the requests to open and to close it."""
+        episode = self.request.episode_id
+        return {f"{participant}_session_id": f"{episode.capture_key}-{participant}", "episode_id": episode}
 
     def _tool_accesses(self, seed: ServerReply, seeded: Mapping[str, Any]) -> list[ToolAccess]:
         resources, accesses = self.resources_server_name, list[ToolAccess]()
