@@ -8,6 +8,7 @@ Fields that engines add are in the same chunks as in the stream of an engine: th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
 from nemo_gym.responses._sse import DONE, sse_data
@@ -29,9 +30,7 @@ def chat_chunks(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iter
     }
     if include_usage:
         head["usage"] = None
-    first_only = {
-        key: value for key, value in chat.items() if key not in _COMPLETION_FIELDS and value is not None
-    }
+    first_only = _further(chat, _COMPLETION_FIELDS)
     for choice in chat.get("choices") or ():
         for piece in _choice_pieces(choice):
             yield {**head, **first_only, "choices": [piece]}
@@ -47,12 +46,15 @@ def sse_of_chat(chat: Mapping[str, Any], *, include_usage: bool = False) -> Iter
     yield DONE
 
 
+def _further(given: Mapping[str, Any], known: AbstractSet[str]) -> _Json:
+    """Return the fields that are not `known` and have a value."""
+    return {key: value for key, value in given.items() if key not in known and value is not None}
+
+
 def _choice_pieces(choice: Mapping[str, Any]) -> Iterator[_Json]:
     index = choice.get("index") or 0
     message = choice.get("message") or {}
-    extras = {
-        key: value for key, value in choice.items() if key not in _STREAMED_OF_CHOICE and value is not None
-    }
+    extras = _further(choice, _STREAMED_OF_CHOICE)
     deltas = list(_message_deltas(message)) or [{}]
     yield {
         "index": index,
@@ -70,9 +72,7 @@ def _choice_pieces(choice: Mapping[str, Any]) -> Iterator[_Json]:
 
 
 def _message_deltas(message: Mapping[str, Any]) -> Iterator[_Json]:
-    others = {
-        key: value for key, value in message.items() if key not in _STREAMED_OF_MESSAGE and value is not None
-    }
+    others = _further(message, _STREAMED_OF_MESSAGE)
     if others:  # Reasoning, refusal, annotations, token fields.
         yield others
     if message.get("content"):

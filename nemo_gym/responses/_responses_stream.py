@@ -51,10 +51,7 @@ def _events(response: Mapping[str, Any]) -> _Events:
 
 
 def _item_events(item: Mapping[str, Any], index: int) -> _Events:
-    kind = item.get("type")
-    opened, streamer = (
-        _STREAMED.get(kind, (None, _no_events)) if isinstance(kind, str) else (None, _no_events)
-    )
+    opened, streamer = _STREAMED.get(str(item.get("type")), (None, _no_events))
     # Items that a model does not write (a tool's output in an episode's record) have no delta events.
     begun = item if opened is None else {**item, **opened, "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}

@@ -7,12 +7,13 @@ Messages of a request are plain JSON (typed dicts), answers are models. Both kee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Required, TypeAlias
+from typing import Annotated, Literal, Required, TypeAlias
 
-from pydantic import Discriminator, Field, model_validator
+from pydantic import Discriminator, Field
 
 from nemo_gym.responses.items import TokenIDLogProbMixin, TokenIDLogProbTypedDictMixin, carries_tokens
 from nemo_gym.responses.wire import (
+    AnswerModel,
     JsonObject,
     JsonObjects,
     NullMeansDefault,
@@ -22,7 +23,6 @@ from nemo_gym.responses.wire import (
     Selected,
     TaggedWireModel,
     WireModel,
-    as_own,
     read_field,
 )
 
@@ -307,7 +307,7 @@ class ChatCompletionUsage(WireModel):
     completion_tokens_details: JsonObject | None = None
 
 
-class ChatCompletion(WireModel):
+class ChatCompletion(AnswerModel):
     """The answer of `POST /v1/chat/completions`."""
 
     id: str
@@ -318,8 +318,3 @@ class ChatCompletion(WireModel):
     service_tier: str | None = None
     system_fingerprint: str | None = None
     usage: Annotated[ChatCompletionUsage, Own] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_models_of_other_packages(cls, value: Any) -> Any:
-        return as_own(value)

@@ -88,7 +88,8 @@ def finish_of(
     kind = _KIND_OF_REASON.get(reason) if isinstance(reason, str) else None
     if kind is None:
         raise _failure_of_reason(reason)
-    has_calls = bool(_message_of(choice).get("tool_calls") or _message_of(choice).get("function_call"))
+    message = _message_of(choice)
+    has_calls = bool(message.get("tool_calls") or message.get("function_call"))
     warnings: tuple[str, ...] = ()
     if kind is FinishKind.TOOL and _is_at_limit(completion_tokens, max_tokens):
         kind, warnings = FinishKind.TRUNCATED, ("relabelled_length",)
@@ -96,11 +97,7 @@ def finish_of(
         kind, warnings = FinishKind.COMPLETE, ("tool_calls_missing",)
     elif kind is FinishKind.COMPLETE and has_calls:
         kind = FinishKind.TOOL
-    if (
-        kind is FinishKind.COMPLETE
-        and offers_tools
-        and looks_like_tool_call(_message_of(choice).get("content"))
-    ):
+    if kind is FinishKind.COMPLETE and offers_tools and looks_like_tool_call(message.get("content")):
         warnings = (*warnings, "unparsed_tool_call")
     return Finish(kind, str(reason), choice.get("stop_reason"), warnings)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from nemo_gym.responses.items import OutputMessage, OutputText, ResponseInput, ResponseOutputItem
 from nemo_gym.responses.wire import (
+    AnswerModel,
     JsonObject,
     JsonObjects,
     NullMeansDefault,
@@ -22,7 +23,6 @@ from nemo_gym.responses.wire import (
     Selected,
     TextConfig,
     WireModel,
-    as_own,
     read_field,
 )
 
@@ -170,7 +170,7 @@ class IncompleteDetails(WireModel):
     reason: str | None = None
 
 
-class Response(WireModel):
+class Response(AnswerModel):
     """The answer of `POST /v1/responses`."""
 
     id: str
@@ -204,11 +204,6 @@ class Response(WireModel):
     truncation: str | None = None
     usage: Annotated[ResponseUsage, Own] | None = None
     user: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_models_of_other_packages(cls, value: Any) -> Any:
-        return as_own(value)
 
     @property
     def output_text(self) -> str:

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, with_config
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    model_validator,
+    with_config,
+)
 from pydantic_core import PydanticUseDefault
 from pydantic_core.core_schema import CoreSchema, tagged_union_schema
 from typing_extensions import TypedDict
@@ -66,6 +73,15 @@ class Selected:
             custom_error_type="not_in_union" if self._no_model else None,
             custom_error_message=self._no_model,
         )
+
+
+class AnswerModel(WireModel):
+    """An answer, which may be given as a model of another package: it is read through its JSON."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_models_of_other_packages(cls, value: Any) -> Any:
+        return as_own(value)
 
 
 def read_field(value: object, name: str) -> Any:
