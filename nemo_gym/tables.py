@@ -1,7 +1,7 @@
 """Tables and lines for people, which fit a terminal of any width.
 
-A table that is too wide loses whole columns, those with the highest rank first. No cell is ever cut. Where even the
-columns of rank 0 do not fit, the first cell of each row has a line of its own.
+A table that is too wide loses whole columns, those with the highest rank first. No cell is cut, except in a column that
+has a `shortest` width. Where even the columns of rank 0 do not fit, the first cell of each row has a line of its own.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Column:
     rank: int = 0
     """Columns with a higher rank are left out before others. Rank 0 is never left out."""
     is_number: bool = False
+    shortest: int | None = None
+    """Only for the last column: its cells may be cut to so many columns of the terminal. None if they are never cut."""
 
 
 def table_lines(
@@ -44,13 +46,15 @@ def table_lines(
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     header = [Text(column.title, style="dim") for column in columns]
     widths = [max(row[place].cell_len for row in (header, *cells)) for place in range(len(columns))]
-    kept = _kept(columns, widths, width)
-    if width is None or _total(kept, widths) <= width:
-        return [_line(row, columns, kept, widths) for row in (header, *cells)]
+    needed = [min(given, column.shortest or given) for column, given in zip(columns, widths, strict=True)]
+    kept = _kept(columns, needed, width)
+    cut = width if columns[-1].shortest is not None else None
+    if width is None or _total(kept, needed) <= width:
+        return [_line(row, columns, kept, widths, cut) for row in (header, *cells)]
     first, *others = kept
-    lines = [_line(header, columns, others, widths, indent=GAP)]
+    lines = [_line(header, columns, others, widths, cut, indent=GAP)]
     for row in cells:
-        lines += [row[first], _line(row, columns, others, widths, indent=GAP)]
+        lines += [row[first], _line(row, columns, others, widths, cut, indent=GAP)]
     return lines
 
 
@@ -74,6 +78,7 @@ def _line(
     columns: Sequence[Column],
     kept: Sequence[int],
     widths: Sequence[int],
+    cut: int | None,
     *,
     indent: int = 0,
 ) -> Text:
@@ -88,6 +93,8 @@ def _line(
         for part in parts:
             line.append(part)
     line.rstrip()
+    if cut is not None:
+        line.truncate(cut, overflow="ellipsis")
     return line
 
 

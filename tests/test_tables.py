@@ -47,6 +47,22 @@ def test_names_that_leave_no_room_have_lines_of_their_own() -> None:
     assert lines(15) == ["  state", "policy_model", "  ready", "env", "  silent"]
 
 
+@pytest.mark.parametrize(
+    ("width", "printed"),
+    [
+        (None, ["name  kind   words", "calc  agent  adds and multiplies"]),
+        (24, ["name  kind   words", "calc  agent  adds and m…"]),
+        (22, ["name  words", "calc  adds and multip…"]),
+        (13, ["  words", "calc", "  adds and m…"]),
+    ],
+)
+def test_the_last_column_is_cut_where_that_is_declared(width: int | None, printed: list[str]) -> None:
+    columns = [Column("name"), Column("kind", rank=1), Column("words", shortest=10)]
+    assert [
+        str(line) for line in table_lines(columns, [["calc", "agent", "adds and multiplies"]], width)
+    ] == printed
+
+
 def test_wide_characters_take_two_columns() -> None:
     rows = table_lines([Column("name"), Column("n", is_number=True)], [["名前", "1"], ["ab", "2"]], None)
     assert [str(row) for row in rows] == ["name  n", "名前  1", "ab    2"]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nemo_gym.rollouts.lookback.comparison import RunComparison, TaskAttempts, TaskPair
 
 _MOST_LISTED = 10
+_NARROWEST_QUESTION = 10
+"""Columns of the terminal."""
 
 
 class CompareKeys(Keys):
@@ -104,11 +106,10 @@ def _print(found: RunComparison, keys: CompareKeys) -> None:
         print(f"{name:<12}{text}")
     if not found.changed or not keys.changes:
         return
-    columns = [*(Column(name, is_number=True) for name in _COLUMNS), Column("question")]
+    numbers = [Column(name, is_number=True) for name in _COLUMNS]
+    columns = [*numbers, Column("question", shortest=_NARROWEST_QUESTION)]
     print()
-    for line in table_lines(columns, list(_changes(found, keys)), None):
-        if (width := terminal_width()) is not None:
-            line.truncate(width, overflow="ellipsis")
+    for line in table_lines(columns, list(_changes(found, keys)), terminal_width()):
         print(line.plain)
 
 

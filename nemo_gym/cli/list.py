@@ -12,7 +12,7 @@ from pydantic import Field
 from nemo_gym.cli.command import Command, ExitCode, Keys, several
 from nemo_gym.config.types import Domain
 from nemo_gym.names import ServerKind
-from nemo_gym.tables import terminal_width
+from nemo_gym.tables import Column, table_lines, terminal_width
 
 if TYPE_CHECKING:
     from nemo_gym.authoring.catalog import CatalogEntry
@@ -30,7 +30,7 @@ _KINDS: dict[Title, ServerKind] = {
 KINDS = (*get_args(Title), *(kind.replace("_", "-") for kind in get_args(ServerKind)))
 """The kinds that `gym list` takes."""
 _NARROWEST_DESCRIPTION = 30
-"""Columns. Other columns are left out, the last one first, until the description has as many."""
+"""Columns of the terminal. Other columns are left out, the last one first, until the description has as many."""
 
 
 class ListKeys(Keys):
@@ -120,27 +120,13 @@ def _implementation(entry: CatalogEntry) -> Row:
 
 
 def table(title: str, rows: Sequence[Row], width: int | None) -> Iterator[str]:
-    """Yield the lines of a table: one line for each row, cut at `width` columns.
-
-    Names are never cut. Without a width, as in a pipe, nothing is.
-    """
-    header = Row("name", ("domain", "verification")[: len(rows[0].cells)], "description", {})
-    lines = [[row.name, *row.cells, row.description] for row in (header, *rows)]
-    while True:
-        widths = [max(len(line[column]) for line in lines) + 2 for column in range(len(lines[0]) - 1)]
-        if width is None or len(widths) == 1 or width - sum(widths) >= _NARROWEST_DESCRIPTION:
-            break
-        lines = [[*line[:-2], line[-1]] for line in lines]
+    """Yield the lines of a table. Descriptions are cut at `width` columns of the terminal; None cuts nothing."""
+    names = ("domain", "verification")[: len(rows[0].cells)]
+    optional = [Column(name, rank) for rank, name in enumerate(names, start=1)]
+    columns = [Column("name"), *optional, Column("description", shortest=_NARROWEST_DESCRIPTION)]
     yield f"{title} ({len(rows)})"
-    for *cells, description in lines:
-        left = "".join(cell.ljust(columns) for cell, columns in zip(cells, widths, strict=True))
-        yield (left + _cut(description, None if width is None else width - len(left))).rstrip()
-
-
-def _cut(text: str, width: int | None) -> str:
-    if width is None or len(text) <= width:
-        return text
-    return f"{text[: max(width - 1, 0)].rstrip()}…" if width > 0 else ""
+    for line in table_lines(columns, [[row.name, *row.cells, row.description] for row in rows], width):
+        yield line.plain
 
 
 def _details(row: Row) -> Iterator[str]:
