@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from nemo_gym.metrics._aggregate import describe
-from nemo_gym.metrics.estimators import mean, sample_standard_deviation
 from nemo_gym.metrics.records import finite_number, is_scored, read_measurements
 from nemo_gym.names import ROLLOUT_INDEX_KEY
 
@@ -61,16 +59,10 @@ def across_repeats(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     names = [name for name in (entries[0] if entries else ()) if _is_estimate(name)]
     for name in names:
         values = [float(entry[name]) for entry in entries if name in entry]
-        spread = sample_standard_deviation(values) or 0.0
-        statistics = {
-            "mean": mean(values),
-            "median": median(values),
-            "std": spread,
-            "min": min(values),
-            "max": max(values),
-            "se": spread / math.sqrt(len(values)),
-        }
-        metrics |= {f"{statistic}_across_repeats/{name}": value for statistic, value in statistics.items()}
+        statistics = describe(name, values)
+        if (spread := statistics.get(f"std/{name}")) is not None:
+            statistics[f"se/{name}"] = spread / math.sqrt(len(values))
+        metrics |= {key.replace("/", "_across_repeats/", 1): value for key, value in statistics.items()}
     return metrics
 
 

@@ -73,8 +73,7 @@ def read_record(row: Mapping[str, Any], *, answer_key: str | None = None) -> Rol
 
 def read_measurements(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a scored row: usage, reward components and the row's own, which take precedence."""
-    response = row.get("response")
-    measurements = _numbers(response.get("usage")) if isinstance(response, Mapping) else {}
+    measurements = _numbers(member(row, "response", "usage"))
     components = row.get(REWARD_COMPONENTS)
     if components is not None:
         for name, number in _numbers(components).items():
