@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -94,10 +95,10 @@ def _command(verb: Verb) -> click.Command:
                 ["arguments"],
                 nargs=-1,
                 metavar=usage,
-                shell_complete=_completer(verb.command, verb.arguments),
+                shell_complete=partial(_complete, verb),
             ),
         ],
-        callback=_callback(verb),
+        callback=partial(_run_verb, verb),
         help=verb.summary,
         short_help=verb.summary,
         epilog=f"Example:\n\n\b\n  {verb.example}\n\n`{command} --help` lists all keys, for +key=value.",
@@ -105,29 +106,23 @@ def _command(verb: Verb) -> click.Command:
     )
 
 
-def _completer(command: str, arguments: str) -> Callable[..., Any]:
-    def complete(_: click.Context, __: click.Parameter, typed: str) -> Any:
-        from nemo_gym.cli.short.completion import complete_argument
+def _complete(verb: Verb, _: click.Context, __: click.Parameter, typed: str) -> Any:
+    from nemo_gym.cli.short.completion import complete_argument
 
-        return complete_argument(command, arguments, typed)
-
-    return complete
+    return complete_argument(verb.command, verb.arguments, typed)
 
 
-def _callback(verb: Verb) -> Callable[..., None]:
-    def call(arguments: Sequence[str], **values: Any) -> None:
-        path = click.get_current_context().command_path
-        names, extras = split_arguments(arguments)
-        add_search_dirs(values.get("search_dir", ()))
-        try:
-            line = GymLine(verb.command, values, _overrides(verb, values), names, extras, verb.arguments)
-            target = verb.translate(line)
-        except GymError as error:
-            sys.exit(report(error, path, as_json=bool(values.get("json"))))
-        with typed_as(path):
-            import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
-
-    return call
+def _run_verb(verb: Verb, arguments: Sequence[str], **values: Any) -> None:
+    path = click.get_current_context().command_path
+    names, extras = split_arguments(arguments)
+    add_search_dirs(values.get("search_dir", ()))
+    try:
+        line = GymLine(verb.command, values, _overrides(verb, values), names, extras, verb.arguments)
+        target = verb.translate(line)
+    except GymError as error:
+        sys.exit(report(error, path, as_json=bool(values.get("json"))))
+    with typed_as(path):
+        import_module(f"nemo_gym.cli.{target.command}").main(target.arguments)
 
 
 def _overrides(verb: Verb, values: Mapping[str, Any]) -> list[str]:
