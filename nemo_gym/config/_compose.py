@@ -6,7 +6,7 @@ overrides the files that it includes, and a later file of a list overrides an ea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from nemo_gym.config.nodes import (
     ListNode,
     Node,
     Scalar,
-    from_plain,
     merge,
     node_at,
     remove_at,
@@ -41,7 +40,7 @@ class ConfigSources:
 
     overrides: Sequence[Override]
     env: DictNode
-    initial: DictNode
+    initial: Node
     working_directory: Path
 
     @property
@@ -84,12 +83,6 @@ def compose(
         )
         root = replace(root, entries={**root.entries, CONFIG_PATHS: loaded})
     return Composed(root, frozenset(files.named))
-
-
-def initial_node(initial: Mapping[str, Any] | None, problems: Problems) -> DictNode:
-    node = from_plain(initial or {}, INITIAL, problems)
-    assert isinstance(node, DictNode)
-    return node
 
 
 @dataclass

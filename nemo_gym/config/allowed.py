@@ -6,10 +6,10 @@ Both are lists of implementations. An environment without them works with any.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from nemo_gym.config.problems import Problems
 from nemo_gym.config.servers import ServerInstance
+from nemo_gym.json_objects import member
 
 
 def check_allowed(servers: Iterable[ServerInstance], problems: Problems) -> None:
@@ -28,8 +28,7 @@ def check_allowed(servers: Iterable[ServerInstance], problems: Problems) -> None
 def _referred(
     server: ServerInstance, key: str, by_name: Mapping[str, ServerInstance]
 ) -> ServerInstance | None:
-    reference: Any = server.config.get(key)
-    return by_name.get(str(reference.get("name"))) if isinstance(reference, Mapping) else None
+    return by_name.get(str(member(server.config, key, "name")))
 
 
 def _check(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from nemo_gym.config._compose import ConfigSources, compose, initial_node
+from nemo_gym.config._compose import INITIAL, ConfigSources, compose
 from nemo_gym.config._directives import Directives
 from nemo_gym.config._interpolation import report_missing, resolve
 from nemo_gym.config._overrides import parse_overrides
@@ -27,11 +27,12 @@ from nemo_gym.config.addresses import check_addresses
 from nemo_gym.config.allowed import check_allowed
 from nemo_gym.config.datasets import ServerDataset, read_datasets
 from nemo_gym.config.keys import GlobalKeys
-from nemo_gym.config.nodes import DictNode, node_at, split_path, to_plain
+from nemo_gym.config.nodes import DictNode, from_plain, node_at, split_path, to_plain
 from nemo_gym.config.options import Inspect, check_aliases, check_options
 from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.pydantic_problems import keys_of, validate
 from nemo_gym.config.servers import ServerInstance, drop_placeholders, find_servers
+from nemo_gym.json_objects import member
 from nemo_gym.names import TLS_KEY
 from nemo_gym.paths import display_path
 
@@ -219,7 +220,8 @@ class _Loader:
         env = self._read_env(env_path)
         flags = _flags(self.command_keys) | _flags(GlobalKeys)
         overrides = parse_overrides(arguments, self.problems, self.known, flags)
-        return ConfigSources(overrides, env, initial_node(initial, self.problems), self.working_directory)
+        given = from_plain(initial or {}, INITIAL, self.problems)
+        return ConfigSources(overrides, env, given, self.working_directory)
 
     def _read_env(self, env_path: Path | None) -> DictNode:
         empty = DictNode({}, Location("env.yaml"))
@@ -237,7 +239,7 @@ class _Loader:
         root: DictNode,
         command_keys: BaseModel | None,
     ) -> None:
-        if not isinstance(data.get(TLS_KEY), Mapping) or not data[TLS_KEY].get("ca"):
+        if not member(data, TLS_KEY, "ca"):
             return  # without TLS, or reported already
         from nemo_gym.config.tls import check_tls
 

@@ -101,7 +101,7 @@ class ConfigErrors(ConfigError):
 
 
 class InputChecks:
-    """InputChecks that are all made, and whose errors are then raised together."""
+    """Checks that are all made, and whose errors are then raised together."""
 
     def __init__(self) -> None:
         self.errors: list[ConfigError] = []
