@@ -11,6 +11,7 @@ dropped silently. Standard errors and intervals are clustered by task. Builds on
 from nemo_gym.metrics._aggregate import AgentMetrics as AgentMetrics
 from nemo_gym.metrics._aggregate import AggregateResult as AggregateResult
 from nemo_gym.metrics._aggregate import aggregate as aggregate
+from nemo_gym.metrics._aggregate import reward_by_k as reward_by_k
 from nemo_gym.metrics._aggregate import reward_interval as reward_interval
 from nemo_gym.metrics._families import Planned as Planned
 from nemo_gym.metrics._pass_majority import add_avg_sample_std_dev as add_avg_sample_std_dev

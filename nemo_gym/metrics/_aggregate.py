@@ -15,6 +15,7 @@ verifier's own fields, `input_tokens` and other counts of `response.usage`):
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
@@ -213,3 +214,9 @@ def reward_interval(metrics: Mapping[str, Any]) -> Interval | None:
     if low is None or high is None:
         return None
     return bounded_interval(Interval(low, high), metrics["min/reward"], metrics["max/reward"])
+
+
+def reward_by_k(metrics: Mapping[str, Any], family: str) -> dict[int, Any]:
+    """Return `<family>@k/reward` of an agent's metrics by k, the smallest first: `pass` or `short_tasks`."""
+    matches = ((re.fullmatch(rf"{family}@(\d+)/reward", key), value) for key, value in metrics.items())
+    return dict(sorted((int(match[1]), value) for match, value in matches if match))

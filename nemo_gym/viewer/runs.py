@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics import reward_interval
+from nemo_gym.metrics import reward_by_k, reward_interval
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
 from nemo_gym.rollouts.output.nodes import read_nodes, since
@@ -27,7 +26,6 @@ _COMPANIONS = ("_failures", "_materialized_inputs")
 _SCORED_COUNTS = ("finished_before", "completed", "truncated")
 _MOST_RUNS = 1000
 _NEEDED = {"count/scored", "mean/reward", "min/reward", "max/reward"}
-_PASS = re.compile(r"pass@(\d+)/reward")
 
 
 class RunState(StrEnum):
@@ -246,7 +244,7 @@ def _figures_of(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     count = sum(agent["count/scored"] for agent in agents)
     only = agents[0] if len(agents) == 1 else {}
     interval = reward_interval(only)
-    passed = {int(found[1]): only[name] / 100 for name in only if (found := _PASS.fullmatch(name))}
+    passed = {k: percent / 100 for k, percent in reward_by_k(only, "pass").items()}
     return {
         "mean": sum(agent["count/scored"] * agent["mean/reward"] for agent in agents) / count
         if count

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nemo_gym.failures import InputError
-from nemo_gym.metrics._aggregate import AgentMetrics, AggregateResult, aggregate, select_key_metrics
+from nemo_gym.metrics._aggregate import (
+    AgentMetrics,
+    AggregateResult,
+    aggregate,
+    reward_by_k,
+    select_key_metrics,
+)
 from nemo_gym.metrics._families import Planned
 
 
@@ -209,3 +215,9 @@ def test_huge_rewards_give_metrics_that_json_can_hold(rewards: list[float]) -> N
     assert all(math.isfinite(value) for entry in numbers for value in entry.values())
     assert result["agent_metrics"]["max/reward"] == max(rewards)
     assert "mean/reward" in result["agent_metrics"]
+
+
+def test_values_of_k_are_in_order_of_k() -> None:
+    metrics = {"pass@16/reward": 90.0, "pass@2/reward": 50.0, "pass@2/other": 1.0, "short_tasks@4/reward": 3}
+    assert list(reward_by_k(metrics, "pass").items()) == [(2, 50.0), (16, 90.0)]
+    assert reward_by_k(metrics, "short_tasks") == {4: 3}

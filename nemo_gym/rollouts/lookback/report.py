@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.json_objects import member
-from nemo_gym.metrics import AgentMetrics, reward_interval
+from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
 from nemo_gym.metrics.records import finite_number, is_scored, read_seconds
 from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
@@ -30,7 +29,6 @@ from nemo_gym.rollouts.plan.task_rows import read_object
 from nemo_gym.rollouts.run.answer import FAILURE_KEY
 from nemo_gym.rollouts.run.run_metrics import agent_of
 
-_PASS = re.compile(r"pass@(\d+)/reward")
 _OUTCOME = "count/outcome/"
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -114,8 +112,8 @@ def _section(figures: AgentFigures) -> Iterator[str]:
     ):
         if values:
             yield bar_chart(name, histogram(values))
-    if passed := {int(found[1]): metrics[key] for key in metrics if (found := _PASS.fullmatch(key))}:
-        yield curve_chart("pass@k", dict(sorted(passed.items())))
+    if passed := reward_by_k(metrics, "pass"):
+        yield curve_chart("pass@k", passed)
     yield "</div>\n"
     if figures.failures:
         yield "<h3>Failed attempts</h3>"
@@ -131,9 +129,8 @@ def _headline(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         bounds = reward_interval(metrics)
         interval = f"{bounds.low:.4g} to {bounds.high:.4g}, with 95 % confidence" if bounds else ""
         yield "mean reward", f"{metrics['mean/reward']:.4g}", interval
-    for key, value in metrics.items():
-        if _PASS.fullmatch(key):
-            yield key.removesuffix("/reward"), f"{value:.1f} %", ""
+    for k, percent in reward_by_k(metrics, "pass").items():
+        yield f"pass@{k}", f"{percent:.1f} %", ""
 
 
 def _table(rows: Iterator[tuple[str, str, str]]) -> str:

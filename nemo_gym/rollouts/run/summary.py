@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.metrics import AggregateResult, Planned, reward_interval
+from nemo_gym.metrics import AggregateResult, Planned, reward_by_k, reward_interval
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.failure_groups import FailureGroup
 from nemo_gym.rollouts.run.stopping import StopReason
 
-_PASS_KEY = re.compile(r"pass@(\d+)/reward")
-_SHORT_KEY = re.compile(r"short_tasks@(\d+)/reward")
 _COUNTS = (
     "planned", "finished_before", "completed", "truncated", "failed", "cancelled", "discarded", "retries",
 )  # fmt: skip
@@ -169,12 +166,7 @@ def _summarize(agent: str, metrics: Mapping[str, Any], planned: Planned | None) 
         missing=metrics.get("count/outcome/missing", 0),
         mean_reward=metrics.get("mean/reward"),
         ci95=(interval.low, interval.high) if (interval := reward_interval(metrics)) else None,
-        pass_at=_by_k(_PASS_KEY, metrics),
-        short_tasks=_by_k(_SHORT_KEY, metrics),
+        pass_at=reward_by_k(metrics, "pass"),
+        short_tasks=reward_by_k(metrics, "short_tasks"),
         coverage=metrics.get("coverage/reward"),
     )
-
-
-def _by_k(pattern: re.Pattern[str], metrics: Mapping[str, Any]) -> dict[int, Any]:
-    matches = ((pattern.fullmatch(key), value) for key, value in metrics.items())
-    return {int(match[1]): value for match, value in matches if match}
