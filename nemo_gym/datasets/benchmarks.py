@@ -20,7 +20,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from nemo_gym.config.problems import Problems
 from nemo_gym.failures import ConfigError, GymError
+from nemo_gym.json_objects import member
 from nemo_gym.paths import find_file
+from nemo_gym.transport.directory import server_block
 
 EXTRA = "benchmarks"
 """The extra with the packages that most scripts import."""
@@ -103,11 +105,9 @@ def run_script(dataset: PreparedDataset, working_directory: Path) -> Path:
 
 def _datasets(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the dataset blocks of every server."""
-    for kinds in config.values():
-        for implementations in kinds.values() if isinstance(kinds, Mapping) else ():
-            for options in implementations.values() if isinstance(implementations, Mapping) else ():
-                datasets = options.get("datasets") if isinstance(options, Mapping) else None
-                yield from (each for each in datasets or () if isinstance(each, Mapping))
+    for instance in config.values():
+        datasets = member(server_block(instance), "datasets")
+        yield from (each for each in datasets or () if isinstance(each, Mapping))
 
 
 def _missing_modules(dataset: PreparedDataset) -> Iterator[str]:

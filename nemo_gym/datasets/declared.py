@@ -15,6 +15,7 @@ from nemo_gym.rollouts.plan.dataset import DatasetFile
 
 if TYPE_CHECKING:
     from nemo_gym.config.loading import GlobalConfig
+    from nemo_gym.config.servers import ServerInstance
 
 
 class DeclaredDataset(NamedTuple):
@@ -26,12 +27,7 @@ class DeclaredDataset(NamedTuple):
 def declared_datasets(config: GlobalConfig) -> Iterator[DeclaredDataset]:
     """Yield every dataset of the configuration, in order."""
     for each in config.datasets:
-        if each.dataset.agent is not None:
-            yield DeclaredDataset(each, each.dataset.agent)
-        elif each.server.kind in ("responses_api_agents", "environment_servers"):
-            yield DeclaredDataset(each, each.server.name)
-        else:
-            yield DeclaredDataset(each, _only_agent_of(each.server.name, config))
+        yield DeclaredDataset(each, each.dataset.agent or _agent_of(each.server, config))
 
 
 def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path | None:
@@ -46,13 +42,15 @@ def environment_folder(declared: DeclaredDataset, config: GlobalConfig) -> Path 
     return next((server.directory for server in found if server.kind == "resources_servers"), None)
 
 
-def _only_agent_of(resources_server: str, config: GlobalConfig) -> str | None:
-    """Return the agent that uses `resources_server`, or None unless there is exactly one."""
+def _agent_of(server: ServerInstance, config: GlobalConfig) -> str | None:
+    """Return a server that runs rows, or the agent that uses a resources server; None unless there is exactly one."""
+    if server.kind in ("responses_api_agents", "environment_servers"):
+        return server.name
     agents = [
-        server.name
-        for server in config.servers
-        if server.kind == "responses_api_agents"
-        and member(server.config, "resources_server", "name") == resources_server
+        agent.name
+        for agent in config.servers
+        if agent.kind == "responses_api_agents"
+        and member(agent.config, "resources_server", "name") == server.name
     ]
     return agents[0] if len(agents) == 1 else None
 
