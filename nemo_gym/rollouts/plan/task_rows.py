@@ -146,7 +146,9 @@ class TaskShaper:
         reserved = tuple(key for key in row if key.startswith(RESERVED_PREFIX))
         for key in reserved:
             del row[key]
-        shaped = self._with_prompt(row)
+        shaped = row
+        if self.prompt is not None and isinstance(row.get(PARAMS_KEY, {}), dict):
+            shaped = with_prompt(row, self.prompt)
         if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
             shaped = {**shaped, PARAMS_KEY: merge(shaped[PARAMS_KEY], self.overrides)}
         source, agent = source_of(shaped), self.routing.agent_of(shaped, self.agent_name)
@@ -166,13 +168,6 @@ class TaskShaper:
         is_named = reference is not None and reference["name"] == agent
         added: dict[str, Any] = {} if is_named else {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
         return added | ({SKILLS_REF_KEY: self.skills_ref} if self.skills_ref is not None else {})
-
-    def _with_prompt(self, row: dict[str, Any]) -> dict[str, Any]:
-        if self.prompt is None:
-            return row
-        if not isinstance(row.get(PARAMS_KEY, {}), dict):
-            return row  # reported by `_params_faults`
-        return with_prompt(row, self.prompt)
 
     def _agent_faults(self, row: Mapping[str, Any], agent: str | None) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)

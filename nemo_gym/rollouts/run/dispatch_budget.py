@@ -24,18 +24,14 @@ class DispatchLatencyTracker:
 
     def __init__(self) -> None:
         self._durations: list[float] = []
-        self._drained = 0
-
-    @property
-    def drained(self) -> int:
+        self.drained = 0
         """The number of attempts that were not started because the time was over."""
-        return self._drained
 
     def record(self, seconds: float) -> None:
         insort(self._durations, seconds)
 
     def record_drained(self) -> None:
-        self._drained += 1
+        self.drained += 1
 
     def quantile(self, q: float) -> float | None:
         """Return the duration in seconds that the share `q` of the attempts did not exceed; None without any."""

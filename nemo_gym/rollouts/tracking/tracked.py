@@ -43,6 +43,7 @@ from nemo_gym.verify.answers import last_assistant_text
 log = logging.getLogger(__name__)
 
 _EVERY_S = 10.0
+_COUNTS = ("settled", "planned", "completed", "truncated", "failed", "retries", "in_flight")
 _LONGEST_TEXT = 2_000
 _BLOCK = 1 << 20
 
@@ -189,16 +190,8 @@ class Tracking(Display):
 
 def figures_of(counters: RunCounters, pace: Pace) -> dict[str, float]:
     """Return the figures of a run that goes on."""
-    figures: dict[str, float] = {
-        "run/settled": counters.settled,
-        "run/planned": counters.planned,
-        "run/completed": counters.completed,
-        "run/truncated": counters.truncated,
-        "run/failed": counters.failed,
-        "run/retries": counters.retries,
-        "run/in_flight": counters.in_flight,
-        "run/rollouts_per_second": pace.per_second,
-    }
+    figures: dict[str, float] = {f"run/{name}": getattr(counters, name) for name in _COUNTS}
+    figures["run/rollouts_per_second"] = pace.per_second
     return figures if counters.mean_reward is None else figures | {"run/mean_reward": counters.mean_reward}
 
 
