@@ -85,35 +85,21 @@ class Workspace:
         return self.seen_as or self.folder
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """The parts of a command line that differ between programs."""
-
-    limits: SandboxLimits
-    workspace: Workspace | None
-    user: int | None
-    filter_fd: int | None
-    """The descriptor from which bubblewrap reads the seccomp filter."""
-
-
-Confine: TypeAlias = Callable[[Sequence[str], Confinement], list[str]]
-"""Builds the command that runs a program in a confinement."""
-
-
 @dataclass(slots=True)
 class Launch:
     """A complete command that runs a program confined, with everything that the program owns."""
 
     kind: IsolationKind
     limits: SandboxLimits
-    folder: Path
-    """The working directory of the command."""
+    workspace: Workspace | None
     user: SandboxUser | None
     """The user of all its processes, if it is not the gym's."""
     owns_user: bool
     """False if the user belongs to a workspace."""
     memory: MemoryGroup | None
     command: tuple[str, ...] = ()
+    filter_fd: int | None = None
+    """The descriptor from which bubblewrap reads the seccomp filter."""
     inherited: tuple[int, ...] = ()
     """Descriptors that the command inherits; `close_inherited` closes the gym's copies."""
     control: int | None = None
@@ -143,6 +129,10 @@ class Launch:
             self.user.release()
 
 
+Confine: TypeAlias = Callable[[Sequence[str], Launch], list[str]]
+"""Builds the command that runs a program as its launch asks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Isolation:
     """One way to confine programs on this machine."""
@@ -161,30 +151,27 @@ class Isolation:
         owns_user = user is None
         if self.has_own_users and user is None:
             user = claim_user()
-        folder = workspace.folder if workspace else Path("/")
         memory = make_memory_group(limits.memory_bytes)
-        launch = Launch(self.kind, limits, folder, user, owns_user, memory)
+        launch = Launch(self.kind, limits, workspace, user, owns_user, memory)
         try:
-            self._complete(launch, program, workspace)
+            self._complete(launch, program)
         except BaseException:
             launch.close()
             raise
         return launch
 
-    def _complete(self, launch: Launch, program: Sequence[str], workspace: Workspace | None) -> None:
+    def _complete(self, launch: Launch, program: Sequence[str]) -> None:
         processes_file = launch.memory.processes_file if launch.memory else None
-        uid = launch.user.uid if launch.user else None
         if self.kind is IsolationKind.BUBBLEWRAP:
-            filter_fd = _filter_file()
-            launch.inherited = () if filter_fd is None else (filter_fd,)
+            launch.filter_fd = _filter_file()
+            launch.inherited = () if launch.filter_fd is None else (launch.filter_fd,)
             prefix = _entering(processes_file)
         else:
-            filter_fd = None
             theirs, launch.control = os.pipe()
             launch.inherited = (theirs,)
             launch.borrowed = () if launch.user is None else (launch.user.fileno(),)
-            prefix = _supervised(theirs, uid, processes_file)
-        command = self.confine(program, Confinement(launch.limits, workspace, uid, filter_fd))
+            prefix = _supervised(theirs, launch.user, processes_file)
+        command = self.confine(program, launch)
         if not os.access(command[0], os.X_OK):  # the prefix could not report it
             raise FileNotFoundError(errno.ENOENT, "it cannot be executed", command[0])
         launch.command = (*prefix, *command)
@@ -208,11 +195,11 @@ def _entering(processes_file: str | None) -> list[str]:
     return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', processes_file]
 
 
-def _supervised(control: int, user: int | None, processes_file: str | None) -> list[str]:
+def _supervised(control: int, user: SandboxUser | None, processes_file: str | None) -> list[str]:
     instructions = call_filter()
     return [
         *(sys.executable, "-I", "-S", supervisor.__file__, str(control)),
-        supervisor.NONE if user is None else str(user),
+        supervisor.NONE if user is None else str(user.uid),
         processes_file or supervisor.NONE,
         supervisor.NONE if instructions is None else instructions.hex(),
     ]
@@ -266,14 +253,14 @@ def reach_of(kind: IsolationKind) -> str:
 
 
 def _bubblewrap(bwrap: str, setpriv: str | None, prlimit: str, readable: Sequence[Path]) -> Isolation:
-    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
-        user, limits = confinement.user, confinement.limits
+    def confine(program: Sequence[str], launch: Launch) -> list[str]:
+        user, limits = launch.user, launch.limits
         drop = [] if setpriv is None or user is None else _as_user(setpriv, user)
-        seccomp = [] if confinement.filter_fd is None else ["--seccomp", str(confinement.filter_fd)]
+        seccomp = [] if launch.filter_fd is None else ["--seccomp", str(launch.filter_fd)]
         return [
             bwrap,
             *_namespaces(is_root=setpriv is not None),
-            *_root_filesystem(limits, readable, confinement.workspace),
+            *_root_filesystem(limits, readable, launch.workspace),
             *seccomp,
             "--",
             *drop,
@@ -337,10 +324,10 @@ def _own_user(
     # Only root can bring the loopback interface of a new network namespace up.
     network = [] if unshare is None else [unshare, "--net", sys.executable, "-I", "-S", loopback.__file__]
 
-    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
-        assert confinement.user is not None
-        limits = confinement.limits
-        drop = _as_user(setpriv, confinement.user)
+    def confine(program: Sequence[str], launch: Launch) -> list[str]:
+        assert launch.user is not None
+        limits = launch.limits
+        drop = _as_user(setpriv, launch.user)
         command = program if python is None else python.for_other_users(program)
         return [*network, *drop, *_limited(prlimit, limits, limits.processes), *command]
 
@@ -348,18 +335,18 @@ def _own_user(
 
 
 def _unsandboxed(prlimit: str) -> Isolation:
-    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
+    def confine(program: Sequence[str], launch: Launch) -> list[str]:
         # The gym's user has other processes, which count towards the limit.
-        processes = confinement.limits.processes + _tasks_of_own_user()
-        return [*_limited(prlimit, confinement.limits, processes), *program]
+        processes = launch.limits.processes + _tasks_of_own_user()
+        return [*_limited(prlimit, launch.limits, processes), *program]
 
     return Isolation(IsolationKind.UNSANDBOXED, confine)
 
 
-def _as_user(setpriv: str, user: int) -> list[str]:
+def _as_user(setpriv: str, user: SandboxUser) -> list[str]:
     return [
         setpriv,
-        *(f"--reuid={user}", f"--regid={user}", "--clear-groups"),
+        *(f"--reuid={user.uid}", f"--regid={user.uid}", "--clear-groups"),
         *("--inh-caps=-all", "--no-new-privs"),
     ]
 

@@ -284,7 +284,7 @@ def _spawn(launch: Launch, stdin: int, environment: Mapping[str, str]) -> subpro
         stderr=subprocess.PIPE,
         bufsize=0,
         env=dict(environment),
-        cwd=launch.folder,
+        cwd=launch.workspace.folder if launch.workspace else "/",
         start_new_session=True,
         pass_fds=launch.inherited + launch.borrowed,
     )

@@ -50,14 +50,10 @@ class PythonInstallation:
         """
         executable = str(Path(shutil.which(executable) or executable).absolute())
         try:
-            done = subprocess.run(
-                [executable, "-c", _LOCATE],
-                capture_output=True,
-                text=True,
-                timeout=_LOCATE_TIMEOUT_S,
-                check=True,
+            located = subprocess.check_output(
+                [executable, "-c", _LOCATE], stderr=subprocess.DEVNULL, timeout=_LOCATE_TIMEOUT_S
             )
-            prefixes: list[str] = json.loads(done.stdout)
+            prefixes: list[str] = json.loads(located)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
             raise ConfigError(
                 f"python_executable: {executable} does not run: {error}", code="python_unusable"

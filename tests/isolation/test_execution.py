@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.config.current import set_global_config_dict
 from nemo_gym.failures import ConfigError
-from nemo_gym.isolation.confinement import MIB, Confinement, Isolation, isolations, reach_of
+from nemo_gym.isolation.confinement import MIB, Isolation, Launch, isolations, reach_of
 from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
@@ -181,7 +181,7 @@ async def test_a_machine_that_cannot_set_limits_runs_nothing(
 
 
 async def test_isolations_that_fail_are_skipped_and_named(caplog: pytest.LogCaptureFixture) -> None:
-    def refuse(program: Sequence[str], confinement: Confinement) -> list[str]:
+    def refuse(program: Sequence[str], launch: Launch) -> list[str]:
         return ["/bin/sh", "-c", "echo no namespaces here >&2; exit 1"]
 
     broken = Isolation(IsolationKind.BUBBLEWRAP, refuse)

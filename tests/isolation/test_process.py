@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError, VerifierError
-from nemo_gym.isolation.confinement import Confinement, Isolation
+from nemo_gym.isolation.confinement import Isolation, Launch
 from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
@@ -76,7 +76,7 @@ async def test_a_program_that_cannot_be_started_gives_a_retryable_failure(tmp_pa
     launcher.write_text("#!/bin/sh\nexit 0\n")
     launcher.chmod(0o755)
 
-    def confine(program: Sequence[str], confinement: Confinement) -> list[str]:
+    def confine(program: Sequence[str], launch: Launch) -> list[str]:
         return [str(launcher), *program]
 
     way = Isolation(IsolationKind.BUBBLEWRAP, confine)
