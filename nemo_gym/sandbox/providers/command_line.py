@@ -35,6 +35,11 @@ class CommandDone(NamedTuple):
         """The reason of a failure, in one line."""
         return " ".join((self.stderr or self.stdout or self.error or f"exit code {self.return_code}").split())
 
+    def require_success(self, problem: str, kind: type[Exception] = RuntimeError) -> None:
+        """Raise `kind` with the problem and its reason if the command failed or was killed."""
+        if self.return_code != 0 or self.error is not None:
+            raise kind(f"{problem}: {self.error or self.message}")
+
 
 class CommandLine:
     """Runs `program`, at most `concurrency` processes at a time. Killed processes take their descendants along."""

@@ -220,8 +220,7 @@ class ContainerProvider(abc.ABC):
         context = ExecContext(user="root", has_stdin=stdin is not None)
         program = ["sh", "-c", script, path]
         done = await self._run_in(handle.raw, program, context, self._default_timeout_s, stdin, stdout)
-        if done.return_code != 0 or done.error is not None:
-            raise OSError(f"{path} in the sandbox {handle.sandbox_id}: {done.message}")
+        done.require_success(f"{path} in the sandbox {handle.sandbox_id}", OSError)
 
     async def _is_engine_failure(self, handle: SandboxHandle, done: CommandDone) -> bool:
         if done.return_code == 0:

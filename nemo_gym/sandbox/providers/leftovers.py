@@ -70,7 +70,4 @@ def _remove(label: str, engine: str, remove: Sequence[str]) -> None:
 
 
 def _call(engine: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [engine, *arguments], stdout=subprocess.PIPE, text=True, timeout=_CALL_S, check=True
-    )
-    return done.stdout
+    return subprocess.check_output([engine, *arguments], text=True, timeout=_CALL_S)

@@ -12,6 +12,7 @@ import struct
 import termios
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import IO, Self
 
 from nemo_gym.sandbox.providers.specification import SandboxPtyError
@@ -39,21 +40,22 @@ class TerminalProcess:
 
     async def open(self, command: Sequence[str], variables: Mapping[str, str], rows: int, cols: int) -> Self:
         """Start the client, with `variables` added to its environment."""
-        environment = {**os.environ, **variables}
+        start = partial(
+            asyncio.create_subprocess_exec,
+            *command,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
         if self.mode == "pipe":
             pipe = asyncio.subprocess.PIPE
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
-            )
+            self._process = await start(stdin=pipe, stdout=pipe, stderr=pipe)
             assert self._process.stdout is not None
             self._output = self._process.stdout
             return self
         self._terminal, inner = os.openpty()
         try:
             self._set_size(rows, cols)
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
-            )
+            self._process = await start(stdin=inner, stdout=inner, stderr=inner)
         finally:
             os.close(inner)
         self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(

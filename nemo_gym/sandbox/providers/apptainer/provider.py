@@ -81,10 +81,7 @@ class ApptainerProvider(ContainerProvider):
                 done = await self._engine.run(
                     "instance", "start", *env, *arguments, _image(spec.image), name, timeout_s=limit
                 )
-            if done.return_code != 0 or done.error is not None:
-                raise SandboxCreateError(
-                    f"apptainer cannot start {spec.image!r}: {done.error or done.message}"
-                )
+            done.require_success(f"apptainer cannot start {spec.image!r}", SandboxCreateError)
             await self._make_ready(handle)
         except BaseException:
             await asyncio.shield(self.close(handle))

@@ -104,7 +104,7 @@ class DockerProvider(ContainerProvider):
                 done = await self._engine.run(
                     verb, *options, *arguments, timeout_s=limit, variables=variables
                 )
-            _check(done, f"{self.name} cannot start the image {spec.image!r}")
+            done.require_success(f"{self.name} cannot start the image {spec.image!r}", SandboxCreateError)
             await self._prepare(handle, spec)
         except BaseException:
             await asyncio.shield(self.close(handle))
@@ -229,13 +229,7 @@ class DockerProvider(ContainerProvider):
 
     async def _must(self, *arguments: str) -> None:
         done = await self._engine.run(*arguments, timeout_s=SHORT_S)
-        if done.return_code != 0 or done.error is not None:
-            raise RuntimeError(f"{self.name} {' '.join(arguments)}: {done.message}")
-
-
-def _check(done: CommandDone, problem: str) -> None:
-    if done.return_code != 0 or done.error is not None:
-        raise SandboxCreateError(f"{problem}: {done.error or done.message}")
+        done.require_success(f"{self.name} {' '.join(arguments)}")
 
 
 def _is_missing(done: CommandDone) -> bool:
