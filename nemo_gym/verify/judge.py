@@ -146,16 +146,14 @@ class Judge:
         params = self._options.judge_responses_create_params.model_copy(
             update={"input": messages_of(prompt, fields, untrusted)}
         )
-        votes = (self._vote(client, params, number, read) for number in range(self._options.judge_votes))
+        votes = [
+            asyncio.ensure_future(self._vote(client, params, number, read))
+            for number in range(self._options.judge_votes)
+        ]
         # All calls run to their end, so that a retry finds the successful ones in the cache.
-        outcomes = await asyncio.gather(*votes, return_exceptions=True)
-        readings = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        return Judgement(
-            _majority([reading.value for reading, _ in readings]), tuple(one for _, one in readings)
-        )
+        await asyncio.gather(*votes, return_exceptions=True)
+        readings, evaluations = zip(*(vote.result() for vote in votes), strict=True)
+        return Judgement(_majority([reading.value for reading in readings]), evaluations)
 
     async def _vote(
         self,

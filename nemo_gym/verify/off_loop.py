@@ -57,8 +57,4 @@ def off_loop(
 
     `imports` names modules that the function imports lazily: a worker imports them before the time limit starts.
     """
-
-    def decorate(function: Callable[P, R]) -> OffLoopFunction[P, R]:
-        return OffLoopFunction(function, timeout_s, imports)
-
-    return decorate
+    return lambda function: OffLoopFunction(function, timeout_s, imports)
