@@ -183,8 +183,7 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> dict[str, Any]:
     started = clock.monotonic()
     async with _Session(agent, episode):
         episode.timing["seed_session"] = acted = clock.monotonic() - started
-        with _PolicyActing():
-            act = await agent.act(episode)
+        act = await _act(agent, episode)
         episode.timing["act"] = clock.monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)
     episode.timing["total"] = clock.monotonic() - started
@@ -227,20 +226,16 @@ class _Session:
         await close_quietly(self._client, self._resources, "/close_session", self._bodies.closing)
 
 
-class _PolicyActing:
-    """Blocks calls of control routes within the block: a called name may come from the model."""
-
-    def __init__(self) -> None:
-        self._context = current_context.get()
-        self._was_acting = self._context is not None and self._context.is_policy_acting
-
-    def __enter__(self) -> None:
-        if self._context is not None:
-            self._context.is_policy_acting = True
-
-    def __exit__(self, *_: object) -> None:
-        if self._context is not None:
-            self._context.is_policy_acting = self._was_acting
+async def _act(agent: EpisodeAgent, episode: Episode) -> Act:
+    """Run the policy. Calls of control routes are blocked meanwhile: a called name may come from the model."""
+    context = current_context.get()
+    if context is None:
+        return await agent.act(episode)
+    was_acting, context.is_policy_acting = context.is_policy_acting, True
+    try:
+        return await agent.act(episode)
+    finally:
+        context.is_policy_acting = was_acting
 
 
 def parse_row(body: bytes) -> dict[str, Any]:
