@@ -38,11 +38,9 @@ def read_required_text(given: Mapping[str, Any], key: str, path: str) -> str:
 def read_object(given: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
     """Return the object under `key`; empty if it is absent."""
     value = given.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
+    if value is not None and not isinstance(value, dict):
         raise malformed(f"{path}{key}", f"is {value!r:.80}, where an object belongs")
-    return value
+    return value or {}
 
 
 def read_objects(given: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:

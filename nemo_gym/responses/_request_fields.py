@@ -9,8 +9,9 @@ from typing import Any
 from nemo_gym.responses._content_parts import present
 from nemo_gym.responses.problems import UNKNOWN_FIELD, ConversionProblems
 
-SHARED_FIELDS = frozenset(
+CARRIED_FIELDS = frozenset(
     {
+        # Fields of the same name and meaning in both APIs.
         "model",
         "moderation",
         "prompt_cache_key",
@@ -22,13 +23,7 @@ SHARED_FIELDS = frozenset(
         "temperature",
         "top_p",
         "user",
-    }
-)
-"""Fields of the same name and meaning in both APIs."""
-
-ENGINE_FIELDS = frozenset(
-    {
-        # OpenAI's chat API, and every engine.
+        # Extras of engines, which the Responses API does not define: those of OpenAI's chat API and every engine.
         "frequency_penalty",
         "logit_bias",
         "presence_penalty",
@@ -80,9 +75,7 @@ ENGINE_FIELDS = frozenset(
         "vllm_xargs",
     }
 )
-"""Engine extras of chat requests. The Responses API does not define them; they are copied unchanged."""
-
-CARRIED_FIELDS = SHARED_FIELDS | ENGINE_FIELDS
+"""Fields that are copied unchanged."""
 
 STREAM_FIELDS = frozenset({"stream", "stream_options"})
 """Fields that the server handles: it requests a whole answer from the engine and creates the stream from it."""
@@ -93,8 +86,7 @@ RESPONSES_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 CHAT_LIMITS = ("max_completion_tokens", "max_tokens")
 
 INCLUDE_LOGPROBS = "message.output_text.logprobs"
-INCLUDE_ENCRYPTED_REASONING = "reasoning.encrypted_content"
-KNOWN_INCLUDES = (INCLUDE_LOGPROBS, INCLUDE_ENCRYPTED_REASONING)
+KNOWN_INCLUDES = (INCLUDE_LOGPROBS, "reasoning.encrypted_content")
 """Values of `include`. A tuple, because a request may contain values that cannot be hashed."""
 
 RESPONSES_ONLY: Mapping[str, tuple[str, Sequence[Any]]] = {
