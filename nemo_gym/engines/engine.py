@@ -157,25 +157,22 @@ class UpstreamEngine:
         """
         async with self._slots:
             self.follow()
-            return await self._call(method, path, body, at_root=at_root)
-
-    async def _call(self, method: str, path: str, body: bytes | None, *, at_root: bool) -> EngineReply:
-        context = current_context.get()
-        deadline = context.deadline if context else None
-        ranked = self._ranked(context.session if context else None)
-        if at_root:
-            ranked = [root_of(url) for url in ranked]
-        call = self._new_call(method, path, body, fails_over=len(ranked) > 1)
-        if call.fails_over:
-            for url in _reachable(ranked, breakers_of(self._transport or process_transport())):
-                try:
-                    return await self._send(url, call, deadline)
-                except EngineError as error:
-                    if error.failure.code not in UNDELIVERED_CODES:
-                        raise
-                    log.warning("%s; trying the next replica", error.failure.message)
-            call.fails_over = False
-        return await self._send(ranked[0], call, deadline)
+            context = current_context.get()
+            deadline = context.deadline if context else None
+            ranked = self._ranked(context.session if context else None)
+            if at_root:
+                ranked = [root_of(url) for url in ranked]
+            call = self._new_call(method, path, body, fails_over=len(ranked) > 1)
+            if call.fails_over:
+                for url in _reachable(ranked, breakers_of(self._transport or process_transport())):
+                    try:
+                        return await self._send(url, call, deadline)
+                    except EngineError as error:
+                        if error.failure.code not in UNDELIVERED_CODES:
+                            raise
+                        log.warning("%s; trying the next replica", error.failure.message)
+                call.fails_over = False
+            return await self._send(ranked[0], call, deadline)
 
     async def models(self) -> list[dict[str, Any]]:
         """Return the entries of `/models` of the first reachable replica; empty without such a route."""

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError, InputError
+from nemo_gym.json_objects import member
 from nemo_gym.protocol.task_folders import folder_of
 from nemo_gym.resources.mcp_clients import McpClients
 from nemo_gym.resources.mcp_tools import harvest_tools
@@ -79,8 +80,7 @@ class McpToolRoutes:
 
 def declared_tools(row: Mapping[str, Any]) -> list[str]:
     """Return the names of the functions that a task row declares."""
-    params = row.get("responses_create_params")
-    tools = params.get("tools") if isinstance(params, Mapping) else None
+    tools = member(row, "responses_create_params", "tools")
     return [
         str(tool.get("name"))
         for tool in (tools if isinstance(tools, list) else ())

@@ -68,21 +68,20 @@ class RecordedRollout:
         lead = turns_of_item({"role": "user", "content": text}) if isinstance(text, str) else ()
         return [*lead, *(turn for item in turns for turn in item)]
 
-    def records(self) -> list[CallRecord]:
+    def records(self) -> dict[str, CallRecord]:
         """Return the token records of the calls that have one. Records that cannot be rebuilt are masked."""
-        items = [{RECORD_FIELD: line["tokens"]} for line in self.lines if "tokens" in line]
-        calls = [line["model_call_id"] for line in self.lines if "tokens" in line]
-        read = calls_of({"response": {"output": items}})
-        return [
-            replace(record, untrained=self.untrained.get(call))
-            for call, record in zip(calls, read, strict=True)
-        ]
+        wire = {line["model_call_id"]: line["tokens"] for line in self.lines if "tokens" in line}
+        read = calls_of({"response": {"output": [{RECORD_FIELD: tokens} for tokens in wire.values()]}})
+        return {
+            call: replace(record, untrained=self.untrained.get(call))
+            for call, record in zip(wire, read, strict=True)
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return `calls`, `tree`, `segments`, and the counts `masked` and `dropped_fields`."""
-        calls = [line["model_call_id"] for line in self.lines if "tokens" in line]
         records = self.records()
-        masked = Counter(record.masked.value for record in records if record.masked is not None)
+        calls, in_order = list(records), list(records.values())
+        masked = Counter(record.masked.value for record in in_order if record.masked is not None)
         masked.update(reason.value for reason in self.untrained.values())
         notes: Counter[str] = Counter()
         for line in self.lines:
@@ -90,10 +89,10 @@ class RecordedRollout:
         return {
             "calls": list(self.lines),
             "tree": self._tree_json(),
-            "segments": [_segment_json(segment, calls) for segment in segments_of(records)],
+            "segments": [_segment_json(segment, calls) for segment in segments_of(in_order)],
             "masked": dict(masked),
             "dropped_fields": dict(notes),
-            "response": self._response(dict(zip(calls, records, strict=True))),
+            "response": self._response(records),
         }
 
     def _tree_json(self) -> dict[str, Any]:

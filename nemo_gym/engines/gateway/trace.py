@@ -48,15 +48,8 @@ def trace_of(
     if not output:
         return None
     about = {"id": "resp_rollout", "object": "response", "created_at": int(lines[0]["started_at"])}
-    choices = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {
-        **about,
-        "model": model,
-        "status": "completed",
-        "output": output,
-        "usage": usage or None,
-        **choices,
-    }
+    fixed = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    return {**about, "model": model, "output": output, "usage": usage or None, **fixed}
 
 
 def _usage_of(answer: Mapping[str, Any]) -> dict[str, int]:
