@@ -250,21 +250,17 @@ class NodeHost:
 
 async def _show_once(listener: socket.socket, proof: str, tls: ssl.SSLContext | None) -> None:
     """Answer the first connection to a held socket with `proof`."""
-    loop = asyncio.get_running_loop()
-    connection, _ = await loop.sock_accept(listener)
-    with connection:
-        if tls is not None:
-            await asyncio.to_thread(_show, connection, proof, tls)
-            return
-        connection.setblocking(False)
-        await loop.sock_sendall(connection, proof.encode())
+    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+    await asyncio.to_thread(_show, connection, proof, tls)
 
 
-def _show(connection: socket.socket, proof: str, tls: ssl.SSLContext) -> None:
-    """Send `proof` to a client that speaks TLS."""
+def _show(connection: socket.socket, proof: str, tls: ssl.SSLContext | None) -> None:
+    """Send `proof` to a client, over TLS if there is a context."""
     connection.settimeout(_SHOWN_WITHIN_S)
-    with contextlib.suppress(OSError), tls.wrap_socket(connection, server_side=True) as secure:
-        secure.sendall(proof.encode())  # the launcher reports a failure
+    with connection, contextlib.suppress(OSError):  # the launcher reports a failure
+        opened = tls.wrap_socket(connection, server_side=True) if tls is not None else connection
+        with opened:
+            opened.sendall(proof.encode())
 
 
 async def serve(given: NodeDocument) -> None:
