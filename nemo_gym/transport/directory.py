@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from nemo_gym.config.addresses import called_host
 from nemo_gym.config.keys import DEFAULT_HOST
+from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.tls import uses_tls
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import member
@@ -91,10 +91,8 @@ class Directory:
         urls = self._replicas.get(server)
         if urls:
             return urls
-        near = get_close_matches(server, self._replicas, n=1)
-        hint = (
-            f"Did you mean `{near[0]}`?" if near else f"Known servers: {', '.join(self._replicas) or 'none'}."
-        )
+        known = f"Known servers: {', '.join(self._replicas) or 'none'}."
+        hint = did_you_mean(server, self._replicas) or known
         raise ConfigError(f"no server is named `{server}`", code="unknown_server", remedy=hint, peer=server)
 
     def choose(self, server: str, session: str | None, is_out: Callable[[str], bool] | None = None) -> str:

@@ -66,7 +66,7 @@ if __name__ == "__main__":
 AGENT = "naming_agent"
 REFUSALS = {
     "naming=0": "naming: 0 replicas",
-    "namin=2": "Did you mean naming?",
+    "namin=2": "Did you mean 'naming'?",
     "head_server=2": "head_server always has one process",
     "naming=many": "is not NAME=REPLICAS",
 }

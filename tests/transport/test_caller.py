@@ -137,7 +137,7 @@ async def test_other_errors_pass_through() -> None:
 
 
 async def test_an_unknown_server_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(ConfigError, match="Did you mean `model`"):
+    with pytest.raises(ConfigError, match="Did you mean 'model'"):
         await make_caller(Peer(reply(200)), Clock()).call("modle", "GET", "/")
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from nemo_gym.config.problems import ConfigErrors, Problem
+from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
 from nemo_gym.launch._states import ServerState
 from nemo_gym.launch._supervisor import SupervisedServer, Supervisor
 from nemo_gym.launch.nodes.draining import Draining, ask_with
@@ -95,8 +94,7 @@ class Scaling:
                 agent = aliases[name]
                 problems.append(Problem(None, f"{name} is a second name of {agent}.", f"Scale {agent}."))
             elif name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"Did you mean {near[0]}?" if near else f"Servers: {', '.join(known)}."
+                hint = did_you_mean(name, known) or f"Servers: {', '.join(known)}."
                 problems.append(Problem(None, f"no server is named {name}.", hint))
             elif count < 1:
                 problems.append(Problem(None, f"{name}: {count} replicas.", "A server has at least 1."))

@@ -17,12 +17,12 @@ from tests.launch.small_servers import Workbench, config_of, facts_of
 from tests.waiting import until, until_gone
 
 REFUSALS: list[tuple[dict[str, int], str]] = [
-    ({"en": 3}, "no server is named en. Did you mean env?"),
+    ({"en": 3}, "no server is named en. Did you mean 'env'?"),
     ({"env": 0}, "env: 0 replicas. A server has at least 1."),
     ({"head_server": 2}, "head_server always has one process."),
     ({"env": 7}, "env: 5 replicas of 1 seats do not fit: first has 3 seats and 0 seats left"),
     ({"agent": 2, "env": 7}, "env: 5 replicas of 1 seats do not fit"),
-    ({"env": -1, "agnt": 1}, "Did you mean agent?"),
+    ({"env": -1, "agnt": 1}, "Did you mean 'agent'?"),
     ({}, "no server is named."),
 ]
 
