@@ -135,13 +135,12 @@ class Preparation:
         self.report.files = [FileReport(source) for source in self._sources]
         for number, file in enumerate(self.report.files):
             seen = self._seen.setdefault(file.source.split, SplitRows())
-            for line, task in self._tasks(number):
+            for place, task in self._tasks(number):
                 if isinstance(task, FaultyRowError):
                     file.invalid += 1
-                    self.report.faults.add(file.source.file.path, line, task)
+                    self.report.faults.add(file.source.file.path, place.line, task)
                     continue
                 file.statistics.add(task)
-                place = Place(number, line)
                 first = seen.add(task, place)
                 if first is not None:
                     self.report.duplicates.append(Repetition(place, first))
@@ -172,8 +171,7 @@ class Preparation:
             return
         duplicates = {one.place for one in self.report.duplicates}
         for number, source in enumerate(self._sources):
-            for line, task in self._tasks(number) if source.split == TRAIN else ():
-                place = Place(number, line)
+            for place, task in self._tasks(number) if source.split == TRAIN else ():
                 if isinstance(task, FaultyRowError) or place in duplicates:
                     continue
                 leaks = (train.leaked_from(seen, task) for seen in held_out)
@@ -186,18 +184,19 @@ class Preparation:
         rows = 0
         with replacing(path) as output:
             for number, source in enumerate(self._sources):
-                for line, task in self._tasks(number) if source.split == split else ():
-                    if isinstance(task, FaultyRowError) or Place(number, line) in left_out:
+                for place, task in self._tasks(number) if source.split == split else ():
+                    if isinstance(task, FaultyRowError) or place in left_out:
                         continue
                     output.write((task.encoded + b"\n") * source.file.num_repeats)
                     rows += source.file.num_repeats
         return rows
 
-    def _tasks(self, number: int) -> Iterator[tuple[int, Task | FaultyRowError]]:
+    def _tasks(self, number: int) -> Iterator[tuple[Place, Task | FaultyRowError]]:
         """Yield every line of a file with its task or its faults."""
         shaper, source = self._shapers[number], self._sources[number]
         for line in read_lines(locate(source.file.path)):
+            place = Place(number, line.number)
             try:
-                yield line.number, check_line(shaper, line.content, source.schema)
+                yield place, check_line(shaper, line.content, source.schema)
             except FaultyRowError as error:
-                yield line.number, error
+                yield place, error
