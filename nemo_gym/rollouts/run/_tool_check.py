@@ -34,11 +34,11 @@ async def tool_problems(
 
     `servers` is the configuration of the agents and the servers that they refer to, by name.
     """
-    environments = {
-        agent: name
-        for agent, _ in tools
-        if (name := _environment_of(servers.get(agent))) is not None and not _offers_mcp(servers.get(name))
-    }
+    environments: dict[str, str] = {}
+    for agent, _ in tools:
+        name = member(servers.get(agent), AGENT_TYPE, CALLING_AGENT, "resources_server", "name")
+        if name is not None and not member(server_block(servers.get(name)), "expose_tools_over_mcp"):
+            environments[agent] = name
     names = sorted(set(environments.values()))
     routes = dict(
         zip(names, await asyncio.gather(*(_tools_of(caller, name, seconds) for name in names)), strict=True)
@@ -55,16 +55,6 @@ def _problem(tool: str, where: Location, environment: str, served: Iterable[str]
     return Problem(
         where, f"`{environment}` does not serve the tool {tool!r}.", did_you_mean(tool, served) or listed
     )
-
-
-def _environment_of(agent: Mapping[str, Any] | None) -> str | None:
-    """Return the resources server at which an agent calls its tools."""
-    name: str | None = member(agent, AGENT_TYPE, CALLING_AGENT, "resources_server", "name")
-    return name
-
-
-def _offers_mcp(environment: Mapping[str, Any] | None) -> bool:
-    return bool((server_block(environment or {}) or {}).get("expose_tools_over_mcp"))
 
 
 async def _tools_of(caller: Caller, server: str, seconds: float) -> set[str]:

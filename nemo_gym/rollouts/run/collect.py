@@ -203,6 +203,7 @@ class RunExecution:
         except BaseException as error:
             self._close({"end": "broken", "error": repr(error)})
             raise
+        budget = [self._budget.describe()] if self._budget and self._budget.is_spent else []
         summary = CollectSummary(
             files=self.journal.files,
             agents=summarize_agents(results, self.planned),
@@ -215,7 +216,7 @@ class RunExecution:
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,
-            notes=[*notes(), *self.journal.notes, *missing, *self._budget_notes()],
+            notes=[*notes(), *self.journal.notes, *missing, *budget],
             must_be_complete=self.options.require_complete,
         )
         self._close({"end": summary.end, "stop": asdict(summary.stop) if summary.stop else None})
@@ -239,9 +240,6 @@ class RunExecution:
             write_token_texts(self.journal.files, self.caller, models),
         )
         return written
-
-    def _budget_notes(self) -> list[str]:
-        return [self._budget.describe()] if self._budget and self._budget.is_spent else []
 
     async def _run_plan(self, plan: Iterable[PlannedAttempt], attempter: Attempter, display: Display) -> None:
         if self.materialized is not None:
