@@ -32,9 +32,9 @@ class RolloutId(NamedTuple):
         return f"task {self.task}, repeat {self.repeat}"
 
 
-def identity_at(text: Any, start: int = 0) -> RolloutId | None:
-    """Return the identity of the row whose JSON starts at `start`, or None if the row does not start with it."""
-    match = _HEAD.match(text, start)
+def identity_at(text: bytes) -> RolloutId | None:
+    """Return the identity at the start of a row's JSON, or None if the row does not start with it."""
+    match = _HEAD.match(text)
     return RolloutId(int(match[1]), int(match[2])) if match else None
 
 
