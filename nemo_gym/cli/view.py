@@ -56,11 +56,11 @@ COMMAND = Command(
 
 
 def show_rollouts(keys: ViewKeys) -> int:
-    from nemo_gym.tokens.vocabulary import Vocabulary
+    from nemo_gym.tokens.vocabulary import read_vocabulary
     from nemo_gym.viewer.runs import find_runs
 
     runs = find_runs([Path(place) for place in several(keys.places)])
-    vocabulary = Vocabulary.read(Path(keys.tokenizer)) if keys.tokenizer else None
+    vocabulary = read_vocabulary(Path(keys.tokenizer)) if keys.tokenizer else None
     if keys.export is not None:
         return _export(keys, keys.export, runs, vocabulary)
     if keys.model_fields_set & {"row_filter", "limit"}:

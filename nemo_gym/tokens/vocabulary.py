@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -26,41 +26,28 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"
 
 
-class Vocabulary:
-    """The bytes of each id."""
+Vocabulary: TypeAlias = Mapping[int, bytes]
+"""The bytes of each id."""
 
-    def __init__(self, tokens: Mapping[int, bytes]) -> None:
-        self._tokens = tokens
 
-    @classmethod
-    def read(cls, path: Path) -> Vocabulary:
-        """Read a file `tokenizer.json`, or the one in a model's folder. Raises `ConfigError`."""
-        file = path / _FILE if path.is_dir() else path
-        try:
-            return cls(dict(_tokens_in(orjson.loads(file.read_bytes()))))
-        except OSError as error:
-            raise _unreadable(file, error.strerror or str(error)) from error
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _unreadable(file, f"it is not a tokenizer: {error}") from error
+def read_vocabulary(path: Path) -> Vocabulary:
+    """Read a file `tokenizer.json`, or the one in a model's folder. Raises `ConfigError`."""
+    file = path / _FILE if path.is_dir() else path
+    try:
+        return dict(_tokens_in(orjson.loads(file.read_bytes())))
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _unreadable(file, f"it is not a tokenizer: {error}") from error
 
-    @classmethod
-    def of_texts(cls, path: Path) -> Vocabulary:
-        """Read the texts of a run's ids, as `write_token_texts` writes them. A missing or damaged file has none."""
-        try:
-            texts = orjson.loads(path.read_bytes())
-            return cls({int(token): text.encode() for token, text in texts.items()})
-        except (OSError, ValueError, AttributeError):
-            return cls({})
 
-    def __len__(self) -> int:
-        return len(self._tokens)
-
-    def __contains__(self, token: int) -> bool:
-        return token in self._tokens
-
-    def bytes_of(self, token: int) -> bytes | None:
-        """Return the bytes of an id; None for one that the vocabulary does not have."""
-        return self._tokens.get(token)
+def read_token_texts(path: Path) -> Vocabulary:
+    """Read the texts of a run's ids, as `write_token_texts` writes them. A missing or damaged file has none."""
+    try:
+        texts = orjson.loads(path.read_bytes())
+        return {int(token): text.encode() for token, text in texts.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
 
 
 def _unreadable(file: Path, reason: str) -> ConfigError:

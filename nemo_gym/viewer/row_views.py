@@ -77,7 +77,7 @@ def _segment(segment: Segment, versions: list[Any], vocabulary: Vocabulary | Non
 
 def _texts_of(tokens: Iterable[int], vocabulary: Vocabulary) -> dict[str, str | dict[str, str]]:
     """Return the text of each id that occurs and is known."""
-    known = {token: vocabulary.bytes_of(token) for token in set(tokens)}
+    known = {token: vocabulary.get(token) for token in set(tokens)}
     return {str(token): _text_of(content) for token, content in known.items() if content is not None}
 
 

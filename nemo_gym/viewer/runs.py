@@ -18,7 +18,7 @@ from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.files import ENDINGS, RunFiles, ending_of
 from nemo_gym.rollouts.output.nodes import read_nodes, since
 from nemo_gym.rollouts.plan.compression import holds_text, journal_of
-from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.tokens.vocabulary import Vocabulary, read_token_texts
 from nemo_gym.viewer.nodes import nodes_of, summary_of
 
 _LOCKS = Path("/proc/locks")
@@ -51,7 +51,7 @@ class Run:
 
     def vocabulary(self) -> Vocabulary:
         """Return the texts of the tokens that were collected with the run. They may be none."""
-        return Vocabulary.of_texts(self.files.token_texts)
+        return read_token_texts(self.files.token_texts)
 
     def logs(self) -> Path | None:
         """Return the folder with the logs of the servers at the last start; None if the run does not name one."""

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.tokens.vocabulary import Vocabulary, read_vocabulary
 
 
 def vocabulary_of(tmp_path: Path, document: dict[str, Any]) -> Vocabulary:
     (tmp_path / "tokenizer.json").write_bytes(orjson.dumps(document))
-    return Vocabulary.read(tmp_path)
+    return read_vocabulary(tmp_path)
 
 
 def test_byte_level_tokens_hold_parts_of_characters(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_byte_level_tokens_hold_parts_of_characters(tmp_path: Path) -> None:
         "added_tokens": [{"id": 5, "content": "<|im_end|>", "special": True}, {"id": 6, "content": "é"}],
     }
     vocabulary = vocabulary_of(tmp_path, document)
-    assert [vocabulary.bytes_of(number) for number in range(8)] == [
+    assert [vocabulary.get(number) for number in range(8)] == [
         b" the",
         b"\xe4\xbd",
         b"\xa0",
@@ -47,7 +47,7 @@ def test_every_byte_has_one_character(tmp_path: Path) -> None:
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split"}, {"type": "ByteLevel"}]},
     }
     vocabulary = vocabulary_of(tmp_path, document)
-    assert [vocabulary.bytes_of(byte) for byte in range(256)] == [bytes([byte]) for byte in range(256)]
+    assert [vocabulary.get(byte) for byte in range(256)] == [bytes([byte]) for byte in range(256)]
 
 
 def test_tokens_with_byte_fallback(tmp_path: Path) -> None:
@@ -57,19 +57,19 @@ def test_tokens_with_byte_fallback(tmp_path: Path) -> None:
         "decoder": {"type": "Sequence", "decoders": decoders},
     }
     vocabulary = vocabulary_of(tmp_path, document)
-    assert [vocabulary.bytes_of(number) for number in range(4)] == [b"<unk>", b" Hi", b"\xe4", "ä".encode()]
+    assert [vocabulary.get(number) for number in range(4)] == [b"<unk>", b" Hi", b"\xe4", "ä".encode()]
 
 
 def test_tokens_of_word_pieces(tmp_path: Path) -> None:
     document = {"model": {"vocab": {"play": 0, "##ing": 1}}, "decoder": {"type": "WordPiece"}}
     vocabulary = vocabulary_of(tmp_path, document)
-    assert (vocabulary.bytes_of(0), vocabulary.bytes_of(1), len(vocabulary)) == (b"play", b"ing", 2)
+    assert (vocabulary.get(0), vocabulary.get(1), len(vocabulary)) == (b"play", b"ing", 2)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"model": {"vocab": [1]}}'])
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "tokenizer.json").write_bytes(content)
     with pytest.raises(ConfigError, match="it is not a tokenizer"):
-        Vocabulary.read(tmp_path / "tokenizer.json")
+        read_vocabulary(tmp_path / "tokenizer.json")
     with pytest.raises(ConfigError, match="No such file"):
-        Vocabulary.read(tmp_path / "absent")
+        read_vocabulary(tmp_path / "absent")

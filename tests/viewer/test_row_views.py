@@ -10,7 +10,6 @@ import orjson
 from nemo_gym.rollouts.lookback.health import check_health
 from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
-from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of
 
@@ -52,7 +51,7 @@ def test_segments_are_those_of_the_row() -> None:
 
 
 def test_texts_are_those_of_the_vocabulary() -> None:
-    vocabulary = Vocabulary({1: b"<s>", 2: " ä".encode(), 3: b"\xc3", 4: b"\xa4"})
+    vocabulary = {1: b"<s>", 2: " ä".encode(), 3: b"\xc3", 4: b"\xa4"}
     shown = tokens_of(ROW, vocabulary)
     assert shown is not None
     texts = {"1": "<s>", "2": " ä", "3": {"b64": "ww=="}, "4": {"b64": "pA=="}}

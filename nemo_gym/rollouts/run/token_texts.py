@@ -24,7 +24,7 @@ from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
 from nemo_gym.tokens.rows import token_ids_in
-from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.tokens.vocabulary import read_token_texts
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.control import TOKEN_TEXTS
 from nemo_gym.transport.directory import server_block
@@ -65,11 +65,11 @@ async def write_token_texts(files: RunFiles, caller: Caller, models: Collection[
 
 def unknown_ids(rows: Path, texts: Path) -> list[int]:
     """Return the ids in a file of rows that a file of texts does not have. Runs in a worker."""
-    known = Vocabulary.of_texts(texts)
+    known = read_token_texts(texts)
     ids: set[int] = set()
     for line in read_lines(rows):
         ids |= token_ids_in(orjson.loads(line.content))
-    return sorted(each for each in ids if each not in known)
+    return sorted(ids - known.keys())
 
 
 async def _ask(caller: Caller, model: str, ids: list[int]) -> dict[str, str]:
@@ -94,5 +94,5 @@ def _agreed(answers: Collection[Mapping[str, str]]) -> dict[str, str]:
 def _add_texts(path: Path, texts: Mapping[str, str]) -> None:
     if not texts:
         return
-    earlier = orjson.loads(path.read_bytes()) if len(Vocabulary.of_texts(path)) else {}
+    earlier = orjson.loads(path.read_bytes()) if read_token_texts(path) else {}
     write_atomically(path, orjson.dumps({**earlier, **texts}))

@@ -11,7 +11,7 @@ import pytest
 
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.run.token_texts import models_with_ids, unknown_ids, write_token_texts
-from nemo_gym.tokens.vocabulary import Vocabulary
+from nemo_gym.tokens.vocabulary import read_token_texts
 from nemo_gym.transport import Caller, Directory, InMemoryTransport
 
 CONFIG: dict[str, Any] = {
@@ -70,8 +70,8 @@ async def test_texts_of_all_ids_are_written_once(files: RunFiles) -> None:
     assert orjson.loads(files.token_texts.read_bytes()) == {"1": "a", "2": " b", "3": "\n", "5": "ä"}
     assert unknown_ids(files.rows, files.token_texts) == [4]
     await write(files, policy=TextServer({"4": "later"}))
-    vocabulary = Vocabulary.of_texts(files.token_texts)
-    assert [vocabulary.bytes_of(token) for token in (4, 5, 9)] == [b"later", "ä".encode(), None]
+    vocabulary = read_token_texts(files.token_texts)
+    assert [vocabulary.get(token) for token in (4, 5, 9)] == [b"later", "ä".encode(), None]
 
 
 async def test_ids_on_which_models_differ_have_no_text(files: RunFiles) -> None:
@@ -94,4 +94,4 @@ async def test_an_answer_of_another_form_is_no_failure(files: RunFiles, instead:
 def test_a_damaged_file_has_no_texts(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "texts.json"
     path.write_bytes(content)
-    assert len(Vocabulary.of_texts(path)) == 0
+    assert len(read_token_texts(path)) == 0
