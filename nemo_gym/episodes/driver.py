@@ -348,9 +348,8 @@ async def _close(client: ServerClient, server: str, path: str, body: bytes) -> S
 
 def require_ok(reply: ServerReply, server: str, purpose: str) -> None:
     """Raise for an error reply: the failure in its envelope, or a `VerifierError` that quotes the body."""
-    if reply.ok:
-        return
-    raise error_of(failure_of(reply, server, purpose))
+    if not reply.ok:
+        raise error_of(failure_of(reply, server, purpose))
 
 
 def failure_of(reply: ServerReply, server: str, purpose: str) -> Failure:

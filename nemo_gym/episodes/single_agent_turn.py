@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi import Response as HttpResponse
 from pydantic import BaseModel, Field
 
@@ -102,13 +102,7 @@ class SingleAgentTurnServer(BaseEnvironmentServer[SingleAgentTurnRequest, Single
 class SingleAgentTurnLegacyServer(SingleAgentTurnServer):
     """`POST /run` takes a task row and answers the scored row, as an agent's does."""
 
-    def setup_webserver(self) -> FastAPI:
-        app = self.new_app()
-        app.post("/run")(self._run_row)
-        app.post("/aggregate_metrics")(self.aggregate_metrics)
-        return app
-
-    async def _run_row(self, request: Request) -> HttpResponse:
+    async def _run_route(self, request: Request) -> HttpResponse:
         row = parse_row(await request.body())
         task = materialize_task(row, taskset=self.config.resources_server.name, task_index=0)
         attempt = maybe_rollout_id_from_run_body(row) or current_rollout_id() or self.config.name
