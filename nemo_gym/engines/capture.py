@@ -15,10 +15,10 @@ from typing import Any
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nemo_gym import RESULTS_DIR, WORKING_DIR, clock
+from nemo_gym import clock
 from nemo_gym.engines.model_calls import (
-    CAPTURE_DIR_KEY,
     CaptureStore,
+    capture_folder,
     observability_enabled_from_config,
 )
 from nemo_gym.failures import GymError
@@ -60,8 +60,8 @@ def install_model_call_capture(app: GymApp, global_config_dict: Any, model_serve
         global_config_dict
     ):
         return
-    folder = global_config_dict.get(CAPTURE_DIR_KEY) or RESULTS_DIR / "model_calls"
-    app.layers.insert(0, ModelCallCapture(CaptureStore(WORKING_DIR / folder), model_server_name))
+    store = CaptureStore(capture_folder(global_config_dict))
+    app.layers.insert(0, ModelCallCapture(store, model_server_name))
 
 
 class ModelCallCapture:

@@ -287,21 +287,21 @@ def checked_url(url: str) -> str:
     """Return a base URL without a trailing slash. Raises `ConfigError` for one with credentials or a query."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _bad_url(hide_in_text(url), "is not a URL", "A base URL looks like http://host:port/v1.")
+        raise _bad_url(url, "is not a URL", "A base URL looks like http://host:port/v1.")
     if parts.username or parts.password:
-        raise _bad_url(hide_in_text(url), "contains credentials", "Move them to the default headers.")
+        raise _bad_url(url, "contains credentials", "Move them to the default headers.")
     if parts.query or parts.fragment:
-        raise _bad_url(
-            hide_in_text(url),
-            "contains a query",
-            "Move it to `default_query` if the model server has this option.",
-        )
+        remedy = "Move it to `default_query` if the model server has this option."
+        raise _bad_url(url, "contains a query", remedy)
     return url.rstrip("/")
 
 
 def _bad_url(url: str, problem: str, remedy: str) -> ConfigError:
     return ConfigError(
-        f"the base URL {url} {problem}", code="invalid_base_url", param="base_url", remedy=remedy
+        f"the base URL {hide_in_text(url)} {problem}",
+        code="invalid_base_url",
+        param="base_url",
+        remedy=remedy,
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from fastapi import Body, FastAPI
 
-from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
 from nemo_gym.engines.capture import install_model_call_capture
@@ -21,7 +20,7 @@ from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
 from nemo_gym.engines.gateway.record import RecordWriter
-from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
+from nemo_gym.engines.model_calls import capture_folder
 from nemo_gym.failures import Boundary
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
@@ -67,9 +66,8 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     def _install_gateway(self, app: GymApp, configuration: Any) -> None:
         given, name = bootstrap.current(), self.config.name or type(self).__name__
-        folder = configuration.get(CAPTURE_DIR_KEY) if isinstance(configuration, Mapping) else None
         openings = Openings(
-            WORKING_DIR / (folder or RESULTS_DIR / "model_calls"),
+            capture_folder(configuration if isinstance(configuration, Mapping) else {}),
             given.cookie_key if given is not None else secrets.token_hex(32),
         )
         calls = RolloutCalls(openings, RecordWriter(f"{name}.{given.replica if given else 0}"), name)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, Field, model_validator
 
+from nemo_gym import RESULTS_DIR, WORKING_DIR
 from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.config.types import ModelServerRef
 from nemo_gym.engines.gateway.reading import exchanges_in
@@ -51,6 +52,11 @@ def make_capture_store(config: ModelCallCaptureConfig) -> CaptureStore | None:
 def observability_enabled_from_config(global_config_dict: Mapping[str, Any]) -> bool:
     """Return whether the configuration enables the capture."""
     return bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
+
+
+def capture_folder(global_config_dict: Mapping[str, Any]) -> Path:
+    """Return the folder of the captured calls and of the records of rollouts."""
+    return WORKING_DIR / (global_config_dict.get(CAPTURE_DIR_KEY) or RESULTS_DIR / "model_calls")
 
 
 class CaptureStore:

@@ -74,10 +74,7 @@ class RolloutKeys:
                 remedy="Open the rollout with POST /ng-rollouts, and send the key of its answer.",
             )
         named = headers.get(_SESSION)
-        others = {in_path, named.decode("latin-1") if named is not None else None} - {
-            None,
-            opening.rollout_id,
-        }
+        others = {in_path, named and named.decode("latin-1")} - {None, opening.rollout_id}
         if not _is_of_key(path) or others:
             raise AccessRefusal(
                 f"the key of rollout {opening.rollout_id} opens only the model calls of this rollout",
