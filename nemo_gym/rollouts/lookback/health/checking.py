@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.failures import ConfigError
@@ -39,7 +40,11 @@ class HealthCheck:
         except FaultyRowError as error:
             if DAMAGED_ROW in self.rules:
                 yield Finding(DAMAGED_ROW.name, error.faults[0].message, number)
-            return
+        else:
+            yield from self.read(row, number)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Iterator[Finding]:
+        """Yield the findings in the row on the line with this number, from 1."""
         identity = identity_in(row) or RolloutId(number - 1, 0)
         checked = CheckedRow(number, identity, row)
         self.attempts.add(checked)

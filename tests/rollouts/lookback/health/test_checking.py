@@ -11,7 +11,7 @@ import zstandard
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.health import RULES, check_health
+from nemo_gym.rollouts.lookback.health import RULES, HealthCheck, check_health
 from nemo_gym.rollouts.lookback.health.checking import MOST_KEPT
 from tests.rollouts.lookback.health.healthy_run import check, healthy_rows, message, names_found
 
@@ -29,6 +29,12 @@ def test_lines_that_are_no_rows_are_found(tmp_path: Path) -> None:
     assert names_found(report) == ["damaged_row"]
     assert [found.line for found in report.rules["damaged_row"].first] == [6, 7]
     assert report.has_faults
+
+
+def test_rows_are_checked_one_by_one() -> None:
+    broken = {**healthy_rows()[0], "reward": None}
+    found = list(HealthCheck().read(broken, 7))
+    assert [(each.rule, each.line) for each in found] == [("bad_reward", 7)]
 
 
 def test_a_rule_that_is_skipped_finds_nothing(tmp_path: Path) -> None:
