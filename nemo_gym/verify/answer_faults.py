@@ -86,32 +86,19 @@ async def settle(
     if fault is None:
         raise error
     if fault.kind not in _CERTAIN:
-        again = await _again(verification, error)
-        if not isinstance(again, Exception):
-            return again
-    await _require_control(control, error)
-    log.info("an answer broke its verification and scores 0: %s: %s", fault.kind, fault.detail)
-    return fault
-
-
-async def _again(verification: Callable[[], Awaitable[R]], first: Exception) -> R | Exception:
-    """Return the result of another verification, or its error if it may be the answer's fault again."""
-    try:
-        return await verification()
-    except Exception as error:
-        if possible_fault(error) is None:
-            raise error from first
-        return error
-
-
-async def _require_control(control: Callable[[], Awaitable[object]], error: Exception) -> None:
-    """Raise `error` if the control fails too."""
+        try:
+            return await verification()
+        except Exception as again:
+            if possible_fault(again) is None:
+                raise again from error
     try:
         await control()
     except Exception as other:
         if type(other) is type(error):
             raise error from None  # the same bug is logged once
         raise error from other
+    log.info("an answer broke its verification and scores 0: %s: %s", fault.kind, fault.detail)
+    return fault
 
 
 async def scored_in_worker(

@@ -44,12 +44,10 @@ async def reraise_judge_errors(call: Awaitable[ResultT]) -> ResultT:
     except (JudgeError, DeadlineError):
         raise
     except Exception as error:
-        raise _judge_error_of(error) from error
-
-
-def _judge_error_of(error: Exception) -> JudgeError:
-    # An error answer of a gym server carries the failure that the server reported.
-    failure = getattr(error, "failure", None)
-    if not isinstance(failure, Failure):
-        return JudgeError(f"{type(error).__name__}: {error}")
-    return JudgeError(failure.message, retryable=failure.retryable, remedy=failure.remedy, peer=failure.peer)
+        # An error answer of a gym server carries the failure that the server reported.
+        failure = getattr(error, "failure", None)
+        if not isinstance(failure, Failure):
+            raise JudgeError(f"{type(error).__name__}: {error}") from error
+        raise JudgeError(
+            failure.message, retryable=failure.retryable, remedy=failure.remedy, peer=failure.peer
+        ) from error
