@@ -48,15 +48,11 @@ class MemoryGroup:
     def remove(self) -> None:
         """Remove the group, whose processes have been killed. Blocks until the last has ended, for two seconds."""
         give_up_at = time.monotonic() + _REMOVAL_S
-        while time.monotonic() < give_up_at:
-            try:
+        while self._folder.exists() and time.monotonic() < give_up_at:
+            with contextlib.suppress(OSError):  # a process is still ending
                 self._folder.rmdir()
-            except FileNotFoundError:
                 return
-            except OSError:  # a process is still ending
-                time.sleep(0.005)
-            else:
-                return
+            time.sleep(0.005)
 
 
 def make_memory_group(limit_bytes: int) -> MemoryGroup | None:
