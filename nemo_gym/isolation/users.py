@@ -53,11 +53,10 @@ def claim_user() -> SandboxUser:
 
 
 def _range_of_users() -> tuple[int, int]:
-    mapped = max(
+    start, _, count = max(
         (tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()),
         key=lambda fields: fields[2],
     )
-    start, count = mapped[0], mapped[2]
     if start == 0 and count > _SPARSE_USERS[1]:
         return _SPARSE_USERS
     low = start + count // 2

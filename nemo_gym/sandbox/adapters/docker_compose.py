@@ -189,12 +189,10 @@ class AsyncSandboxCompose:
 
 def _check(described: ComposeFile) -> None:
     """Raise ValueError naming every service that could not start."""
-    problems = [
-        f"{name} has neither a command nor an entrypoint"
-        for name, service in described.services.items()
-        if not service.program
-    ]
+    problems = []
     for name, service in described.services.items():
+        if not service.program:
+            problems.append(f"{name} has neither a command nor an entrypoint")
         for other, dependency in service.depends_on.items():
             check = described.services[other].healthcheck
             is_checked = check is not None and check.command is not None

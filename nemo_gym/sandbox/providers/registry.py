@@ -8,7 +8,7 @@ A package publishes the class of a provider (`nemo_gym.sandbox.providers.protoco
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -49,8 +49,7 @@ def get_provider_class(name: str) -> type[Any]:
     if name in _registered:
         return _registered[name]
     if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        found: type[Any] = getattr(importlib.import_module(module), attribute)
+        found: type[Any] = pkgutil.resolve_name(_BUILT_IN[name])
         return found
     published = _published()
     if name not in published:

@@ -32,7 +32,7 @@ class TerminalProcess:
         self.session_id = uuid.uuid4().hex
         self.mode: str | None = "pty" if pty else "pipe"
         self._send, self._owned = send, owned
-        self._is_closed = False
+        self.closed = False
         self._process: asyncio.subprocess.Process | None = None
         self._terminal: int | None = None
         self._output = asyncio.StreamReader()
@@ -63,10 +63,6 @@ class TerminalProcess:
         )
         return self
 
-    @property
-    def closed(self) -> bool:
-        return self._is_closed
-
     async def read(self, *, timeout_s: float | None = None) -> bytes:
         """Return the next output; empty after its end."""
         return await self._read(self._output, timeout_s)
@@ -77,7 +73,7 @@ class TerminalProcess:
         return await self._read(stream, timeout_s) if stream is not None else b""
 
     async def _read(self, stream: asyncio.StreamReader, timeout_s: float | None) -> bytes:
-        if self._is_closed:
+        if self.closed:
             raise SandboxPtyError("the terminal session is closed")
         async with asyncio.timeout(timeout_s):
             return await stream.read(_CHUNK_BYTES)
@@ -121,9 +117,9 @@ class TerminalProcess:
 
     async def close(self) -> None:
         """End the program and the client. Idempotent."""
-        if self._is_closed:
+        if self.closed:
             return
-        self._is_closed = True
+        self.closed = True
         with self._owned:
             await self._end()
 
