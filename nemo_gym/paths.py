@@ -23,6 +23,11 @@ def extra_roots() -> tuple[Path, ...]:
     return tuple(Path(root).expanduser().absolute() for root in named if root)
 
 
+def set_extra_roots(*roots: Path) -> None:
+    """Replace the roots that the user names, for this process and the programs that it starts."""
+    os.environ[EXTRA_ROOTS_VARIABLE] = os.pathsep.join(map(str, roots))
+
+
 @cache
 def installed_roots() -> tuple[Path, ...]:
     """Return the roots of installed packages, by the names of their entry points."""

@@ -230,13 +230,8 @@ class ConfigCommand(Command[KeysT]):
         from nemo_gym.config.current import set_global_config_dict
         from nemo_gym.config.loading import load
 
-        others = [import_module(f"nemo_gym.cli.{module}").COMMAND for module in self.accepts_keys_of]
-        config = load(
-            arguments,
-            command_keys=self.keys,
-            other_keys=[other.keys for other in others],
-            inspect=inspect,
-        )
+        others = [import_module(f"nemo_gym.cli.{module}").COMMAND.keys for module in self.accepts_keys_of]
+        config = load(arguments, command_keys=self.keys, other_keys=others, inspect=inspect)
         set_global_config_dict(config.data)
         return cast(KeysT, config.command_keys), config
 

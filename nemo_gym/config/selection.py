@@ -6,7 +6,6 @@ one, or another agent in the place of the environment's own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,7 @@ from nemo_gym.config.components import (
 from nemo_gym.config.loading import outline
 from nemo_gym.config.problems import Problems, did_you_mean
 from nemo_gym.config.spelling import spelled
-from nemo_gym.paths import EXTRA_ROOTS_VARIABLE, search_roots
+from nemo_gym.paths import extra_roots, search_roots, set_extra_roots
 
 POLICY = "policy_model"
 """The server to which environments leave the choice of the model."""
@@ -164,8 +163,7 @@ class _Selector:
 
     def _file(self, found: NamedFile) -> str:
         if found.root not in search_roots(self.working_directory):
-            roots = [os.environ.get(EXTRA_ROOTS_VARIABLE, ""), str(found.root)]
-            os.environ[EXTRA_ROOTS_VARIABLE] = os.pathsep.join(root for root in roots if root)
+            set_extra_roots(*extra_roots(), found.root)
         return found.text
 
     def _report_unknown(self, target: str) -> None:

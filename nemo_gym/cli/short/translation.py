@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from nemo_gym.cli.short.flags import MODEL, first_or_list
 from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.selection import NamedConfig, SelectedConfig, select
 from nemo_gym.config.spelling import spelled
-from nemo_gym.paths import EXTRA_ROOTS_VARIABLE
+from nemo_gym.paths import extra_roots, set_extra_roots
 
 RESULTS = Path("results")
 """The folder of outputs that have no name."""
@@ -199,10 +198,9 @@ def _selected(line: GymLine, *, needs_model: bool = True) -> SelectedConfig:
 
 def add_search_dirs(named: Sequence[str]) -> None:
     """Put the folders of `--search-dir` in front of the roots that this process and its children know."""
-    folders = [str(Path(folder).expanduser().absolute()) for folder in named]
+    folders = [Path(folder).expanduser().absolute() for folder in named]
     for folder in folders:
-        if not Path(folder).is_dir():
+        if not folder.is_dir():
             raise click.UsageError(f"--search-dir: there is no folder {folder}.")
-    known = os.environ.get(EXTRA_ROOTS_VARIABLE, "")
     if folders:
-        os.environ[EXTRA_ROOTS_VARIABLE] = os.pathsep.join([*folders, *filter(None, [known])])
+        set_extra_roots(*folders, *extra_roots())
