@@ -151,10 +151,8 @@ def _answers_about(
             tokens = tokens_of(row, vocabulary) if kind == "rows" else None
             if tokens is not None:
                 yield f"runs/{name}/tokens/{at}", tokens
-    yield (
-        f"runs/{name}/failures",
-        {"groups": [{**asdict(group), "log": []} for group in group_file(files.failures)]},
-    )
+    groups = [{**asdict(group), "log": []} for group in group_file(files.failures)]
+    yield f"runs/{name}/failures", {"groups": groups}
     rows = kinds["rows"]
     flags = flags_of(check_health(files.rows), rows.places()) if rows.lines else []
     yield f"runs/{name}/flags", {"rows": len(rows.lines), "flags": flags}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nemo_gym.metrics.records import finite_number
+from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.lookback.comparison import task_title
 from nemo_gym.rollouts.lookback.health import HealthReport
 from nemo_gym.tokens.rows import calls_of, output_of
@@ -67,7 +68,7 @@ def _segment(segment: Segment, versions: list[Any], vocabulary: Vocabulary | Non
     return {
         "ids": segment.token_ids,
         "texts": _texts_of(segment.token_ids, vocabulary) if vocabulary else None,
-        "logprobs": [_finite(value) for value in segment.logprobs],
+        "logprobs": [finite_number(value) for value in segment.logprobs],
         "mask": segment.loss_mask,
         "grammar": segment.grammar_mask if any(segment.grammar_mask) else None,
         "spans": [{**span._asdict(), "policy_version": versions[span.call]} for span in segment.spans],
@@ -89,14 +90,6 @@ def _text_of(content: bytes) -> str | dict[str, str]:
         return {"b64": base64.b64encode(content).decode()}
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _last_text(row: Mapping[str, Any]) -> str:
-    for item in reversed(output_of(row)):
-        content = item.get("content")
-        if item.get("type") == "message" and isinstance(content, list):
-            texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-            return " ".join(" ".join(text for text in texts if isinstance(text, str)).split())
-    return ""
+    messages = (item for item in reversed(output_of(row)) if item.get("type") == "message")
+    return " ".join(text_of_content(next(messages, {}).get("content")).split())

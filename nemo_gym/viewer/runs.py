@@ -245,10 +245,9 @@ def _figures_of(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     only = agents[0] if len(agents) == 1 else {}
     interval = reward_interval(only)
     passed = {k: percent / 100 for k, percent in reward_by_k(only, "pass").items()}
+    total = sum(agent["count/scored"] * agent["mean/reward"] for agent in agents)
     return {
-        "mean": sum(agent["count/scored"] * agent["mean/reward"] for agent in agents) / count
-        if count
-        else None,
+        "mean": total / count if count else None,
         "interval": [interval.low, interval.high] if interval else None,
         "pass_at": max(passed.items(), default=None),
     }

@@ -65,7 +65,7 @@ def test_a_row_without_tokens_has_none() -> None:
 def test_a_card_has_the_task_and_the_last_message() -> None:
     assert card_of(ROW) == {"title": "First line of the task", "answer": "x"}
     assert card_of({}) == {"title": "", "answer": ""}
-    assert card_of({"response": {"output": [{"type": "message", "content": "text"}]}})["answer"] == ""
+    assert card_of({"response": {"output": [{"type": "message", "content": "text"}]}})["answer"] == "text"
 
 
 def test_flags_lead_to_the_places_of_their_rows(tmp_path: Path) -> None:
