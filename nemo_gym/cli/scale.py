@@ -12,7 +12,7 @@ from pydantic import Field
 
 from nemo_gym.cli.collect_rollouts import RunningGymKeys, run_in_loop
 from nemo_gym.cli.command import Command, ExitCode
-from nemo_gym.failures import ConfigError
+from nemo_gym.failures import ConfigError, Failure
 from nemo_gym.names import DRAIN_TIMEOUT_S, SCALE_ROUTE, TOKEN_HEADER
 
 _STARTUP_S = 7200.0
@@ -82,14 +82,10 @@ async def _ask_gym(keys: ScaleKeys) -> Mapping[str, Any]:
     if reply.ok:
         answer: Mapping[str, Any] = reply.json()
         return answer
-    failure = failure_of_reply(reply)
-    message = failure.message if failure is not None else f"the head server answers HTTP {reply.status}"
     error = ConfigError if reply.status < HTTPStatus.INTERNAL_SERVER_ERROR else LaunchError
-    raise error(
-        message,
-        code=failure.code if failure is not None else "not_scaled",
-        remedy=failure.remedy if failure is not None else None,
-    )
+    unknown = Failure(error.boundary, "not_scaled", f"the head server answers HTTP {reply.status}")
+    failure = failure_of_reply(reply) or unknown
+    raise error(failure.message, code=failure.code, remedy=failure.remedy)
 
 
 main = COMMAND.entry_point(scale)
