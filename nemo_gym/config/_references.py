@@ -36,11 +36,7 @@ class _Checker:
         self._root = root
         self._taken_over = taken_over
         self._problems = problems
-        self._kinds = {
-            name: kind
-            for name, node in root.entries.items()
-            if (kind := _kind_of(node)) and is_server_block(node)
-        }
+        self._kinds = {name: kind for name, node in root.entries.items() if (kind := _kind_of(node))}
 
     def check(self, path: Path, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
@@ -57,9 +53,7 @@ class _Checker:
         where = nearest_location(self._root, (*path, "name"))
         name = block.get("name")
         if not isinstance(name, str) or not name:
-            self._problems.add_absence(
-                where, f"{render_path(path)} refers to a server without its name.", None
-            )
+            self._problems.add_absence(where, f"{render_path(path)} refers to a server without its name.")
         elif name not in self._kinds:
             self._report_unknown(path, where, kind, name)
         elif is_fragment(self._root.entries[name]):

@@ -55,14 +55,8 @@ def check_addresses(
     _check_urls(servers, data, root, problems)
     if data.get(RUN_TOKEN) or data.get(OPEN_NETWORK):
         return
-    for path, host in _hosts(servers, data):
+    for path, host in _hosts(servers, data, root):
         if not is_loopback(host):
-            if (
-                path == ("default_host",)
-                and data.get("use_absolute_ip")
-                and "default_host" not in root.entries
-            ):
-                path = ("use_absolute_ip",)
             problems.add(
                 nearest_location(root, path),
                 f"{render_path(path)}: a server at {host} can be reached from other machines, but there is no token.",
@@ -88,8 +82,12 @@ def fixed_addresses(servers: Iterable[ServerInstance], data: Mapping[str, Any]) 
             )
 
 
-def _hosts(servers: Iterable[ServerInstance], data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    yield ("default_host",), data["default_host"]
+def _hosts(
+    servers: Iterable[ServerInstance], data: Mapping[str, Any], root: DictNode
+) -> Iterator[tuple[Path, str]]:
+    """Yield the hosts at which servers listen, each with the key that sets it."""
+    is_own = "default_host" in root.entries or not data.get("use_absolute_ip")
+    yield ("default_host" if is_own else "use_absolute_ip",), data["default_host"]
     if data[HEAD_SERVER]["host"] != data["default_host"]:
         yield (HEAD_SERVER, "host"), data[HEAD_SERVER]["host"]
     for server in servers:

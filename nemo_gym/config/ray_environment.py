@@ -92,9 +92,7 @@ def _faults(environment: RayRuntimeEnv, folder: Path) -> Iterator[tuple[str, str
                 "Name a requirements file, or write a list of packages.",
             )
     for key, paths in (("working_dir", [environment.working_dir]), ("py_modules", environment.py_modules)):
-        for path in paths:
-            if path is None:
-                continue
+        for path in filter(None, paths):
             if "://" in path:
                 yield f"{key}: {path} is no local path", "Copy it to this machine, and name the copy."
             elif not _can_be_copied((folder / path).expanduser(), key):
