@@ -18,7 +18,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -43,19 +43,34 @@ RunInstaller = Callable[[Sequence[str], Path, Path], None]
 """Runs a command in a folder and appends its output to a log. Raises `LaunchError` if it fails."""
 
 
+def run_logged(command: Sequence[str], directory: Path, log: Path) -> None:
+    """Run `command` in `directory` and append its output to `log`. Raises `LaunchError` with the last lines."""
+    with log.open("ab") as output:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise LaunchError(
+            f"{logs.explain_death(log)}\n`{' '.join(command)}` failed with exit code {done.returncode}",
+            code="environment_failed",
+            remedy=f"Read its full output: {log}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Environments:
     """Chooses the interpreter for a requirements file, and builds its environment if needed."""
 
-    def __init__(
-        self,
-        announce: Callable[[str], None],
-        folder: Path = CACHE_DIR / "venvs",
-        run: RunInstaller | None = None,
-    ) -> None:
-        """`announce` receives a line when an environment is built; tests replace `run`."""
-        self._announce = announce
-        self._folder = folder
-        self._run = run or run_logged
+    announce: Callable[[str], None]
+    """Receives a line when an environment is built."""
+    folder: Path = CACHE_DIR / "venvs"
+    run: RunInstaller = run_logged
+    """Tests replace it."""
 
     def choose(self, path: Path | None, *, beside: Sequence[str] = ()) -> str | None:
         """The interpreter that satisfies the requirements file `path`; None for the running one.
@@ -69,11 +84,11 @@ class Environments:
         if not unsatisfied:
             return None
         lines = [*own_requirements(requirements.own_extras), *requirements.lines]
-        environment = self._folder / fingerprint([*lines, own_constraint()])
+        environment = self.folder / fingerprint([*lines, own_constraint()])
         with self._lock(environment):
             if not is_ready(environment):
                 needing = f" for {path}" if path is not None else ""
-                self._announce(
+                self.announce(
                     f"building an environment{needing}: {', '.join(unsatisfied)}; "
                     f"once, often in about a minute (log: {environment.with_suffix('.log')})"
                 )
@@ -91,16 +106,16 @@ class Environments:
         constraints = environment.with_suffix(".constraints.txt")
         constraints.write_text(f"{own_constraint()}\n", encoding="utf-8")
         create, install = installer_commands(environment, listing, constraints)
-        self._run(create, directory, log)
+        self.run(create, directory, log)
         declare_own_package(environment)
-        self._run(install, directory, log)
+        self.run(install, directory, log)
         link_own_packages(environment)
-        self._run([str(interpreter(environment)), "-c", _PROBE], directory, log)
+        self.run([str(interpreter(environment)), "-c", _PROBE], directory, log)
         (environment / _READY_MARKER).touch()
 
     @contextlib.contextmanager
     def _lock(self, environment: Path) -> Iterator[None]:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         with environment.with_suffix(".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -171,22 +186,3 @@ def link_own_packages(environment: Path) -> None:
         package = PARENT_DIR / name
         if package.is_dir():
             (site_packages / name).symlink_to(package, target_is_directory=True)
-
-
-def run_logged(command: Sequence[str], directory: Path, log: Path) -> None:
-    """Run `command` in `directory` and append its output to `log`. Raises `LaunchError` with the last lines."""
-    with log.open("ab") as output:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise LaunchError(
-            f"{logs.explain_death(log)}\n`{' '.join(command)}` failed with exit code {done.returncode}",
-            code="environment_failed",
-            remedy=f"Read its full output: {log}",
-        )
