@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from nemo_gym.failures import TransportError
@@ -26,19 +27,14 @@ AskSessions = Callable[[SupervisedServer], Awaitable[set[str] | None]]
 """Returns the sessions that a server has; None if it does not answer."""
 
 
+@dataclass(frozen=True, slots=True)
 class Draining:
     """Waits until replicas have no sessions."""
 
-    def __init__(
-        self,
-        servers: Sequence[SupervisedServer],
-        ask: AskSessions,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """`servers`: all processes of the gym, kept current."""
-        self._servers = servers
-        self._ask = ask
-        self._sleep = sleep
+    servers: Sequence[SupervisedServer]
+    """All processes of the gym, kept current."""
+    ask: AskSessions
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def wait(
         self, leaving: Sequence[SupervisedServer], before: int, after: int, timeout_s: float
@@ -48,7 +44,7 @@ class Draining:
         The server has `before` replicas, of which `after` stay.
         """
         give_up_at = time.monotonic() + timeout_s
-        await self._sleep(min(LEARNT_WITHIN_S, timeout_s))
+        await self.sleep(min(LEARNT_WITHIN_S, timeout_s))
         rollouts: set[str] | None = None
         while True:
             own = await self._sessions_of(leaving)
@@ -59,7 +55,7 @@ class Draining:
             is_known = own is not None and rollouts is not None
             if (is_known and not left) or time.monotonic() >= give_up_at:
                 return sorted(left)
-            await self._sleep(_ASK_EVERY_S)
+            await self.sleep(_ASK_EVERY_S)
 
     async def _rollouts_of(
         self, leaving: Sequence[SupervisedServer], before: int, after: int
@@ -71,7 +67,7 @@ class Draining:
         """
         if leaving[0].kind != _MODELS:
             return set()
-        others = [each for each in self._servers if each.kind not in (_MODELS, HEAD_SERVER)]
+        others = [each for each in self.servers if each.kind not in (_MODELS, HEAD_SERVER)]
         sessions = await self._sessions_of(others)
         return sessions and {each for each in sessions if home_of(each, before) >= after}
 
@@ -79,7 +75,7 @@ class Draining:
         """Return the sessions of the servers whose processes run; None if one of them does not answer."""
         running = [each for each in servers if each.state not in TERMINAL_STATES and each.pid is not None]
         sessions: set[str] = set()
-        for found in await asyncio.gather(*map(self._ask, running)):
+        for found in await asyncio.gather(*map(self.ask, running)):
             if found is None:
                 return None
             sessions |= found

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import ssl
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from nemo_gym.launch.errors import LaunchError
 from nemo_gym.launch.nodes.hosts import RAY_FAILED, RAY_IS_GONE, Hosts
@@ -29,24 +30,18 @@ _ROOM_PAUSE_S = 0.5
 """Seconds between two looks for a node with room for a replica."""
 
 
+@dataclass(slots=True)
 class Moving:
     """Gives replicas their places on nodes."""
 
-    def __init__(
-        self,
-        hosts: Hosts,
-        nodes: Nodes,
-        announce: Callable[[str], None],
-        timeout_s: float,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """`timeout_s`: seconds that a replica waits for a node with room. `tls`: that of calls to servers."""
-        self._hosts = hosts
-        self._nodes = nodes
-        self._announce = announce
-        self._timeout_s = timeout_s
-        self._tls = tls
-        self._socket_numbers = itertools.count(1)
+    hosts: Hosts
+    nodes: Nodes
+    announce: Callable[[str], None]
+    timeout_s: float
+    """Seconds that a replica waits for a node with room."""
+    tls: ssl.SSLContext | None = None
+    """That of calls to servers."""
+    _socket_numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     async def move_in(self, replicas: Sequence[Replica]) -> None:
         """Place replicas that have no place.
@@ -55,7 +50,7 @@ class Moving:
         """
         found = {replica.key: replica for replica in replicas}
         wanted = {key: replica.placement for key, replica in found.items()}
-        placed = place_all(wanted, [node.room for node in self._nodes.nodes if node.is_up])
+        placed = place_all(wanted, [node.room for node in self.nodes.nodes if node.is_up])
         moves = (self._place(found[key], room) for key, room in placed.items())
         for outcome in await asyncio.gather(*moves, return_exceptions=True):
             if outcome is not None:
@@ -67,8 +62,8 @@ class Moving:
             if replica.node is not None:
                 with contextlib.suppress(NodeLostError):  # its sockets are closed
                     await replica.node.ask("release", socket=replica.socket)
-            self._hosts.release(replica.key)
-        for node in self._nodes.nodes:
+            self.hosts.release(replica.key)
+        for node in self.nodes.nodes:
             for replica in replicas:
                 node.room.leave(replica.key)
 
@@ -77,15 +72,15 @@ class Moving:
         began, is_announced = asyncio.get_running_loop().time(), False
         while not await self._take_room(replica):
             waited_s = asyncio.get_running_loop().time() - began
-            if waited_s > self._timeout_s:
+            if waited_s > self.timeout_s:
                 raise LaunchError(
-                    f"no node has room for `{replica.key.server}` since {self._timeout_s:g} s",
+                    f"no node has room for `{replica.key.server}` since {self.timeout_s:g} s",
                     code="no_room",
                     remedy="Bring the lost hosts back, or lower its `placement`.",
                     peer=replica.key.server,
                 )
             if waited_s > _ROOM_NOTE_S and not is_announced:
-                self._announce(
+                self.announce(
                     f"{replica.key.server} waits for a node with {shown(replica.placement.needs)} free"
                 )
                 is_announced = True
@@ -98,7 +93,7 @@ class Moving:
 
     async def _take_room(self, replica: Replica) -> bool:
         """Place the replica on a node, and return whether one has room and is reached."""
-        rooms = [node.room for node in self._nodes.nodes if node.is_up]
+        rooms = [node.room for node in self.nodes.nodes if node.is_up]
         for room in rank_rooms(replica.key, replica.placement, rooms):
             room.take(replica.key, replica.placement)
             if await self._use(room, replica):
@@ -107,9 +102,9 @@ class Moving:
 
     async def _use(self, room: Room, replica: Replica) -> bool:
         """Use the room that is taken for the replica. Return False and leave it if it is in use, or not reached."""
-        node = next(node for node in self._nodes.nodes if node.name == room.name)
+        node = next(node for node in self.nodes.nodes if node.name == room.name)
         try:
-            gpus = await self._hosts.reserve(room.name, replica.key, replica.placement.needs)
+            gpus = await self.hosts.reserve(room.name, replica.key, replica.placement.needs)
             if gpus is None:
                 room.leave(replica.key)
                 return False
@@ -118,10 +113,10 @@ class Moving:
             await self._hold(replica, node)
         except BaseException as error:
             room.leave(replica.key)
-            self._hosts.release(replica.key)
+            self.hosts.release(replica.key)
             if isinstance(error, LaunchError) and error.failure.code in _PASSING and replica.url:
                 # The node was reached before: it is being lost too, or comes back.
-                self._announce(f"{error.failure.message}; another attempt follows")
+                self.announce(f"{error.failure.message}; another attempt follows")
                 return False
             raise
         return True
@@ -138,11 +133,11 @@ class Moving:
             port=block.get("port") if replica.key.number == 0 else None,
         )
         try:
-            await _dial_back(node, replica.key.server, held["port"], held["proof"], self._tls)
+            await _dial_back(node, replica.key.server, held["port"], held["proof"], self.tls)
         except LaunchError:
             node.release(replica.socket)
             raise
-        replica.node, replica.url = node, base_url(node.address, held["port"], is_tls=self._tls is not None)
+        replica.node, replica.url = node, base_url(node.address, held["port"], is_tls=self.tls is not None)
 
 
 async def _dial_back(node: Node, server: str, port: int, proof: str, tls: ssl.SSLContext | None) -> None:

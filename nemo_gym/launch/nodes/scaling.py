@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
@@ -33,31 +34,20 @@ class CountChange(NamedTuple):
     after: int
 
 
+@dataclass(slots=True)
 class Scaling:
     """Carries out the requests of `POST /_ng/scale`."""
 
-    def __init__(
-        self,
-        replicas: Replicas,
-        moving: Moving,
-        supervisor: Supervisor,
-        plan: Plan,
-        announce: Callable[[str], None],
-        on_removal: Callable[[], object],
-        token: str,
-    ) -> None:
-        """`token`: the run's, with which servers answer the names of their sessions.
-
-        `on_removal` is called when replicas have been removed.
-        """
-        self._replicas = replicas
-        self._moving = moving
-        self._on_removal = on_removal
-        self._supervisor = supervisor
-        self._plan = plan
-        self._announce = announce
-        self._draining = Draining(supervisor.servers, ask_with(token))
-        self._changing: set[str] = set()
+    replicas: Replicas
+    moving: Moving
+    supervisor: Supervisor
+    plan: Plan
+    announce: Callable[[str], None]
+    on_removal: Callable[[], object]
+    """Called when replicas have been removed."""
+    token: str
+    """The run's, with which servers answer the names of their sessions."""
+    _changing: set[str] = field(default_factory=set)
 
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Scale servers. Raises `ConfigErrors` for a request that cannot be met, before anything changes."""
@@ -79,12 +69,12 @@ class Scaling:
             if isinstance(lost, BaseException):
                 raise lost
             servers[change.server] = {"before": change.before, "after": change.after, "lost_sessions": lost}
-        return {"version": self._replicas.directory["version"], "servers": servers}
+        return {"version": self.replicas.directory["version"], "servers": servers}
 
     def _checked(self, wanted: Mapping[str, int]) -> list[CountChange]:
         """Return the changes. Raises `ConfigErrors` for all servers and numbers that are wrong."""
-        servers = self._replicas.directory["servers"]
-        aliases = dict(aliases_of(self._replicas.config))
+        servers = self.replicas.directory["servers"]
+        aliases = dict(aliases_of(self.replicas.config))
         known = [name for name in servers if name not in aliases]
         problems = [] if wanted else [Problem(None, "no server is named.", "Name one: NAME=REPLICAS.")]
         for name, count in wanted.items():
@@ -110,8 +100,8 @@ class Scaling:
         try:
             for change in changes:
                 if change.after > change.before:
-                    added[change.server] = self._replicas.add(change.server, change.after - change.before)
-                    await self._moving.move_in(added[change.server])
+                    added[change.server] = self.replicas.add(change.server, change.after - change.before)
+                    await self.moving.move_in(added[change.server])
         except BaseException:
             for replicas in added.values():
                 await self._give_up(replicas)
@@ -121,35 +111,36 @@ class Scaling:
     async def _grow(self, change: CountChange, added: Sequence[Replica]) -> list[str]:
         """Start replicas, and publish them when all have answered."""
         try:
-            await self._supervisor.add(self._plan(added))
+            await self.supervisor.add(self.plan(added))
         except BaseException:
             await self._give_up(added)
             raise
-        self._replicas.publish(added)
-        self._announce(f"{change.server} has {change.after} replicas instead of {change.before}")
+        self.replicas.publish(added)
+        self.announce(f"{change.server} has {change.after} replicas instead of {change.before}")
         return []
 
     async def _give_up(self, added: Sequence[Replica]) -> None:
-        self._replicas.retire(added)
-        await self._moving.move_out(added)
+        self.replicas.retire(added)
+        await self.moving.move_out(added)
 
     async def _shrink(self, change: CountChange, timeout_s: float) -> list[str]:
         """Remove the last replicas when they have finished their sessions. Returns the sessions that are lost."""
         server, after = change.server, change.after
         if after == change.before:
             return []
-        leaving = [each for each in self._supervisor.servers if each.name == server and each.replica >= after]
-        replicas = self._replicas.addresses[server][after:]
-        self._replicas.drain(server, after)
+        leaving = [each for each in self.supervisor.servers if each.name == server and each.replica >= after]
+        replicas = self.replicas.addresses[server][after:]
+        self.replicas.drain(server, after)
         for each in leaving:
             if each.state is ServerState.READY:
                 each.become(ServerState.DRAINING)
-        lost = await self._draining.wait(leaving, change.before, after, timeout_s)
-        self._replicas.retire(replicas)
-        await self._supervisor.remove(leaving)
-        await self._moving.move_out(replicas)
-        self._on_removal()
-        self._announce(f"{server} has {after} replicas instead of {change.before}{_lost(lost, timeout_s)}")
+        draining = Draining(self.supervisor.servers, ask_with(self.token))
+        lost = await draining.wait(leaving, change.before, after, timeout_s)
+        self.replicas.retire(replicas)
+        await self.supervisor.remove(leaving)
+        await self.moving.move_out(replicas)
+        self.on_removal()
+        self.announce(f"{server} has {after} replicas instead of {change.before}{_lost(lost, timeout_s)}")
         return lost
 
 
