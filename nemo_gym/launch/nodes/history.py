@@ -18,7 +18,7 @@ import contextlib
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -97,32 +97,27 @@ class ReplicaFacts:
     log: str
 
 
+@dataclass(slots=True)
 class NodeHistory:
     """Keeps the file of a running gym current."""
 
-    def __init__(
-        self,
-        path: Path,
-        record: Callable[[], GymRecord],
-        announce: Callable[[str], None],
-        ask: Ask = get_figures,
-        look_every_s: float = _LOOK_EVERY_S,
-    ) -> None:
-        """`record` returns the current state of the gym, `ask` the counters of a replica."""
-        self._path = path
-        self._record = record
-        self._announce = announce
-        self._ask = ask
-        self._look_every_s = look_every_s
-        self._events: deque[NodeEvent] = deque(maxlen=_MOST_EVENTS)
-        self._left_out = 0
-        self._nodes: dict[str, NodeRecord] = {}
-        self._placed: dict[ReplicaName, ServerRecord] = {}
-        self._in_flight: Counter[str] = Counter()
-        self._most_in_flight: Counter[str] = Counter()
-        self._looking: asyncio.Task[None] | None = None
-        self._writing: asyncio.TimerHandle | None = None
-        self._is_broken = self._is_closed = False
+    path: Path
+    record: Callable[[], GymRecord]
+    """Returns the current state of the gym."""
+    announce: Callable[[str], None]
+    ask: Ask = get_figures
+    """Returns the counters of a replica."""
+    look_every_s: float = _LOOK_EVERY_S
+    _events: deque[NodeEvent] = field(default_factory=lambda: deque(maxlen=_MOST_EVENTS))
+    _left_out: int = 0
+    _nodes: dict[str, NodeRecord] = field(default_factory=dict)
+    _placed: dict[ReplicaName, ServerRecord] = field(default_factory=dict)
+    _in_flight: Counter[str] = field(default_factory=Counter)
+    _most_in_flight: Counter[str] = field(default_factory=Counter)
+    _looking: asyncio.Task[None] | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _is_broken: bool = False
+    _is_closed: bool = False
 
     def begin(self) -> None:
         """Look at the requests in flight from now on."""
@@ -145,7 +140,7 @@ class NodeHistory:
         removed = tuple((server, number) for number in range(after, before))
         text = f"{server} has {after} replicas instead of {before}{lost}"
         self._add(NodeEvent(wall_clock(), EventKind.SCALED, text, replicas=removed))
-        self.note(self._record())
+        self.note(self.record())
 
     async def close(self) -> None:
         """Write the file for the last time."""
@@ -200,13 +195,13 @@ class NodeHistory:
 
     async def _look(self) -> None:
         while True:
-            replicas = [each for each in self._record().servers if each.node]
-            await asyncio.sleep(max(self._look_every_s, _LOOK_A_REPLICA_S * len(replicas)))
-            record = self._record()
+            replicas = [each for each in self.record().servers if each.node]
+            await asyncio.sleep(max(self.look_every_s, _LOOK_A_REPLICA_S * len(replicas)))
+            record = self.record()
             run = record.run
             replicas = [each for each in record.servers if each.node and each.state == "ready"]
             asked = (
-                self._ask(each.url, run.token, ca=run.ca, timeout_s=_ANSWER_WITHIN_S) for each in replicas
+                self.ask(each.url, run.token, ca=run.ca, timeout_s=_ANSWER_WITHIN_S) for each in replicas
             )
             found = zip(replicas, await asyncio.gather(*asked), strict=True)
             self._in_flight = Counter()
@@ -228,7 +223,7 @@ class NodeHistory:
             "left_out": self._left_out,
         }
         with self._told():
-            write_private(self._path, json.dumps(document))
+            write_private(self.path, json.dumps(document))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -237,7 +232,7 @@ class NodeHistory:
             yield
         except OSError as error:
             if not self._is_broken:
-                self._announce(
+                self.announce(
                     f"{error.filename} cannot be written: {error.strerror}; the viewer lacks the nodes"
                 )
             self._is_broken = True
