@@ -163,29 +163,25 @@ class _Driver:
                     )
 
 
+@dataclass(slots=True)
 class RayHosts:
     """The nodes of a Ray cluster."""
 
-    def __init__(
-        self,
-        address: str,
-        log_path: Path,
-        environment: RayRuntimeEnv | None = None,
-        driver: Sequence[str] = DRIVER,
-    ) -> None:
-        """`address`: of the cluster. `log_path`: the log of the process that talks to it, which `driver` starts.
-        `environment`: the one that Ray makes on every node."""
-        self.keys: Sequence[HostKeys] = ()
-        self.own_address = ""
-        """The address of this machine in the cluster."""
-        self._address = address
-        self._log_path = log_path
-        self._environment = environment or RayRuntimeEnv()
-        self._command = driver
-        self._nodes: dict[str, RayNode] = {}
-        self._driver: _Driver | None = None
-        self._connecting = asyncio.Lock()
-        self._reserved: set[ReplicaKey] = set()
+    address: str
+    """The address of the cluster."""
+    log_path: Path
+    """The log of the process that talks to it."""
+    environment: RayRuntimeEnv = field(default_factory=RayRuntimeEnv)
+    """The environment that Ray makes on every node."""
+    command: Sequence[str] = DRIVER
+    """Starts the process that talks to the cluster."""
+    keys: Sequence[HostKeys] = ()
+    own_address: str = ""
+    """The address of this machine in the cluster."""
+    _nodes: dict[str, RayNode] = field(default_factory=dict)
+    _driver: _Driver | None = None
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reserved: set[ReplicaKey] = field(default_factory=set)
 
     @classmethod
     async def connect(cls, config: Mapping[str, Any], log_folder: Path, folder: Path) -> RayHosts:
@@ -208,7 +204,7 @@ class RayHosts:
                 code="no_ray",
                 remedy="Install the gym's extra `ray`; `gym doctor` shows the command for extras.",
             )
-        hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1), environment)
+        hosts = cls(address, logs.log_path(log_folder, "ray", 0, 1), environment or RayRuntimeEnv())
         await hosts.find_nodes(config.get("hosts") or ())
         return hosts
 
@@ -237,8 +233,8 @@ class RayHosts:
             node=node.id,
             command=[self._interpreter, "-P", "-m", MODULE],
             document=document.decode(),
-            chosen=list(self._environment.env_vars),
-            secrets=secret_variables(self._environment),
+            chosen=list(self.environment.env_vars),
+            secrets=secret_variables(self.environment),
         )
         return actor
 
@@ -271,7 +267,7 @@ class RayHosts:
 
     @property
     def moved(self) -> Moved | None:
-        given = self._environment
+        given = self.environment
         if self._interpreter and given.working_dir is None and not given.py_modules:
             return None
         return Moved(str(PARENT_DIR), given.working_dir, given.py_modules)
@@ -279,7 +275,7 @@ class RayHosts:
     @property
     def _interpreter(self) -> str:
         """The interpreter of node hosts; empty for that of Ray's worker, which has the packages of the environment."""
-        return "" if self._environment.pip or self._environment.uv else sys.executable
+        return "" if self.environment.pip or self.environment.uv else sys.executable
 
     async def _connected(self) -> _Driver:
         """Return the process that talks to Ray, which is another one if Ray was gone. Raises `LaunchError`."""
@@ -292,18 +288,18 @@ class RayHosts:
             return self._driver
 
     async def _start_driver(self) -> tuple[_Driver, dict[str, Any]]:
-        with self._log_path.open("ab") as log:
+        with self.log_path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *(*self._command, str(os.getpid())),
+                *(*self.command, str(os.getpid())),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=LINE_BYTES,
                 start_new_session=True,
             )
-        self._driver = _Driver(process, hidden_values(self._environment))
+        self._driver = _Driver(process, hidden_values(self.environment))
         try:
-            return self._driver, await self._driver.connect(self._address, for_ray(self._environment))
+            return self._driver, await self._driver.connect(self.address, for_ray(self.environment))
         except BaseException:
             await self._driver.close()
             raise

@@ -63,7 +63,9 @@ async def hosts_on(
     (folder / "calls.txt").touch()
     program = folder / "stand_in.py"
     program.write_text(STAND_IN.replace("CALLS", repr(str(folder / "calls.txt"))))
-    hosts = RayHosts(address, folder / "ray.log", environment, (sys.executable, str(program)))
+    hosts = RayHosts(
+        address, folder / "ray.log", environment or RayRuntimeEnv(), (sys.executable, str(program))
+    )
     await hosts.find_nodes(())
     yield hosts
     await hosts.close()
