@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import VLLM, Converted, Note
+from nemo_gym.responses import VLLM, Converted
 from nemo_gym.responses.finish import check_finished
 from nemo_gym.responses.history_items import is_chat_shaped, items_of_message
 from nemo_gym.responses.metadata_extras import EXTRAS_KEYS, put_metadata
@@ -38,7 +38,6 @@ def responses_request_of(
     fields of the request; otherwise they are removed. Raises `InputError` for unsupported requests.
     """
     problems = ConversionProblems()
-    notes: list[Note] = []
     body = {name: value for name, value in params.items() if value is not None}
     if body.get("background"):
         problems.add("background", "is not supported")
@@ -48,19 +47,18 @@ def responses_request_of(
             body.pop(name, None)
     if isinstance(body.get("input"), list):
         is_stored = body.get("store") is not False
-        body["input"] = _clean_items(body["input"], drop_reasoning, is_stored, problems, notes)
-    _put_metadata(body, merge_extras, problems, notes)
+        body["input"] = _clean_items(body["input"], drop_reasoning, is_stored, problems)
+    _put_metadata(body, merge_extras, problems)
     problems.raise_if_any(_TARGET)
-    return Converted(body, tuple(notes))
+    return Converted(body, tuple(problems.notes))
 
 
-def string_metadata(metadata: Mapping[str, Any], notes: list[Note]) -> dict[str, str]:
+def string_metadata(metadata: Mapping[str, Any], problems: ConversionProblems) -> dict[str, str]:
     """Convert metadata for OpenAI: strings only, without extras for other engines."""
     for key in EXTRAS_KEYS:
         if metadata.get(key):
-            notes.append(
-                Note("dropped_engine_extras", f"metadata.{key}", "removed: the upstream has no field for it")
-            )
+            reason = "removed: the upstream has no field for it"
+            problems.note("dropped_engine_extras", f"metadata.{key}", reason)
     return {
         key: value if isinstance(value, str) else orjson.dumps(value).decode()
         for key, value in metadata.items()
@@ -87,7 +85,7 @@ def finished_response(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean_items(
-    items: list[Any], drop_reasoning: bool, is_stored: bool, problems: ConversionProblems, notes: list[Note]
+    items: list[Any], drop_reasoning: bool, is_stored: bool, problems: ConversionProblems
 ) -> list[Any]:
     # An id is valid only for a stored item, and a stored call requires its reasoning, which may be removed here.
     keeps_ids = is_stored and not drop_reasoning
@@ -95,7 +93,7 @@ def _clean_items(
     for field, item in _items_of(items, problems):
         if item.get("type") == "reasoning" and (drop_reasoning or not _is_readable(item, is_stored)):
             reason = "by configuration" if drop_reasoning else "the upstream cannot read it"
-            notes.append(Note("dropped_reasoning", field, f"removed: {reason}"))
+            problems.note("dropped_reasoning", field, f"removed: {reason}")
         else:
             cleaned.append(_clean_item(item, keeps_ids))
     return cleaned
@@ -141,9 +139,7 @@ def _clean_part(part: Any) -> Any:
     return {key: value for key, value in part.items() if value is not None and key != "logprobs"}
 
 
-def _put_metadata(
-    body: dict[str, Any], merge_extras: bool, problems: ConversionProblems, notes: list[Note]
-) -> None:
+def _put_metadata(body: dict[str, Any], merge_extras: bool, problems: ConversionProblems) -> None:
     metadata = body.pop("metadata", None)
     if merge_extras:
         put_metadata(metadata, body, _MERGING, problems)
@@ -151,6 +147,6 @@ def _put_metadata(
     elif metadata is not None and not isinstance(metadata, Mapping):
         problems.add("metadata", "must be an object")
         return
-    strings = string_metadata(metadata or {}, notes)
+    strings = string_metadata(metadata or {}, problems)
     if strings:
         body["metadata"] = strings

@@ -17,7 +17,7 @@ from nemo_gym.responses._content_parts import chat_content_of, chat_parts_of, pr
 from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, Dialect
 from nemo_gym.responses.history_items import INPUT_ROLES, is_chat_shaped, items_of_message
-from nemo_gym.responses.problems import ConversionProblems, Note
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.responses.reasoning import put_reasoning
 
 _COMMON_FIELDS = ("type", "id", "status", *TRAINING_FIELDS)
@@ -48,7 +48,6 @@ class Transcript:
 
     def __init__(self, dialect: Dialect, problems: ConversionProblems) -> None:
         self.messages: list[dict[str, Any]] = []
-        self.notes: list[Note] = []
         self._dialect = dialect
         self._problems = problems
         self._turn: _Turn | None = None
@@ -112,16 +111,15 @@ class Transcript:
 
     def _add_reasoning(self, item: Mapping[str, Any], field: str) -> None:
         if self._dialect.drop_input_reasoning_items:
-            self.notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
+            self._problems.note("dropped_reasoning", field, "left out, as the configuration says")
             return
         texts = self._reasoning_texts(item, field)
         if item.get("encrypted_content") is not None:
+            where = f"{field}.encrypted_content"
             if not texts:
-                self._problems.add(f"{field}.encrypted_content", "only the engine that wrote it can read it")
+                self._problems.add(where, "only the engine that wrote it can read it")
                 return
-            self.notes.append(
-                Note("unused_encrypted_reasoning", f"{field}.encrypted_content", "the plain text was sent")
-            )
+            self._problems.note("unused_encrypted_reasoning", where, "the plain text was sent")
         if not any(texts):
             return
         turn = self._turn
@@ -145,9 +143,8 @@ class Transcript:
         name = required_text(item, "name", field, self._problems)
         call_id = required_text(item, "call_id", field, self._problems)
         arguments = required_text(item, "arguments", field, self._problems)
-        arguments = checked_arguments(
-            arguments, self._dialect.bad_arguments, f"{field}.arguments", self._problems, self.notes
-        )
+        policy, where = self._dialect.bad_arguments, f"{field}.arguments"
+        arguments = checked_arguments(arguments, policy, where, self._problems)
         function = {"name": name, "arguments": arguments}
         turn.calls.append({"id": call_id, "type": "function", "function": function})
 

@@ -60,7 +60,7 @@ def chat_request_of(params: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     put_limit(params, RESPONSES_LIMITS, body, dialect.max_tokens_field, problems)
     put_metadata(params.get("metadata"), body, dialect, problems)
     problems.raise_if_any(TARGET)
-    return Converted(body, tuple(transcript.notes))
+    return Converted(body, tuple(problems.notes))
 
 
 def _messages_of(

@@ -15,7 +15,7 @@ from nemo_gym.responses.arguments import checked_arguments
 from nemo_gym.responses.dialects import TRAINING_FIELDS, VLLM, Dialect
 from nemo_gym.responses.history_items import reasoning_text_of
 from nemo_gym.responses.metadata_extras import put_metadata
-from nemo_gym.responses.problems import ConversionProblems, Converted, Note
+from nemo_gym.responses.problems import ConversionProblems, Converted
 from nemo_gym.responses.reasoning import put_reasoning
 from nemo_gym.responses.tools import check_choice_without_tools
 
@@ -31,8 +31,7 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     and invalid `arguments` if the dialect refuses them.
     """
     problems = ConversionProblems()
-    notes: list[Note] = []
-    tidy: dict[str, Any] = {"messages": _tidy_messages(body.get("messages"), dialect, problems, notes)}
+    tidy: dict[str, Any] = {"messages": _tidy_messages(body.get("messages"), dialect, problems)}
     for name, value in body.items():
         if value is not None and name not in _REWRITTEN:
             tidy[name] = value
@@ -44,7 +43,7 @@ def tidy_chat_request(body: Mapping[str, Any], dialect: Dialect = VLLM) -> Conve
     put_limit(body, CHAT_LIMITS, tidy, dialect.max_tokens_field, problems)
     put_metadata(body.get("metadata"), tidy, dialect, problems)
     problems.raise_if_any("this engine's Chat Completions")
-    return Converted(tidy, tuple(notes))
+    return Converted(tidy, tuple(problems.notes))
 
 
 def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: ConversionProblems) -> None:
@@ -55,7 +54,7 @@ def _put_tools(body: Mapping[str, Any], tidy: dict[str, Any], problems: Conversi
 
 
 def _tidy_messages(
-    messages: object, dialect: Dialect, problems: ConversionProblems, notes: list[Note]
+    messages: object, dialect: Dialect, problems: ConversionProblems
 ) -> list[Mapping[str, Any]]:
     tidy: list[Mapping[str, Any]] = []
     for field, message in problems.messages_in(messages):
@@ -63,7 +62,7 @@ def _tidy_messages(
         if role is None:
             problems.add(f"{field}.role", "is missing")
         elif role == "assistant":
-            tidy.append(_tidy_assistant(message, dialect, field, problems, notes))
+            tidy.append(_tidy_assistant(message, dialect, field, problems))
         elif role == "developer" and dialect.replace_developer_role_with_system:
             tidy.append({**message, "role": "system"})
         else:
@@ -72,19 +71,19 @@ def _tidy_messages(
 
 
 def _tidy_assistant(
-    message: Mapping[str, Any], dialect: Dialect, field: str, problems: ConversionProblems, notes: list[Note]
+    message: Mapping[str, Any], dialect: Dialect, field: str, problems: ConversionProblems
 ) -> dict[str, Any]:
     left_out = (
         _REWRITTEN_OF_ASSISTANT if dialect.keep_token_ids else _REWRITTEN_OF_ASSISTANT | set(TRAINING_FIELDS)
     )
     tidy = {key: value for key, value in message.items() if key not in left_out}
     calls = [
-        _tidy_call(call, dialect, f"{field}.tool_calls[{index}]", problems, notes)
+        _tidy_call(call, dialect, f"{field}.tool_calls[{index}]", problems)
         for index, call in enumerate(message.get("tool_calls") or ())
     ]
     reasoning = reasoning_text_of(message, field, problems)
     if reasoning and dialect.drop_input_reasoning_items:
-        notes.append(Note("dropped_reasoning", field, "left out, as the configuration says"))
+        problems.note("dropped_reasoning", field, "left out, as the configuration says")
     elif reasoning:
         put_reasoning(tidy, [reasoning], dialect)
     if calls:
@@ -94,14 +93,11 @@ def _tidy_assistant(
     return tidy
 
 
-def _tidy_call(
-    call: object, dialect: Dialect, field: str, problems: ConversionProblems, notes: list[Note]
-) -> Any:
+def _tidy_call(call: object, dialect: Dialect, field: str, problems: ConversionProblems) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(arguments, str):
         return call  # not a function call: the engine accepts or rejects it
-    checked = checked_arguments(
-        arguments, dialect.bad_arguments, f"{field}.function.arguments", problems, notes
-    )
+    where = f"{field}.function.arguments"
+    checked = checked_arguments(arguments, dialect.bad_arguments, where, problems)
     return call if checked is arguments else {**call, "function": {**function, "arguments": checked}}

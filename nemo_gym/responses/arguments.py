@@ -12,7 +12,7 @@ import orjson
 
 from nemo_gym.json_objects import object_in
 from nemo_gym.responses.dialects import BadArguments
-from nemo_gym.responses.problems import ConversionProblems, Note
+from nemo_gym.responses.problems import ConversionProblems
 
 NO_ARGUMENTS = "{}"
 _LARGEST_EXACT = 2**53
@@ -32,16 +32,14 @@ def _is_lenient_json_object(text: str) -> bool:
         return False
 
 
-def checked_arguments(
-    arguments: str, policy: BadArguments, field: str, problems: ConversionProblems, notes: list[Note]
-) -> str:
+def checked_arguments(arguments: str, policy: BadArguments, field: str, problems: ConversionProblems) -> str:
     """Return `arguments` unchanged if they are valid; otherwise apply `policy` and add a note or a problem."""
     if policy is BadArguments.KEEP or is_json_object(arguments):
         return arguments
     if policy is BadArguments.REFUSE:
         problems.add(field, "is not the JSON text of an object")
         return arguments
-    notes.append(Note("sanitised_arguments", field, "was not the JSON text of an object and was replaced"))
+    problems.note("sanitised_arguments", field, "was not the JSON text of an object and was replaced")
     if policy is BadArguments.EMPTY or not arguments.strip():
         return NO_ARGUMENTS
     return orjson.dumps({"_raw": arguments}).decode()

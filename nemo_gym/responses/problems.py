@@ -42,18 +42,23 @@ class ConversionProblem(NamedTuple):
 
 
 class ConversionProblems:
-    """Collects every problem of one request, so that the user sees all of them at once."""
+    """Collects every problem of one request, so that the user sees all of them at once, and the notes about changes."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_found", "notes")
 
     def __init__(self) -> None:
         self._found: list[ConversionProblem] = []
+        self.notes: list[Note] = []
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def add(self, field: str, reason: str) -> None:
         self._found.append(ConversionProblem(field, reason))
+
+    def note(self, code: str, field: str, message: str) -> None:
+        """Note a change that is no problem."""
+        self.notes.append(Note(code, field, message))
 
     def add_unknown(self, given: Mapping[str, Any], known: AbstractSet[str], prefix: str) -> None:
         """Add a problem for each field of `given` that is not `known`, except nulls."""

@@ -27,7 +27,6 @@ from nemo_gym.failures import error_of
 from nemo_gym.responses import (
     OPENAI,
     Dialect,
-    Note,
     chat_of_response,
     chat_request_of,
     response_of_chat,
@@ -35,6 +34,7 @@ from nemo_gym.responses import (
     tidy_chat_request,
 )
 from nemo_gym.responses.engine_errors import failure_of_body, is_error_body
+from nemo_gym.responses.problems import ConversionProblems
 from nemo_gym.transport import RetryBudget, Transport
 
 _ATTEMPT_S = 0.5
@@ -154,9 +154,9 @@ class OpenAIModel(EngineModel):
         """Convert the metadata of `chat` for OpenAI: strings only, and only if the answer is stored."""
         metadata = chat.pop("metadata", None)
         if metadata:
-            notes: list[Note] = []
-            strings = string_metadata(metadata, notes)
-            self.take_notes(notes)
+            problems = ConversionProblems()
+            strings = string_metadata(metadata, problems)
+            self.take_notes(problems.notes)
             if strings and chat.get("store"):
                 chat["metadata"] = strings
         return chat

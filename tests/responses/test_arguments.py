@@ -7,7 +7,7 @@ import pytest
 from nemo_gym.failures import InputError
 from nemo_gym.responses.arguments import canonical_arguments, checked_arguments, is_json_object
 from nemo_gym.responses.dialects import BadArguments
-from nemo_gym.responses.problems import ConversionProblems, Note
+from nemo_gym.responses.problems import ConversionProblems
 
 FIELD = "messages[1].tool_calls[0].function.arguments"
 
@@ -37,19 +37,19 @@ def test_everything_else_is_no_object(text: str) -> None:
 def test_the_policy_decides_and_a_replacement_is_noted(
     policy: BadArguments, arguments: str, sent: str
 ) -> None:
-    problems, notes = ConversionProblems(), list[Note]()
-    assert checked_arguments(arguments, policy, FIELD, problems, notes) == sent
-    assert [note.field for note in notes] == ([FIELD] if sent != arguments else [])
+    problems = ConversionProblems()
+    assert checked_arguments(arguments, policy, FIELD, problems) == sent
+    assert [note.field for note in problems.notes] == ([FIELD] if sent != arguments else [])
     assert not problems
 
 
 def test_the_policy_can_refuse_the_request() -> None:
-    problems, notes = ConversionProblems(), list[Note]()
-    checked_arguments("[]", BadArguments.REFUSE, FIELD, problems, notes)
+    problems = ConversionProblems()
+    checked_arguments("[]", BadArguments.REFUSE, FIELD, problems)
     with pytest.raises(InputError, match="not the JSON text of an object") as caught:
         problems.raise_if_any("chat")
     assert caught.value.failure.param == FIELD
-    assert notes == []
+    assert problems.notes == []
 
 
 @pytest.mark.parametrize(
