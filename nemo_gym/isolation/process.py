@@ -100,14 +100,14 @@ class SandboxedProcess:
         """A limit on its CPU time from now on."""
         return CpuLimit(cpu_s, lambda: times_of(self._pids()))
 
-    async def send(self, data: bytes, limit: TimeLimit | float) -> None:
+    async def send(self, data: bytes, limit: TimeLimit | float | None = None) -> None:
         """Write to its standard input; it is killed if it does not read in time. An earlier end is not an error."""
         assert self._stdin is not None
         sending = asyncio.get_running_loop().sock_sendall(self._stdin, data)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, _TooLate):
             await self._within(limit, sending)
 
-    async def read_line(self, limit: TimeLimit | float) -> bytes | None:
+    async def read_line(self, limit: TimeLimit | float | None = None) -> bytes | None:
         """The next line of its standard output; None if it ended, or was killed for delay or excess output.
 
         A `limit` in seconds is one of the clock.
@@ -125,10 +125,12 @@ class SandboxedProcess:
         await self.wait()
         return None
 
-    async def _within(self, limit: TimeLimit | float, work: Coroutine[Any, Any, T]) -> T:
+    async def _within(self, limit: TimeLimit | float | None, work: Coroutine[Any, Any, T]) -> T:
         """Do `work` that needs the program's cooperation. At its limit the program is killed, which ends the work."""
         if isinstance(limit, float | int):
             limit = WallLimit(limit)
+        if limit is None:
+            return await work
         began, waited_s, task = time.monotonic(), 0.0, asyncio.ensure_future(work)
         try:
             while not task.done():

@@ -41,7 +41,7 @@ async def test_a_surviving_child_does_not_delay_the_result(sandbox: ConfinedRunn
 
 async def test_output_can_be_read_line_by_line(sandbox: ConfinedRunner) -> None:
     async with sandbox.open((*PYTHON, "print(input() * 2)")) as process:
-        await process.send(b"ab\n", 10)
+        await process.send(b"ab\n")
         assert await process.read_line(10) == b"abab\n"
         assert await process.read_line(10) is None
         assert (process.ending, process.exit_status) == (Ending.EXITED, 0)
