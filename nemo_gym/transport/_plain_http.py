@@ -226,31 +226,25 @@ class _Connection(asyncio.Protocol):
             self._answer.set_exception(error)
 
 
+@dataclass(eq=False, kw_only=True)
 class PlainHttp:
     """A `Transport` for `http://` URLs, and with `tls` for `https://` URLs."""
 
-    def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext | None = None,
-        most_opening: int = MOST_OPENING,
-        run: str | None = None,
-    ) -> None:
-        """`run`: the run whose servers may be called by sockets within the machine (`local_sockets`)."""
-        self.run = run
-        self._tls = tls
-        self._most_opening = most_opening
-        self.max_open: int | None = None
-        """Limit for open connections, in use and idle; None for no limit."""
-        self._origins: dict[str, _Origin] = {}
-        self._open = 0
-        """Connections that have a file descriptor or are about to get one."""
-        self._is_closed = False
+    tls: ssl.SSLContext | None = None
+    most_opening: int = MOST_OPENING
+    run: str | None = None
+    """The run whose servers may be called by sockets within the machine (`local_sockets`)."""
+    max_open: int | None = None
+    """Limit for open connections, in use and idle; None for no limit."""
+    _origins: dict[str, _Origin] = field(default_factory=dict)
+    _open: int = 0
+    """Connections that have a file descriptor or are about to get one."""
+    _is_closed: bool = False
 
     async def send(self, base_url: str, call: Call) -> Reply:
         origin = self._origins.get(base_url)
         if origin is None:
-            origin = self._origins[base_url] = _Origin.of(base_url, self._most_opening, self._tls)
+            origin = self._origins[base_url] = _Origin.of(base_url, self.most_opening, self.tls)
         request = origin.request(call)
         connection = _idle_connection(origin)
         if connection is None:
