@@ -112,29 +112,23 @@ ChooseInterpreter = Callable[[Path], str | None]
 """Returns the interpreter that satisfies a `requirements.txt`, and may take minutes; None is the launcher's own."""
 
 
+@dataclass(slots=True)
 class Supervisor:
     """Runs one task per server, from its first start until it has stopped or failed."""
 
-    def __init__(
-        self,
-        servers: Sequence[SupervisedServer],
-        spawner: Spawner,
-        choose_interpreter: ChooseInterpreter,
-        policy: RestartPolicy,
-        *,
-        startup_timeout_s: float,
-    ) -> None:
-        self.servers = list(servers)
-        self.failure: asyncio.Future[LaunchError] = asyncio.get_running_loop().create_future()
-        """Resolves when a server has failed."""
-        self._spawner = spawner
-        self._choose_interpreter = choose_interpreter
-        self._policy = policy
-        self._startup_timeout_s = startup_timeout_s
-        self._is_stopping = False
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        """The `id` of a server → the task that runs it."""
-        self._rotation: asyncio.Task[None] | None = None
+    servers: list[SupervisedServer]
+    spawner: Spawner
+    choose_interpreter: ChooseInterpreter
+    policy: RestartPolicy
+    startup_timeout_s: float
+    failure: asyncio.Future[LaunchError] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Resolves when a server has failed."""
+    _is_stopping: bool = False
+    _tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    """The `id` of a server → the task that runs it."""
+    _rotation: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start all servers concurrently."""
@@ -205,7 +199,7 @@ class Supervisor:
         """End all servers: SIGTERM, then SIGKILL after a grace period. Returns when all have ended."""
         self._is_stopping = True
         await self._end(self.servers)
-        await self._spawner.close()
+        await self.spawner.close()
         if self._rotation is not None:
             self._rotation.cancel()
         if self._tasks:
@@ -237,9 +231,9 @@ class Supervisor:
         """Restart `server` until it is stopped. Raises `LaunchError` when it is given up."""
         try:
             if server.requirements is not None:
-                python = await asyncio.to_thread(self._choose_interpreter, server.requirements)
+                python = await asyncio.to_thread(self.choose_interpreter, server.requirements)
                 server.process = replace(server.process, python=python)
-            record = DeathRecord(self._policy)
+            record = DeathRecord(self.policy)
             while server.state not in TERMINAL_STATES and not self._is_stopping:
                 log_start = logs.size(server.log_path)
                 await self._live_once(server, record)
@@ -256,7 +250,7 @@ class Supervisor:
         if record.deaths:
             server.restarts += 1
             logs.append(server.log_path, f"restart {server.restarts}")
-        child = server.child = await self._spawner.spawn(server.process)
+        child = server.child = await self.spawner.spawn(server.process)
         if child.place is not None:
             server.url = child.place.url
         server.become(ServerState.STARTING)
@@ -275,14 +269,14 @@ class Supervisor:
     async def _answers_in_time(self, server: SupervisedServer, child: Child) -> bool:
         """Wait until the server answers; False if its process ends first. Raises `LaunchError` at the timeout."""
         try:
-            async with asyncio.timeout(self._startup_timeout_s):
+            async with asyncio.timeout(self.startup_timeout_s):
                 return await _answers(server, child)
         except TimeoutError as error:
             child.signal(signal.SIGKILL)
             await child.exited
             server.become(ServerState.CRASHED, "it did not answer in time")
             raise LaunchError(
-                f"`{server.name}` did not answer within {self._startup_timeout_s:g} s after its start.",
+                f"`{server.name}` did not answer within {self.startup_timeout_s:g} s after its start.",
                 code="startup_timeout",
                 remedy=f"Its log: {server.log_path}. Raise +startup_timeout_s if it needs longer.",
                 peer=server.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nemo_gym.launch.errors import LaunchError
@@ -26,25 +26,23 @@ _LOOK_S = 0.02
 _LOADS_EVERY_S = 3.0
 
 
+@dataclass(slots=True)
 class Nodes:
     """The nodes, and the port at which their hosts connect."""
 
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        document: NodeDocument,
-        announce: Callable[[str], None],
-        on_loads: Callable[[], object] = lambda: None,
-    ) -> None:
-        """`document`: the input of every node host, apart from the node's name. `on_loads` is called every few
-        seconds, when the nodes have sent their loads, and when a node has connected."""
-        self.nodes = tuple(nodes)
-        self._document = document
-        self._announce = announce
-        self._on_loads = on_loads
-        self._code = {folder: digest_of(Path(folder)) for folder in document.code}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._server: asyncio.Server | None = None
+    nodes: Sequence[Node]
+    document: NodeDocument
+    """The input of every node host, apart from the node's name."""
+    announce: Callable[[str], None]
+    on_loads: Callable[[], object] = lambda: None
+    """Called every few seconds, when the nodes have sent their loads, and when a node has connected."""
+    _code: dict[str, str | None] = field(init=False)
+    """Folder → the digest of its code here."""
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _server: asyncio.Server | None = None
+
+    def __post_init__(self) -> None:
+        self._code = {folder: digest_of(Path(folder)) for folder in self.document.code}
 
     async def start(self, control: HeldSocket, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         """Start all node hosts, and wait until they are up. Raises the `LaunchError` of one that is not.
@@ -67,7 +65,7 @@ class Nodes:
                     remedy="Check that they reach advertised_host, or raise startup_timeout_s for a busy cluster.",
                 )
             if waited_s >= next_note_s:
-                self._announce(f"waiting for {late} since {waited_s:.0f} s")
+                self.announce(f"waiting for {late} since {waited_s:.0f} s")
                 next_note_s += _WAITING_NOTE_S
 
     async def close(self) -> None:
@@ -84,14 +82,14 @@ class Nodes:
         while True:
             losses = node.losses
             try:
-                await node.live_once(replace(self._document, node=node.name))
+                await node.live_once(replace(self.document, node=node.name))
             except (LaunchError, OSError) as error:  # a log that cannot be written, too
                 if not node.losses:
                     raise
                 if pause_s == _FIRST_RESTART_S:
-                    self._announce(f"the node {node.name} does not come back yet: {error}")
+                    self.announce(f"the node {node.name} does not come back yet: {error}")
             if node.losses > losses:
-                self._announce(f"the node {node.name} was lost; its replicas are started elsewhere")
+                self.announce(f"the node {node.name} was lost; its replicas are started elsewhere")
                 pause_s = _FIRST_RESTART_S
             await asyncio.sleep(pause_s)
             pause_s = min(_LONGEST_RESTART_S, 2.0 * pause_s)
@@ -99,12 +97,12 @@ class Nodes:
     async def _report_loads(self) -> None:
         while True:
             await asyncio.sleep(_LOADS_EVERY_S)
-            self._on_loads()
+            self.on_loads()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_HELLO_WITHIN_S):
-                channel = await Channel.open(reader, writer, self._document.token, "head")
+                channel = await Channel.open(reader, writer, self.document.token, "head")
                 hello = await channel.receive(_HELLO_BYTES)
         except (EOFError, TimeoutError, LaunchError):
             writer.transport.abort()  # no node of this run
@@ -115,6 +113,6 @@ class Nodes:
         for node in self.nodes:
             if node.name == hello["node"] and node.awaits_connection:
                 node.connect(channel, hello, self._code)
-                self._on_loads()  # the record of the gym shows it at once
+                self.on_loads()  # the record of the gym shows it at once
                 return
         channel.close()
