@@ -61,16 +61,12 @@ def _options_of(chosen: type[Format[Any]], settings: ExportSettings, files: Roll
         return chosen.options_type.model_validate({**chosen.defaults(files), **settings.options})
     except ValidationError as error:
         known = ", ".join(chosen.options_type.model_fields) or "none"
-        raise ConfigErrors(
-            [
-                Problem(
-                    None,
-                    f"+options.{'.'.join(map(str, each['loc']))}: {each['msg']}",
-                    f"The options of {chosen.name} are: {known}.",
-                )
-                for each in error.errors()
-            ]
-        ) from error
+        remedy = f"The options of {chosen.name} are: {known}."
+        problems = [
+            Problem(None, f"+options.{'.'.join(map(str, each['loc']))}: {each['msg']}", remedy)
+            for each in error.errors()
+        ]
+        raise ConfigErrors(problems) from error
 
 
 def _merges(settings: ExportSettings, target: Format[Any]) -> bool:
