@@ -130,7 +130,7 @@ def _losses(summary: CollectSummary) -> Iterator[str]:
     """Yield the rollouts without a full result, with their causes."""
     counters = summary.counters
     if counters.truncated:
-        reasons = _by_reason(summary.truncations)
+        reasons = _by_reason(counters.truncations)
         yield f"{_counted(counters.truncated, 'rollout was', 'rollouts were')} truncated{reasons}"
     if counters.cancelled:
         yield f"{_counted(counters.cancelled, 'rollout was', 'rollouts were')} cancelled"

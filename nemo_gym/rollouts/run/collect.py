@@ -212,7 +212,6 @@ class RunExecution:
             resumed=self.journal.resumed,
             overall=summarize_overall(overall) if overall else None,
             failures=self.counters.failure_groups.ranked(),
-            truncations=self.counters.truncations,
             logs=self.gym.logs,
             stop=self.stop.reason or self._untrainable(),
             invalid_rows=self.invalid_rows,

@@ -12,7 +12,7 @@ import orjson
 import yaml
 
 from nemo_gym.config.keys import DEFAULT_HOST
-from nemo_gym.config.tls import ca_of
+from nemo_gym.config.tls import ca_of, uses_tls
 from nemo_gym.discovery_files import (
     RUN_KEY,
     discovery_names,
@@ -22,9 +22,10 @@ from nemo_gym.discovery_files import (
     run_in,
 )
 from nemo_gym.failures import ConfigError, DeadlineError, TransportError
+from nemo_gym.json_objects import member
 from nemo_gym.names import DEFAULT_HEAD_SERVER_PORT, HEAD_SERVER, TLS_KEY
 from nemo_gym.transport import Caller, Directory, HttpTransport, RetryBudget, Transport
-from nemo_gym.transport.directory import base_url
+from nemo_gym.transport.directory import base_url, head_url
 from nemo_gym.transport.moving_caller import caller_of
 
 _HEAD_ANSWERS_S = 10.0
@@ -130,11 +131,8 @@ async def ask_head(
 
 def _is_at(config: Mapping[str, Any], host: str | None, port: int | None) -> bool:
     """Return whether the head server of a running gym listens at `host` and `port`."""
-    head = config.get(HEAD_SERVER)
-    if not isinstance(head, Mapping) or not head.get("port"):
-        return False
-    asked = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT)
-    return base_url(str(head.get("host") or DEFAULT_HOST), int(head["port"])) == asked
+    asked = base_url(host or DEFAULT_HOST, port or DEFAULT_HEAD_SERVER_PORT, is_tls=uses_tls(config))
+    return bool(member(config, HEAD_SERVER, "port")) and head_url(config) == asked
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -68,8 +67,6 @@ class CollectSummary:
     """The reason for an early end, if any."""
     failures: list[FailureGroup] = field(default_factory=list)
     """The final failures of this start by cause, the most frequent first."""
-    truncations: Counter[str] = field(default_factory=Counter)
-    """Truncated rollouts of this start, by the reason."""
     logs: Path | None = None
     """The folder with a log for each server, if it is known."""
     invalid_rows: int = 0
@@ -124,7 +121,7 @@ class CollectSummary:
             "counts": counts_of(counters) | {"invalid_rows": self.invalid_rows},
             "failures": dict(counters.failures),
             "failure_groups": [group.to_json() for group in self.failures],
-            "truncations": dict(self.truncations),
+            "truncations": dict(counters.truncations),
             "auto": counters.auto.to_json() if counters.auto else None,
             "agents": [agent.to_json() for agent in self.agents],
             "overall": self.overall.to_json() if self.overall else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -84,10 +85,8 @@ async def _ask(caller: Caller, model: str, ids: list[int]) -> dict[str, str]:
     return (object_in(reply.body) if reply.ok else None) or {}
 
 
-def _agreed(answers: Collection[Mapping[str, str]]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for answer in answers:
-        texts |= answer
+def _agreed(answers: Collection[dict[str, str]]) -> dict[str, str]:
+    texts = ChainMap(*answers)
     return {token: text for token, text in texts.items() if all(a.get(token, text) == text for a in answers)}
 
 

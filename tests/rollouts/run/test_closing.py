@@ -56,7 +56,6 @@ def a_summary(*agents: AgentSummary, folder: Path = Path("results")) -> CollectS
         seconds=83.0,
         overall=overall,
         failures=counters.failure_groups.ranked(),
-        truncations=counters.truncations,
     )
 
 
