@@ -12,6 +12,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
+from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.options import TrackingOptions
 from nemo_gym.rollouts.run.progress import Display, Pace
@@ -110,6 +111,14 @@ def test_rows_of_an_earlier_start_are_no_samples(tmp_path: Path, name: str) -> N
     path.write_bytes(pack(line(0) + line(1)))
     samples = NewSamples(path, 5, is_resumed=True)
     path.write_bytes(pack(line(0) + line(1) + line(2)))
+    assert [sample[0] for sample in samples.take()] == [2]
+
+
+def test_rows_of_a_killed_start_are_no_samples(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl.gz"
+    journal_of(path).write_bytes(line(0) + line(1))
+    samples = NewSamples(path, 5, is_resumed=True)
+    journal_of(path).write_bytes(line(0) + line(1) + line(2))
     assert [sample[0] for sample in samples.take()] == [2]
 
 
