@@ -17,13 +17,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import orjson
 
 from nemo_gym import clock
+from nemo_gym.config.problems import did_you_mean
 from nemo_gym.config.secrets import hide_in_text, secret_values
 from nemo_gym.failures import Boundary, ConfigError, DeadlineError, EngineError, TransportError, error_of
 from nemo_gym.responses import EngineRefusal, Overflow, engine_failure, parse_answer
@@ -308,6 +308,5 @@ def _bad_url(url: str, problem: str, remedy: str) -> ConfigError:
 def _check_listed(url: str, model: str, names: list[str]) -> None:
     if model in names:
         return
-    near = get_close_matches(model, names, n=1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"It serves: {', '.join(names[:10])}."
+    hint = did_you_mean(model, names) or f"It serves: {', '.join(names[:10])}."
     raise EngineError(f"{url} has no model named `{model}`", code="model_not_found", peer=url, remedy=hint)

@@ -246,7 +246,7 @@ async def test_preflight_names_a_model_that_is_spelled_like_it() -> None:
     engine = UpstreamEngine(A, transport=Replicas(lambda url, call: reply(LISTING)))
     with pytest.raises(EngineError, match="no model named `qwen-7B`") as raised:
         await engine.preflight("qwen-7B")
-    assert raised.value.failure.remedy == "Did you mean `qwen-7b`?"
+    assert raised.value.failure.remedy == "Did you mean 'qwen-7b'?"
     with pytest.raises(EngineError) as raised:
         await engine.preflight("llama")
     assert raised.value.failure.remedy == "It serves: qwen-7b, other."

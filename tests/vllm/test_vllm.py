@@ -191,4 +191,4 @@ def test_a_wrong_model_name_is_found_before_collecting(vllm_url: str, tmp_path: 
     assert rows == []
     assert "tinny" in printed
     assert vllm_url in printed
-    assert "Did you mean `tiny`?" in printed
+    assert "Did you mean 'tiny'?" in printed
