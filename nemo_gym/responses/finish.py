@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from nemo_gym.failures import EngineError
+from nemo_gym.responses._answer_fields import malformed
 
 
 class FinishKind(StrEnum):
@@ -113,11 +114,7 @@ def check_finished(response: Mapping[str, Any]) -> None:
             retryable=True,
         )
     if status not in (None, "completed", "incomplete"):
-        raise EngineError(
-            f"The engine's answer is not a finished response: its status is {status!r:.80}.",
-            code="malformed_answer",
-            param="status",
-        )
+        raise malformed("status", f"is {status!r:.80}, so the response is not finished")
 
 
 def looks_like_tool_call(content: object) -> bool:
@@ -143,8 +140,4 @@ def _failure_of_reason(reason: object) -> EngineError:
         )
     if reason == "error":
         return EngineError("The engine failed while generating.", code="engine_error", retryable=True)
-    return EngineError(
-        f"The engine's answer has the unknown finish_reason {reason!r}.",
-        code="malformed_answer",
-        param="choices[0].finish_reason",
-    )
+    return malformed("choices[0].finish_reason", f"is {reason!r:.80}, which is unknown")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from nemo_gym.failures import EngineError
+from nemo_gym.responses._answer_fields import malformed
 from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.messages_request import BETWEEN_TEXTS, input_of
@@ -57,11 +57,7 @@ def _blocks_of(item: Mapping[str, Any], index: int) -> list[_Json]:
     if kind == "function_call":
         given = input_of(item["arguments"])
         return [{"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given}]
-    raise EngineError(
-        f"The upstream's answer holds an item of type {kind!r}, which the Messages API cannot express.",
-        code="malformed_answer",
-        param=f"output[{index}].type",
-    )
+    raise malformed(f"output[{index}].type", f"is {kind!r:.80}, which the Messages API can't express")
 
 
 def _block_of_part(part: Mapping[str, Any]) -> _Json:
