@@ -14,14 +14,11 @@ an `InputError` that names it and is never dropped silently; changed values are 
 
 from nemo_gym.responses._chat_answer import chat_of_response as chat_of_response
 from nemo_gym.responses._chat_request import chat_request_of as chat_request_of
-from nemo_gym.responses._chat_stream import chat_chunks as chat_chunks
 from nemo_gym.responses._chat_stream import sse_of_chat as sse_of_chat
 from nemo_gym.responses._history import tidy_chat_request as tidy_chat_request
 from nemo_gym.responses._overflow import Overflow as Overflow
 from nemo_gym.responses._overflow import OverflowKind as OverflowKind
-from nemo_gym.responses._overflow import overflow_of as overflow_of
 from nemo_gym.responses._responses_request import responses_params_of_chat as responses_params_of_chat
-from nemo_gym.responses._responses_stream import response_events as response_events
 from nemo_gym.responses._responses_stream import sse_of_response as sse_of_response
 from nemo_gym.responses.dialects import OPENAI as OPENAI
 from nemo_gym.responses.dialects import VLLM as VLLM
@@ -34,8 +31,6 @@ from nemo_gym.responses.engine_errors import engine_failure as engine_failure
 from nemo_gym.responses.engine_errors import parse_answer as parse_answer
 from nemo_gym.responses.finish import Finish as Finish
 from nemo_gym.responses.finish import FinishKind as FinishKind
-from nemo_gym.responses.finish import finish_of as finish_of
 from nemo_gym.responses.problems import Converted as Converted
 from nemo_gym.responses.problems import Note as Note
-from nemo_gym.responses.responses_answer import ConvertedAnswer as ConvertedAnswer
 from nemo_gym.responses.responses_answer import response_of_chat as response_of_chat

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.responses import (
-    chat_chunks,
     chat_of_response,
     chat_request_of,
     engine_failure,
-    response_events,
     response_of_chat,
     responses_params_of_chat,
     tidy_chat_request,
 )
+from nemo_gym.responses._chat_stream import chat_chunks
+from nemo_gym.responses._responses_stream import response_events
 
 WORDS = """
 type role content text input_text output_text input_image image_url file_id input_audio input_file file_data refusal

@@ -6,7 +6,8 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from nemo_gym.responses import chat_chunks, sse_of_chat
+from nemo_gym.responses import sse_of_chat
+from nemo_gym.responses._chat_stream import chat_chunks
 
 CALLS = [
     {"id": f"c{i}", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}} for i in (1, 2)

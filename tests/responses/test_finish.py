@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import FinishKind, finish_of
-from nemo_gym.responses.finish import looks_like_tool_call
+from nemo_gym.responses import FinishKind
+from nemo_gym.responses.finish import finish_of, looks_like_tool_call
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 

@@ -1,6 +1,7 @@
 import pytest
 
-from nemo_gym.responses import Overflow, OverflowKind, overflow_of
+from nemo_gym.responses import Overflow, OverflowKind
+from nemo_gym.responses._overflow import overflow_of
 
 BUDGET, PROMPT = OverflowKind.BUDGET, OverflowKind.PROMPT
 

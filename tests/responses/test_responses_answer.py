@@ -5,7 +5,8 @@ import pytest
 from openai.types.responses import Response
 
 from nemo_gym.failures import EngineError
-from nemo_gym.responses import ConvertedAnswer, Dialect, FinishKind, InlineThinking, response_of_chat
+from nemo_gym.responses import Dialect, FinishKind, InlineThinking, response_of_chat
+from nemo_gym.responses.responses_answer import ConvertedAnswer
 
 Ids = Callable[[str], str]
 

@@ -7,7 +7,8 @@ from openai import OpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from nemo_gym.responses import response_events, response_of_chat, sse_of_response
+from nemo_gym.responses import response_of_chat, sse_of_response
+from nemo_gym.responses._responses_stream import response_events
 
 Ids = Callable[[str], str]
 Clients = Callable[[bytes], OpenAI]
