@@ -60,13 +60,8 @@ def parse_overrides(
 
     `names` are the keys that may be written with dashes after `--`. `flags` are the Boolean ones among them.
     """
-    if not arguments:
-        return []
-    overrides = []
-    for argument in _in_hydra_spelling(arguments, names, flags):
-        override = _parse_one(argument, problems)
-        if override is not None:
-            overrides.append(override)
+    parsed = (_parse_one(argument, problems) for argument in _in_hydra_spelling(arguments, names, flags))
+    overrides = [override for override in parsed if override is not None]
     _report_repeated(overrides, problems)
     return overrides
 
