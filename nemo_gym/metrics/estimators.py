@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean
 from typing import TypeVar
 
@@ -199,9 +200,5 @@ def _require_draws(samples: int, k: int) -> None:
 
 def _cumulative_counts(scores: Sequence[float]) -> tuple[list[float], list[int]]:
     """Return the distinct scores in ascending order, and for each the number of scores at or below it."""
-    distinct, at_or_below, seen = [], [], 0
-    for score, equal in groupby(sorted(scores)):
-        seen += sum(1 for _ in equal)
-        distinct.append(score)
-        at_or_below.append(seen)
-    return distinct, at_or_below
+    counts = sorted(Counter(scores).items())
+    return [score for score, _ in counts], list(accumulate(count for _, count in counts))
