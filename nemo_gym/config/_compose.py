@@ -6,7 +6,7 @@ overrides the files that it includes, and a later file of a list overrides an ea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ class _Files:
             self._open.pop()
         self.loaded[path] = node
 
-    def _names(self, paths: Node, own_keys: dict[str, Any]) -> list[tuple[str, Location]]:
+    def _names(self, paths: Node, own_keys: dict[str, Any]) -> Iterable[tuple[str, Location]]:
         if isinstance(paths, Scalar) and paths.value is None:
             return []
         items = paths.items if isinstance(paths, ListNode) else ()

@@ -64,25 +64,21 @@ def resolve(root: DictNode, problems: Problems, *, only: set[str] | None = None)
 
 def resolve_texts(
     texts: Iterable[tuple[str, Location]], scope: Mapping[str, Any], problems: Problems
-) -> list[tuple[str, Location]]:
-    """Replace interpolations in `texts` by keys of `scope`. A failed one is a problem, and its text is left out."""
-    resolved = []
+) -> Iterator[tuple[str, Location]]:
+    """Yield `texts` with keys of `scope` for interpolations. A failed one is a problem, and its text is left out."""
     for text, where in texts:
-        if _MARK not in text:
-            resolved.append((text, where))
-            continue
-        from omegaconf import OmegaConf
-        from omegaconf.errors import OmegaConfBaseException
+        if _MARK in text:
+            from omegaconf import OmegaConf
+            from omegaconf.errors import OmegaConfBaseException
 
-        try:
-            value = OmegaConf.create({**scope, "_ng_text": text})["_ng_text"]
-        except OmegaConfBaseException as error:
-            problems.add_gap(
-                where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."
-            )
-            continue
-        resolved.append((str(value), where))
-    return resolved
+            try:
+                text = str(OmegaConf.create({**scope, "_ng_text": text})["_ng_text"])
+            except OmegaConfBaseException as error:
+                problems.add_gap(
+                    where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."
+                )
+                continue
+        yield text, where
 
 
 def _is_malformed(path: Path, node: Node, problems: Problems) -> bool:
