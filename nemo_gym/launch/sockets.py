@@ -153,15 +153,7 @@ def describe_holder(port: int) -> str:
 
 def _listen(host: str, port: int) -> HeldSocket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
+    listener = local_sockets.listen_at(family, (host, port), BACKLOG)
     return HeldSocket(listener, host, int(listener.getsockname()[1]))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
+from typing import Any
 
 IS_SUPPORTED = sys.platform == "linux"
 """Abstract names exist on Linux only."""
@@ -22,11 +23,15 @@ def new_run() -> str:
 
 def listen(run: str, url: str, backlog: int) -> socket.socket | None:
     """Listen for the calls of a run to the server at `url`; None where that is not supported."""
-    if not IS_SUPPORTED:
-        return None
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    return listen_at(socket.AF_UNIX, _name_of(run, url), backlog) if IS_SUPPORTED else None
+
+
+def listen_at(family: int, address: Any, backlog: int) -> socket.socket:
+    """Return a socket that listens at an address, and does not block. Raises `OSError`."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.bind(_name_of(run, url))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
         listener.listen(backlog)
         listener.setblocking(False)
     except BaseException:
