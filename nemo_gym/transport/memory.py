@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope
 
-from nemo_gym.failures import TransportError
+from nemo_gym.transport._errors import DISCONNECTED, call_failed
 from nemo_gym.transport.calls import Call, Reply
 from nemo_gym.transport.request_body import Message, WholeBody
 from nemo_gym.transport.whole_response import RawHeaders
@@ -38,9 +38,7 @@ class InMemoryTransport:
     async def send(self, base_url: str, call: Call) -> Reply:
         app = self.apps.get(base_url)
         if app is None:
-            raise TransportError(
-                f"no app is mounted at {base_url}", code="connect_refused", retryable=True, peer=base_url
-            )
+            raise call_failed("connect_refused", base_url, "no app is mounted there")
         receiver = ReplyCollector()
         target = _target(base_url, call.path)
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers.items()]
@@ -48,12 +46,7 @@ class InMemoryTransport:
         scope = {**target, "method": call.method, "headers": headers}
         await app(scope, WholeBody(call.body or b"", until_cancelled), receiver)
         if receiver.reply is None:
-            raise TransportError(
-                f"the app at {base_url} returned before its response was complete",
-                code="disconnected",
-                retryable=True,
-                peer=base_url,
-            )
+            raise call_failed(DISCONNECTED, base_url, "the app returned too early")
         return receiver.reply
 
     async def close(self) -> None:
