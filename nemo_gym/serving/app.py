@@ -62,15 +62,15 @@ class GymApp(FastAPI):
             await super().__call__(scope, receive, send)
 
     def handler_of(self, scope: Scope) -> ASGIApp:
-        """Return the handler of a request's path and method, without the layers around it."""
-        return self._direct_handler(scope) or super().__call__
+        """Return the handler of a request's path and method, without the layers around it.
 
-    def _direct_handler(self, scope: Scope) -> ASGIApp | None:
-        """Return the handler of a direct route; None for other routes and for apps with their own middleware."""
+        It is that of a direct route, or the whole app: for other routes, and if the app has its own middleware.
+        """
         table, routes = self._direct_table, self.router.routes
         if len(routes) != table.routes:
             table = self._direct_table = DirectTable(routes)
-        return None if self.user_middleware else table.handlers.get((scope["method"], scope["path"]))
+        direct = None if self.user_middleware else table.handlers.get((scope["method"], scope["path"]))
+        return direct or super().__call__
 
     async def answer_error(self, request: Request, error: Exception) -> Response | None:
         """Return the response of the app's exception handler for `error`; None without such a handler."""
