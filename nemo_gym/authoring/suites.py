@@ -35,13 +35,16 @@ _PYTEST_OPTIONS = (
     "-o",
     "asyncio_default_fixture_loop_scope=function",
 )
-_NO_TESTS_RAN = 5
 
 
 class Verdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     NO_TESTS = "no tests"
+
+
+_VERDICTS = {0: Verdict.PASSED, 5: Verdict.NO_TESTS}
+"""The verdicts by pytest's exit code; any other code is a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ def run_suite(
         code = _run_pytest(implementation, python, arguments, None if shows_output else output)
         seconds = time.monotonic() - began
         printed = "" if shows_output else output.read_text(encoding="utf-8", errors="replace")
-        return SuiteResult(implementation, _verdict(code), seconds, *_read_counts(report), output=printed)
+        verdict = _VERDICTS.get(code, Verdict.FAILED)
+        return SuiteResult(implementation, verdict, seconds, *_read_counts(report), output=printed)
 
 
 def _run_pytest(
@@ -104,12 +108,6 @@ def _run_pytest(
             stderr=None if file is None else subprocess.STDOUT,
             check=False,
         ).returncode
-
-
-def _verdict(code: int) -> Verdict:
-    if code == _NO_TESTS_RAN:
-        return Verdict.NO_TESTS
-    return Verdict.PASSED if code == 0 else Verdict.FAILED
 
 
 def _read_counts(report: Path) -> tuple[int, int, int]:
