@@ -114,22 +114,22 @@ class _Exposure:
         }
 
     def _list(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "tools": [
-                tool.to_wire() for tool in self._tools_of(claims).values() if _may_call(claims, tool.name)
-            ]
-        }
+        return {"tools": [tool.to_wire() for tool in self._tools_of(claims).values()]}
 
     def _tools_of(self, claims: SessionClaims | None) -> Mapping[str, MCPTool]:
-        taken = self._server.mcp_tools_of_session(claims.session) if claims is not None else ()
-        return {**{tool.name: tool for tool in taken}, **self.tools}
+        """Return the tools that the session may call; without one, those of the server."""
+        if claims is None:
+            return self.tools
+        taken = self._server.mcp_tools_of_session(claims.session)
+        every = {**{tool.name: tool for tool in taken}, **self.tools}
+        return {name: every[name] for name in every if claims.tools is _ALL or name in claims.tools}
 
     async def _call(self, claims: SessionClaims | None, params: dict[str, Any]) -> dict[str, Any]:
         name = str(params.get("name"))
         tool = self._tools_of(claims).get(name)
         if claims is None:
             return _error_result(f"the call needs the header {MCP_TOKEN_HEADER} of a session of this server")
-        if tool is None or not _may_call(claims, name):
+        if tool is None:
             return _error_result(f"there is no tool {name!r}")
         headers = {SESSION_HEADER: claims.session, "content-type": "application/json"}
         if self._access.token is not None:
@@ -179,10 +179,6 @@ class _Exposure:
         if isinstance(scored, dict) and "response" in scored and isinstance(asked.get("response"), dict):
             scored["response"] = {**scored["response"], "output": asked["response"].get("output")}
         return orjson.dumps(scored)
-
-
-def _may_call(claims: SessionClaims | None, tool: str) -> bool:
-    return claims is None or claims.tools is None or tool in claims.tools
 
 
 def _renamed(body: bytes, server_name: str) -> bytes:
