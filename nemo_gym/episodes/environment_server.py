@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi import Response as HttpResponse
-from pydantic import BaseModel, PositiveFloat, PositiveInt, PrivateAttr, ValidationError
+from pydantic import BaseModel, PositiveFloat, PositiveInt, PrivateAttr
 
 from nemo_gym.config.types import BaseRunServerInstanceConfig
-from nemo_gym.failures import Boundary, InputError
+from nemo_gym.failures import Boundary
 from nemo_gym.metrics.hooks import AggregateMetricsMixin
 from nemo_gym.protocol.episodes import BaseEpisodeRequest, BaseEpisodeResponse, EpisodeFailure
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
-from nemo_gym.serving.routes import dump_body
+from nemo_gym.serving.routes import dump_body, parse_body
 from nemo_gym.transport.rollout_context import rollout_context
 
 log = logging.getLogger(__name__)
@@ -120,13 +120,7 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
         """Run one episode. Raise `HandledEpisodeError` for a failure with a known stage."""
 
     async def _run_route(self, request: Request) -> HttpResponse:
-        try:
-            episode = self.request_model.model_validate_json(await request.body())
-        except ValidationError as error:
-            problems = [f"{'.'.join(map(str, e['loc'])) or 'the body'}: {e['msg']}" for e in error.errors()]
-            raise InputError(
-                f"the episode is not valid: {'; '.join(problems)}", code="invalid_episode"
-            ) from error
+        episode = parse_body(self.request_model, await request.body())
         return JsonResponse(dump_body(await self.run_request(episode)))
 
     async def run_request(self, request: Any) -> Any:

@@ -12,15 +12,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args, get_type_hints
 
-from pydantic import ValidationError
 from starlette.requests import Request
 
-from nemo_gym.failures import InputError
 from nemo_gym.protocol.resources_sessions import (
     ResourcesCloseSessionRequest,
     ResourcesSeedSessionRequest,
 )
 from nemo_gym.serving._session_locks import SessionLocks
+from nemo_gym.serving.routes import parse_body
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 
@@ -107,9 +106,4 @@ def parse_close(body: bytes) -> ResourcesCloseSessionRequest | None:
     """Return the request of an environment server; None for the agents' protocol. Raises `InputError`."""
     if b"resources_session_id" not in body:
         return None
-    try:
-        return ResourcesCloseSessionRequest.model_validate_json(body)
-    except ValidationError as error:
-        raise InputError(
-            f"the request to close a session is not valid: {error}", code="invalid_request"
-        ) from error
+    return parse_body(ResourcesCloseSessionRequest, body)

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from fastapi import Request, Response
@@ -25,6 +25,7 @@ from nemo_gym.transport.context import LEAVE_OUT_HEADER
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import STATUSES_WITHOUT_BODY
 
+ModelT = TypeVar("ModelT", bound=BaseModel)
 _WITHOUT_BODY = STATUSES_WITHOUT_BODY | {205}
 _LEAVE_OUT = LEAVE_OUT_HEADER.encode()
 
@@ -126,7 +127,7 @@ def _left_out(scope: Scope) -> str | None:
     return None if names is None else str(names, "latin-1")
 
 
-def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
+def parse_body(model: type[ModelT], body: bytes) -> ModelT:
     """Validate a body. Raises `InputError` that lists all invalid fields."""
     try:
         return model.model_validate_json(without_lone_surrogates(body) or b"{}")
