@@ -48,7 +48,7 @@ def _render(command: Command[Any]) -> str:
     codes = "; ".join(f"{int(code)} {meaning}" for code, meaning in command.exit_codes.items())
     example = f"<!-- not run: {_REASON} -->\n```bash\n{command.example}\n```"
     parts = [f"## {command.name}\n{command.summary}", f"{takes}{example}"]
-    rows = list(_rows(command.keys.model_fields))
+    rows = list(_rows(command.fields))
     if rows:
         parts.append("\n".join(["| key | value | meaning |", "|---|---|---|", *rows]))
     parts.append(f"Exit codes: {codes}.")

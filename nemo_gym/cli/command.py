@@ -50,6 +50,8 @@ from nemo_gym.serving.garbage import collected_rarely
 from nemo_gym.tables import folded, terminal_width
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from nemo_gym.config.loading import GlobalConfig
     from nemo_gym.config.options import Inspect
     from nemo_gym.processes.fork_server import ForkServer
@@ -142,6 +144,11 @@ class Command(Generic[KeysT]):
         from nemo_gym.config.loading import load_keys
 
         return load_keys(arguments, self.keys)
+
+    @property
+    def fields(self) -> dict[str, FieldInfo]:
+        """The keys by name, required ones first."""
+        return dict(sorted(self.keys.model_fields.items(), key=lambda each: not each[1].is_required()))
 
     @property
     def shown_name(self) -> str:

@@ -31,7 +31,7 @@ def render_help(command: Command[Any]) -> str:
     sections = [
         textwrap.fill(f"{command.name}: {command.summary}", _width()),
         f"usage: {command.name} [+key=value ...]",
-        _section("keys", _describe(command.keys.model_fields)),
+        _section("keys", _describe(command.fields)),
     ]
     if isinstance(command, ConfigCommand):
         used = {name: field for name, field in GlobalKeys.model_fields.items() if not is_pointless(field)}
