@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.disk import disk
-from nemo_gym.rollouts.plan.compression import codec_of, compressing, journal_of
+from nemo_gym.rollouts.plan.compression import codec_of, journal_of
 
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -27,7 +27,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     draft, codec = path.with_name(f".{path.name}.draft"), codec_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _drafted(draft) as plain, compressing(plain, codec) as file:
+        with _drafted(draft) as plain, codec.writer(plain) if codec else nullcontext(plain) as file:
             yield file
         disk().rename(draft, path)
         if codec is not None:

@@ -10,8 +10,8 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, Protocol, cast
@@ -93,16 +93,6 @@ def open_content(path: Path) -> IO[bytes]:
             return journal
         journal.close()
     return io.BufferedReader(Frames(path.open("rb"), codec), _BUFFER_BYTES)
-
-
-@contextmanager
-def compressing(file: BinaryIO, codec: Codec | None) -> Iterator[BinaryIO]:
-    """Yield a file that compresses into `file`; without a codec, `file` itself."""
-    if codec is None:
-        yield file
-        return
-    with codec.writer(file) as writer:
-        yield writer
 
 
 class Frames(io.RawIOBase):

@@ -9,9 +9,9 @@ import pytest
 
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.plan.compression import (
+    CODECS,
     DAMAGE,
     codec_of,
-    compressing,
     holds_text,
     journal_of,
     open_content,
@@ -57,10 +57,10 @@ def test_a_reader_meets_every_row_once_while_the_file_is_closed_under_it(
 @pytest.mark.parametrize("packing", PACKINGS)
 def test_frames_are_read_as_one_file_and_a_truncated_end_is_an_error(tmp_path: Path, packing: str) -> None:
     path = tmp_path / f"rows.jsonl{packing}"
-    codec = codec_of(path)
+    codec = CODECS[packing]
     with path.open("wb") as file:
         for part in (CONTENT[:50], CONTENT[50:]):
-            with compressing(file, codec) as packed:
+            with codec.writer(file) as packed:
                 packed.write(part)
     with open_content(path) as content:
         assert content.read() == CONTENT
