@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.json_objects import member
-from nemo_gym.names import FAILURE_CLASS_KEY, TIMING_KEY
+from nemo_gym.metrics.records import finite_number, read_seconds
+from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import fail_invalid_judgements
@@ -43,9 +42,8 @@ def is_terminal_failure(record: Mapping[str, Any], *, retry_terminal_timeouts: b
 
 def observed_elapsed(record: Mapping[str, Any]) -> float | None:
     """Return the seconds of an attempt; None if its row does not have them."""
-    found = (record.get("elapsed_seconds"), member(record, TIMING_KEY, "total"))
-    seconds = next((each for each in found if isinstance(each, int | float) and each > 0), None)
-    return float(seconds) if seconds is not None and math.isfinite(seconds) else None
+    found = (finite_number(record.get("elapsed_seconds")), read_seconds(record))
+    return next((seconds for seconds in found if seconds is not None and seconds > 0), None)
 
 
 def migrate_invalid_judge_main_rows(output_fpath: Path) -> int:
