@@ -170,19 +170,12 @@ class SessionAccess:
         return None
 
     def _lost(self, session: str) -> SessionRefusal:
-        return SessionRefusal(
-            f"`{self.server_name}` was restarted and has lost session {session}",
-            code="session_lost",
-            retryable=True,
-            peer=self.server_name,
-            status=409,
-        )
+        message = f"`{self.server_name}` was restarted and has lost session {session}"
+        return self._refusal(message, "session_lost", 409)
 
     def _closed(self, session: str) -> SessionRefusal:
-        return SessionRefusal(
-            f"session {session} of `{self.server_name}` is closed",
-            code="session_closed",
-            retryable=True,
-            peer=self.server_name,
-            status=410,
-        )
+        message = f"session {session} of `{self.server_name}` is closed"
+        return self._refusal(message, "session_closed", 410)
+
+    def _refusal(self, message: str, code: str, status: int) -> SessionRefusal:
+        return SessionRefusal(message, code=code, retryable=True, peer=self.server_name, status=status)
