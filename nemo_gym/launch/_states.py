@@ -57,20 +57,16 @@ class RestartPolicy:
     steady_after_s: float = 60.0
     """After being ready for this long, a server's earlier deaths no longer count."""
 
-    def delay_s(self, deaths: int) -> float:
-        """Seconds to wait before the restart after `deaths` consecutive deaths."""
-        return min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(deaths - 1, 32))
 
-
+@dataclass(slots=True)
 class DeathRecord:
     """Counts the consecutive deaths of one server."""
 
-    def __init__(self, policy: RestartPolicy) -> None:
-        self._policy = policy
-        self.deaths = 0
-        """Deaths since the server was last steady."""
-        self.deaths_at_start = 0
-        """Consecutive deaths before the first answer."""
+    policy: RestartPolicy
+    deaths: int = 0
+    """Deaths since the server was last steady."""
+    deaths_at_start: int = 0
+    """Consecutive deaths before the first answer."""
 
     def died(self, *, ready_for_s: float | None) -> None:
         """Count a death; `ready_for_s` is how long the process was ready, None if it never was."""
@@ -79,13 +75,13 @@ class DeathRecord:
             self.deaths += 1
             return
         self.deaths_at_start = 0
-        self.deaths = 1 if ready_for_s >= self._policy.steady_after_s else self.deaths + 1
+        self.deaths = 1 if ready_for_s >= self.policy.steady_after_s else self.deaths + 1
 
     @property
     def is_hopeless(self) -> bool:
-        return self.deaths_at_start >= self._policy.deaths_at_start
+        return self.deaths_at_start >= self.policy.deaths_at_start
 
     @property
     def delay_s(self) -> float:
         """Seconds to wait before the next start."""
-        return self._policy.delay_s(self.deaths)
+        return min(self.policy.longest_delay_s, self.policy.first_delay_s * 2.0 ** min(self.deaths - 1, 32))

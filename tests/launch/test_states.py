@@ -23,9 +23,8 @@ def test_a_terminal_state_can_be_reached_from_every_other() -> None:
 @given(deaths=st.integers(1, 5000))
 def test_delays_grow_up_to_the_longest(deaths: int) -> None:
     policy = RestartPolicy()
-    assert (
-        policy.first_delay_s <= policy.delay_s(deaths) <= policy.delay_s(deaths + 1) <= policy.longest_delay_s
-    )
+    delay_s, next_s = (DeathRecord(policy, number).delay_s for number in (deaths, deaths + 1))
+    assert policy.first_delay_s <= delay_s <= next_s <= policy.longest_delay_s
 
 
 def test_three_deaths_in_a_row_before_the_first_answer_are_hopeless() -> None:
