@@ -246,16 +246,13 @@ class Listener:
         self.state = ServerState()
         self._config = web_config(app, has_lifespan=False)
         self._on_connection = on_connection
-        self._server: asyncio.Server | None = None
         self._accepting = ExitStack()
 
     async def start(self, listening: socket.socket) -> None:
         """Accept connections on the bound socket `listening`; `stop` closes it."""
         self._config.load()
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            self._new_protocol, sock=listening, backlog=BACKLOG, ssl=self._tls
-        )
+        listening.listen(BACKLOG)
+        self._accepting.callback(listening.close)
         self._accepting.enter_context(accepting_all(listening, self._new_protocol, self._tls))
 
     def _new_protocol(self) -> asyncio.Protocol:
@@ -266,8 +263,6 @@ class Listener:
     async def stop(self, grace_s: float) -> None:
         """Close the socket and all connections. Handlers that still run after `grace_s` seconds are cancelled."""
         self._accepting.close()
-        if self._server is not None:
-            self._server.close()
         for connection in list(self.state.connections):
             connection.transport.abort()
         handlers = list(self.state.tasks)
