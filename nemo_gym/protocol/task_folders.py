@@ -6,14 +6,14 @@ A task row states them as `folder: {files: {path: text}, take: [pattern]}`. An a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, Field
 
-FOLDER_KEY: Final = "folder"
+from nemo_gym.responses.wire import NullMeansDefault
+
 FOLDER_FILES_KEY: Final = "folder_files"
 
 
@@ -39,11 +39,6 @@ class TaskFolder(BaseModel, extra="forbid"):
 
 
 class TaskWithFolder(BaseModel):
-    """The part of a task row that is about its folder."""
+    """The part of a task row that is about its folder, which is empty by default."""
 
-    folder: TaskFolder = Field(default_factory=TaskFolder)
-
-
-def folder_of(row: Mapping[str, Any]) -> TaskFolder:
-    """Return the folder of a task row, which is empty by default. Raises pydantic's ValidationError."""
-    return TaskWithFolder.model_validate({FOLDER_KEY: row.get(FOLDER_KEY) or {}}).folder
+    folder: Annotated[TaskFolder, NullMeansDefault] = Field(default_factory=TaskFolder)

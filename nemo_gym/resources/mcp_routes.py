@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError, InputError
 from nemo_gym.json_objects import member
-from nemo_gym.protocol.task_folders import folder_of
+from nemo_gym.protocol.task_folders import TaskWithFolder
 from nemo_gym.resources.mcp_clients import McpClients
 from nemo_gym.resources.mcp_tools import harvest_tools
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
+from nemo_gym.serving.rows import read_task
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.request_body import WholeBody
@@ -59,13 +59,7 @@ class McpToolRoutes:
         context = current_context.get()
         assert context is not None
         row = seed.get("task_data") or {} if "resources_session_id" in seed else seed
-        try:
-            files = folder_of(row).files
-        except ValidationError as error:
-            raise InputError(
-                f"the row's `folder` is not valid: {error}", code="invalid_row", param="folder"
-            ) from error
-        await self._clients.open(context.session, files)
+        await self._clients.open(context.session, read_task(TaskWithFolder, row).folder.files)
         offered = self._own | {tool.name for tool in self._clients.tools(context.session)}
         missing = [name for name in declared_tools(row) if name not in offered]
         if missing:

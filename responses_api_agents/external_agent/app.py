@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import orjson
 from fastapi import Body, HTTPException, Request
 from fastapi import Response as HttpResponse
-from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, model_validator
 
 from nemo_gym import clock
 from nemo_gym.agents.policy import input_items
@@ -17,15 +17,16 @@ from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, Simpl
 from nemo_gym.config.current import value_of_run
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import Act, EndReason, Episode
-from nemo_gym.failures import AgentError, InputError, error_of
+from nemo_gym.failures import AgentError, error_of
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import SandboxLimits
 from nemo_gym.isolation.workspace_files import put_files
 from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
-from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, folder_of
+from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, TaskWithFolder
 from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
+from nemo_gym.serving.rows import read_task
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
     HOME,
@@ -170,12 +171,7 @@ class ExternalAgent(SimpleResponsesAPIAgent):
         raise HTTPException(501, "an external agent needs a task row: call its /run")
 
     async def act(self, episode: Episode) -> Act:
-        try:
-            folder = folder_of(episode.row)
-        except ValidationError as error:
-            raise InputError(
-                f"the row's `folder` is not valid: {error}", code="invalid_row", param="folder"
-            ) from error
+        folder = read_task(TaskWithFolder, episode.row).folder
         context = current_context.get()
         assert context is not None  # `/run` is always a request
         record = AttemptRecord(self.server_client, self.config.model_server.name, context.session)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from nemo_gym.protocol.task_folders import folder_of
+from nemo_gym.protocol.task_folders import TaskFolder, TaskWithFolder
 
 
-def test_a_row_without_a_folder_has_an_empty_one() -> None:
-    folder = folder_of({})
+def folder_of(row: dict[str, object]) -> TaskFolder:
+    return TaskWithFolder.model_validate(row).folder
+
+
+@pytest.mark.parametrize("row", [{}, {"folder": None}, {"folder": {}, "other": 1}])
+def test_a_row_without_a_folder_has_an_empty_one(row: dict[str, object]) -> None:
+    folder = folder_of(row)
     assert (folder.files, folder.takes("a")) == ({}, False)
 
 
