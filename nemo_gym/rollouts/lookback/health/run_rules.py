@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
-from statistics import correlation, fmean, median
+from math import sqrt
+from statistics import median
 from typing import NamedTuple
 
 from nemo_gym.rollouts.lookback.health.attempts import Attempts, CheckedAttempt
@@ -77,16 +77,19 @@ def short_win(attempts: Attempts) -> Iterator[Hit]:
 
 def length_reward(attempts: Attempts) -> Iterator[Hit]:
     """Longer outputs of a task have higher rewards: the correlation within tasks, over the whole run."""
-    lengths, rewards = array("d"), array("d")
+    count, squares_x, squares_y, products = 0, 0.0, 0.0, 0.0
     for group in attempts.by_task():
         scored = [attempt for attempt in group if attempt.is_scored]
         if len({attempt.reward for attempt in scored}) < 2:
             continue
-        usual, mean = fmean(each.characters for each in scored), fmean(each.reward for each in scored)
-        lengths.extend(each.characters - usual for each in scored)
-        rewards.extend(each.reward - mean for each in scored)
-    if len(lengths) < _FEWEST_CORRELATED or not any(lengths):
+        mean_x = sum(attempt.characters for attempt in scored) / len(scored)
+        mean_y = sum(attempt.reward for attempt in scored) / len(scored)
+        for attempt in scored:
+            x, y = attempt.characters - mean_x, attempt.reward - mean_y
+            squares_x, squares_y, products = squares_x + x * x, squares_y + y * y, products + x * y
+        count += len(scored)
+    if count < _FEWEST_CORRELATED or not squares_x or not squares_y:
         return
-    found = correlation(lengths, rewards)
-    if found > _HIGH_CORRELATION:
-        yield Hit(f"correlation {found:.2f} over {len(lengths):,} rollouts")
+    correlation = products / sqrt(squares_x) / sqrt(squares_y)
+    if correlation > _HIGH_CORRELATION:
+        yield Hit(f"correlation {correlation:.2f} over {count:,} rollouts")
