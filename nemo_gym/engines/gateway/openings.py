@@ -217,10 +217,9 @@ def _read(path: Path) -> Opening:
 def _create(path: Path, content: bytes) -> None:
     """Create a file with its whole content, unless it exists: of several processes, one wins."""
     draft = path.with_name(f".{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    draft.touch(mode=0o600, exist_ok=False)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+        draft.write_bytes(content)
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     finally:
