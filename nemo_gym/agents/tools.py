@@ -7,17 +7,16 @@ control route. An invalid call returns a tool error to the model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-import jsonschema_rs
 import orjson
 
 from nemo_gym.failures import InputError, error_of
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.control import CONTROL_ROUTES, routed_path
 from nemo_gym.transport.server_client import ServerClient
+from nemo_gym.verify.json_schema import schema_problems
 
 RESERVED_NAMES = frozenset(
     {route.lstrip("/") for route in CONTROL_ROUTES} | {"run", "reverify_mode", "reset", "step", "close", ""}
@@ -25,15 +24,6 @@ RESERVED_NAMES = frozenset(
 
 _SESSION_FAILURES = frozenset({"session_lost", "session_closed", "token_required"})
 """Failure codes that end the attempt instead of becoming the tool's output."""
-
-
-@lru_cache(maxsize=4096)
-def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """Return a validator for the JSON schema of a tool's parameters; None for an invalid schema."""
-    try:
-        return jsonschema_rs.validator_for(orjson.loads(schema))
-    except (jsonschema_rs.ValidationError, ValueError):
-        return None
 
 
 class ToolClient:
@@ -86,11 +76,13 @@ class ToolClient:
             return f"the arguments of {name} are not valid JSON: {error}"
         if not isinstance(parsed, dict):
             return f"the arguments of {name} must be a JSON object"
-        validator = _validator(orjson.dumps(schema))
-        if validator is not None and not validator.is_valid(parsed):
-            problems = "; ".join(error.message for error in validator.iter_errors(parsed))
-            return f"the arguments of {name} do not fit its parameters: {problems}"
-        return None
+        try:
+            problems = schema_problems(parsed, schema)
+        except InputError:  # with an invalid schema, the tool judges its arguments itself
+            return None
+        return (
+            f"the arguments of {name} do not fit its parameters: {'; '.join(problems)}" if problems else None
+        )
 
 
 def tool_error(message: str) -> str:

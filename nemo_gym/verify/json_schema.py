@@ -47,7 +47,7 @@ def place_of(path: list[str | int]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _validator(schema: bytes) -> Any:
     def refuse(uri: str) -> Any:
         raise ValueError(f"{uri} is another document, and other documents are not fetched")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from typing import Any
+
 import orjson
 import pytest
 
@@ -13,7 +16,7 @@ from tests.serving.environments import TOOLS, CounterEnvironment, task_row
 SESSION = {"x-ng-session": "s"}
 
 
-async def tools_of_an_open_session() -> ToolClient:
+async def tools_of_an_open_session(tools: list[dict[str, Any]] = TOOLS) -> ToolClient:
     gym = InProcessGym()
     gym.add(CounterEnvironment, "env")
     client = gym.client()
@@ -25,7 +28,7 @@ async def tools_of_an_open_session() -> ToolClient:
         async def post(self, server: str, path: str, *, data: str) -> object:
             return await send(server, path, data=data, cookies=cookies)
 
-    return ToolClient(WithCookies(), "env", TOOLS)  # type: ignore[arg-type]
+    return ToolClient(WithCookies(), "env", tools)  # type: ignore[arg-type]
 
 
 async def test_a_call_returns_the_output_of_the_tool() -> None:
@@ -51,6 +54,19 @@ async def test_a_call_that_cannot_succeed_is_a_tool_error(name: str, arguments: 
     tools = await tools_of_an_open_session()
     assert told in await tools.call(name, arguments)
     assert await tools.call("add", '{"amount": 1}') == '{"count":1}', "the earlier call had no effect"
+
+
+@pytest.mark.parametrize("reference", ["http://{address}/amount.json", "#/$defs/missing"])
+async def test_a_schema_that_refers_elsewhere_is_not_fetched(reference: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        amount = {"$ref": reference.format(address=address)}
+        add = {"type": "function", "name": "add", "parameters": {"properties": {"amount": amount}}}
+        tools = await tools_of_an_open_session([add])
+        assert await tools.call("add", '{"amount": 2}') == '{"count":2}'
+        with pytest.raises(BlockingIOError):
+            listening.accept()
 
 
 async def test_a_closed_session_ends_the_attempt() -> None:
