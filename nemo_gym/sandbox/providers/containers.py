@@ -20,7 +20,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.sandbox.providers.command_line import CommandDone, CommandLine
-from nemo_gym.sandbox.providers.options import EngineExecConfig, ReadinessProbe
+from nemo_gym.sandbox.providers.options import ReadinessProbe
 from nemo_gym.sandbox.providers.readiness import wait_until_ready
 from nemo_gym.sandbox.providers.specification import (
     NO_EXIT_CODE,
@@ -78,10 +78,12 @@ class ContainerProvider(abc.ABC):
     check_command: ClassVar[str]
     """A command of the engine that succeeds if sandboxes can run."""
 
-    def __init__(self, program: str, commands: EngineExecConfig, probe: ReadinessProbe) -> None:
-        self._engine = CommandLine(program, commands.concurrency)
-        self._default_timeout_s = commands.default_timeout_s
+    def __init__(
+        self, program: str, probe: ReadinessProbe, *, concurrency: int, default_timeout_s: float | None
+    ) -> None:
+        self._engine = CommandLine(program, concurrency)
         self._probe = probe
+        self._default_timeout_s = default_timeout_s
 
     @classmethod
     def find_missing(cls, options: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from nemo_gym.failures import ConfigError
@@ -26,16 +26,6 @@ class ReadinessProbe:
     """Successes in a row."""
     stable_delay_s: float = 0.0
     """The pause between attempts."""
-
-
-@dataclass(frozen=True)
-class EngineExecConfig:
-    """The options with which commands run in the containers of any engine."""
-
-    default_timeout_s: float | None = 180
-    extra_exec_args: list[str] = field(default_factory=list)
-    concurrency: int = 32
-    """Simultaneous processes of the engine's command line."""
 
 
 def section(kind: type[T], given: T | Mapping[str, Any] | None, where: str) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nemo_gym.sandbox.providers.options import EngineExecConfig
 from nemo_gym.sandbox.providers.options import ReadinessProbe as ApptainerProbeConfig
 
 __all__ = ["ApptainerCreateConfig", "ApptainerExecConfig", "ApptainerProbeConfig"]
@@ -22,11 +21,14 @@ class ApptainerCreateConfig:
 
 
 @dataclass(frozen=True)
-class ApptainerExecConfig(EngineExecConfig):
+class ApptainerExecConfig:
     """The options with which commands run in instances."""
 
+    default_timeout_s: float | None = 180
     timeout_grace_s: float = 15
     """Accepted for the ecosystem's configurations; a command over its timeout is killed at once."""
     fakeroot_for_root: bool = True
     """Commands as root run with `--fakeroot`."""
     default_binds: list[str] = field(default_factory=list)
+    extra_exec_args: list[str] = field(default_factory=list)
+    concurrency: int = 32

@@ -60,9 +60,10 @@ class ApptainerProvider(ContainerProvider):
         self._exec_config = section(ApptainerExecConfig, exec, "exec")
         self._create_config = section(ApptainerCreateConfig, create, "create")
         super().__init__(
-            find_program(self.name, bin_path),
-            self._exec_config,
+            find_program("apptainer", bin_path),
             section(ApptainerProbeConfig, probe, "probe"),
+            concurrency=self._exec_config.concurrency,
+            default_timeout_s=self._exec_config.default_timeout_s,
         )
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nemo_gym.sandbox.providers.options import EngineExecConfig
 from nemo_gym.sandbox.providers.options import ReadinessProbe as DockerProbeConfig
 
 __all__ = ["DockerCreateConfig", "DockerExecConfig", "DockerProbeConfig"]
@@ -35,8 +34,12 @@ class DockerCreateConfig:
 
 
 @dataclass(frozen=True)
-class DockerExecConfig(EngineExecConfig):
+class DockerExecConfig:
     """The options with which commands run in containers."""
 
+    default_timeout_s: float | None = 180
+    extra_exec_args: list[str] = field(default_factory=list)
+    concurrency: int = 32
+    """Simultaneous processes of the engine's command line."""
     exec_shell: str | None = None
     """None for bash where the image has it, and sh elsewhere."""

@@ -75,7 +75,10 @@ class DockerProvider(ContainerProvider):
         self._exec_config = section(DockerExecConfig, exec, "exec")
         self._create_config = section(DockerCreateConfig, create, "create")
         super().__init__(
-            find_program(self.name), self._exec_config, section(DockerProbeConfig, probe, "probe")
+            find_program(self.name),
+            section(DockerProbeConfig, probe, "probe"),
+            concurrency=self._exec_config.concurrency,
+            default_timeout_s=self._exec_config.default_timeout_s,
         )
 
     @classmethod

@@ -208,3 +208,10 @@ def test_a_missing_program_is_named(folder: Path, tmp_path: Path) -> None:
     assert provider is ApptainerProvider
     assert provider.find_missing({"bin_path": str(folder)}) is None
     assert f"is not in {tmp_path}" in provider.find_missing({"bin_path": str(tmp_path)})
+
+
+def test_a_provider_derived_from_it_runs_the_same_program(folder: Path) -> None:
+    class Renamed(ApptainerProvider):
+        name = "renamed"
+
+    assert Renamed.find_missing({"bin_path": str(folder)}) is None
