@@ -179,8 +179,11 @@ def _tokens_of(ids: Any) -> CallTokens:
 
 
 def _parse(wire: Mapping[str, Any]) -> CallRecord:
-    if type(wire.get("kept", 0)) is not int or not all(
-        isinstance(wire.get(name), str | None) for name in ("sequence", "base")
+    names_are_texts = all(isinstance(wire.get(name), str | None) for name in ("sequence", "base"))
+    if (
+        type(wire.get("kept", 0)) is not int
+        or not names_are_texts
+        or not isinstance(wire.get("sampling"), Mapping | None)
     ):
         raise ValueError("not a record")
     given = {name: value for name in _FIELDS if (value := wire.get(name)) is not None}

@@ -36,6 +36,8 @@ async def damaged(**changes: Any) -> list[CallRecord]:
         {"kept": -1},
         {"kept": "1"},
         {"reason": "bad weather"},
+        {"sampling": []},
+        {"sampling": "greedy"},
     ],
 )
 async def test_a_damaged_record_is_masked_and_what_builds_on_it_too(changes: dict[str, Any]) -> None:
