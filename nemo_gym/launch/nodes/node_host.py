@@ -81,7 +81,8 @@ class NodeDocument:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> NodeDocument:
-        return TypeAdapter(cls).validate_json(data)
+        # Errors of `validate_json` would show parts of a document that is cut, and it has the run's token.
+        return TypeAdapter(cls).validate_python(json.loads(data))
 
 
 class NodeHost:

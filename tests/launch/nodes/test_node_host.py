@@ -153,3 +153,12 @@ async def test_a_node_host_says_nothing_to_a_launcher_of_another_authority(tmp_p
     assert process.returncode == 1
     assert b"certificate verify failed" in printed
     assert not heard.is_set()
+
+
+@pytest.mark.parametrize("kept", [b'"token": "a-token', b'"code": [], "folder": "'])
+def test_an_error_of_a_cut_document_does_not_show_it(kept: bytes) -> None:
+    given = NodeDocument("127.0.0.1", 1, "a", TOKEN, "cookie", {}, [], "/folder").to_bytes()
+    with pytest.raises(ValueError, match="Unterminated string") as caught:
+        NodeDocument.of_bytes(given[: given.index(kept) + len(kept)])
+    assert "token" not in str(caught.value)
+    assert "folder" not in str(caught.value)
