@@ -7,7 +7,8 @@ import signal
 import socket
 from collections.abc import Callable
 
-from nemo_gym.serving.listening import Listener
+from nemo_gym.serving.listening import BACKLOG, Listener
+from nemo_gym.transport.local_sockets import listen_at
 from nemo_gym.viewer.access import GuardedApp
 from nemo_gym.viewer.server import Viewer, make_app
 
@@ -23,7 +24,7 @@ async def serve(viewer: Viewer, announce: Callable[[str], None], *, host: str, p
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    listening = socket.create_server((host, port))
+    listening = listen_at(socket.AF_INET, (host, port), BACKLOG)
     guarded = GuardedApp(make_app(viewer))
     listener = Listener(guarded)
     await listener.start(listening)

@@ -28,3 +28,12 @@ async def test_the_printed_address_opens_the_page_and_a_signal_ends_it(tmp_path:
             assert [run["title"] for run in (await runs.json())["runs"]] == ["out"]
     viewer.send_signal(signal.SIGTERM)
     assert await viewer.wait() == 0
+
+
+async def test_an_address_that_cannot_be_used_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_bytes(ROW)
+    command = [sys.executable, "-m", "nemo_gym.cli.view", f"+places=[{tmp_path}]", "+host=192.0.2.1"]
+    viewer = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, printed = await viewer.communicate()
+    assert viewer.returncode == 2
+    assert b"Cannot listen on 192.0.2.1:0: Cannot assign requested address.\n" in printed
