@@ -148,8 +148,9 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 def sparkline(values: Sequence[float | None], low: float, high: float) -> str:
     """Return a bar for each value between `low` and `high`; a blank for None."""
-    width = ((high - low) or 1.0) / len(_BARS)
+    span = (high - low) or 1.0
     last = len(_BARS) - 1
     return "".join(
-        " " if value is None else _BARS[min(last, max(0, int((value - low) / width)))] for value in values
+        " " if value is None else _BARS[min(last, max(0, int((value - low) / span * len(_BARS))))]
+        for value in values
     )

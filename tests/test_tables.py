@@ -77,6 +77,7 @@ def test_phrases_are_never_broken() -> None:
 def test_a_sparkline_has_a_bar_for_each_value() -> None:
     assert sparkline([0.0, 0.5, 1.0, None, 2.0], 0.0, 1.0) == "▁▅█ █"
     assert sparkline([3.0], 3.0, 3.0) == "▁"
+    assert sparkline([0.0, 5e-324], 0.0, 5e-324) == "▁█", "no range is too small"
 
 
 def test_a_text_beside_a_title_is_wrapped_at_words() -> None:
