@@ -26,13 +26,14 @@ class TerminalProcess:
     `send` sends a signal to the program in the sandbox. `owned` is closed with the session.
     """
 
+    closed = False
+
     def __init__(
         self, *, pty: bool, send: Callable[[str], Awaitable[None]], owned: contextlib.ExitStack
     ) -> None:
         self.session_id = uuid.uuid4().hex
         self.mode: str | None = "pty" if pty else "pipe"
         self._send, self._owned = send, owned
-        self.closed = False
         self._process: asyncio.subprocess.Process | None = None
         self._terminal: int | None = None
         self._output = asyncio.StreamReader()
