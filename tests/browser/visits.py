@@ -18,6 +18,8 @@ document.addEventListener("securitypolicyviolation", (event) => {
 
 PATIENCE_MS = 120_000
 """For an answer on a busy machine. No test depends on how soon it comes."""
+_SCROLL_MS = 100
+_SCROLLS = PATIENCE_MS // _SCROLL_MS
 
 
 class Visit:
@@ -65,8 +67,13 @@ class Visit:
     def show_all_items(self) -> None:
         """Unfold all items, and scroll to the end so that all are made."""
         self.press("e")
-        self.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-        self.page.locator(".transcript > :empty").first.wait_for(state="detached")
+        unmade = self.page.locator(".transcript > :empty")
+        for _ in range(_SCROLLS):  # items that unfold late move the end
+            self.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+            if not unmade.count():
+                return
+            self.page.wait_for_timeout(_SCROLL_MS)
+        raise AssertionError(f"{unmade.count()} items are not shown")
 
     def focus_page(self) -> None:
         """Leave the field that has the focus, as Escape does."""
