@@ -26,8 +26,8 @@ class Flag:
     help: str
     key: str | None = None
     """The key that it sets, by default of the same name. With an empty one, the translation of the verb reads it."""
-    form: Literal["text", "texts", "number", "value"] = "text"
-    """`texts` may be repeated. A `value` is written as it is: a number as it was typed, or a word."""
+    form: Literal["text", "texts", "number", "decimal", "value"] = "text"
+    """`texts` may be repeated. `decimal` and `value` are written as they are: a number, or a number or a word."""
     write: Callable[[Any], str] = spelled
     """Writes the value as an override."""
 
@@ -52,6 +52,7 @@ class Flag:
             metavar=self.metavar,
             multiple=self.form == "texts",
             type=kind,
+            callback=_checked_number if self.form == "decimal" else None,
             help=self.help,
             shell_complete=self._complete,
         )
@@ -65,8 +66,17 @@ class Flag:
         """Return the override that `value` means; none for an option that is absent or has no key."""
         if not self.target or value is None or value is False or value == ():
             return []
-        text = str(value) if self.form == "value" else self.write(value)
+        text = str(value) if self.form in ("decimal", "value") else self.write(value)
         return [f"++{self.target}={text}"]
+
+
+def _checked_number(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return a number as it was typed: a run keeps its identity where 1 and 1.0 mean the same."""
+    try:
+        float(value or 0)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a number.", ctx, option) from error
+    return value
 
 
 def key_or_variable(text: str) -> str:
@@ -145,14 +155,14 @@ SAMPLING = (
         "T",
         "Sampling temperature.",
         key="responses_create_params.temperature",
-        form="value",
+        form="decimal",
     ),
     Flag(
         "--top-p",
         "P",
         "Nucleus sampling: share of the probability.",
         key="responses_create_params.top_p",
-        form="value",
+        form="decimal",
     ),
     Flag(
         "--max-output-tokens",

@@ -74,7 +74,8 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
         ("env export", "Did you mean 'gym eval export'?"),
         ("eval list", "Did you mean 'gym list'?"),
         ("list mcqa", "`gym search mcqa` finds names."),
-        ("eval run mcqa --temperature hot --url http://127.0.0.1:1/v1 -m x", "must be a number, not 'hot'."),
+        ("eval run mcqa --temperature hot", "'hot' is not a number."),
+        ("eval run mcqa --temperature true", "'true' is not a number."),
     ],
 )
 def test_a_wrong_word_ends_with_2_and_a_hint_before_anything_starts(
