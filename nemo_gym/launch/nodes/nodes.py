@@ -31,7 +31,7 @@ class Nodes:
     """The nodes, and the port at which their hosts connect."""
 
     nodes: Sequence[Node]
-    document: NodeDocument
+    document: NodeDocument = field(repr=False)
     """The input of every node host, apart from the node's name."""
     announce: Callable[[str], None]
     on_loads: Callable[[], object] = lambda: None

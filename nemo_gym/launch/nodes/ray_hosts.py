@@ -171,7 +171,7 @@ class RayHosts:
     """The address of the cluster."""
     log_path: Path
     """The log of the process that talks to it."""
-    environment: RayRuntimeEnv = field(default_factory=RayRuntimeEnv)
+    environment: RayRuntimeEnv = field(default_factory=RayRuntimeEnv, repr=False)
     """The environment that Ray makes on every node."""
     command: Sequence[str] = DRIVER
     """Starts the process that talks to the cluster."""

@@ -45,7 +45,7 @@ class Scaling:
     announce: Callable[[str], None]
     on_removal: Callable[[], object]
     """Called when replicas have been removed."""
-    token: str
+    token: str = field(repr=False)
     """The run's, with which servers answer the names of their sessions."""
     _changing: set[str] = field(default_factory=set)
 
