@@ -18,13 +18,13 @@ from nemo_gym.protocol.resources_sessions import ResourcesVerifyRequest as Resou
 from nemo_gym.resources.server import BaseResourcesServer as BaseResourcesServer
 from nemo_gym.resources.server import BaseResourcesServerConfig as BaseResourcesServerConfig
 from nemo_gym.resources.server import SimpleResourcesServer as SimpleResourcesServer
-from nemo_gym.serving.rows import BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse
-from nemo_gym.serving.rows import BaseRunRequest as BaseRunRequest
-from nemo_gym.serving.rows import BaseSeedSessionRequest as BaseSeedSessionRequest
-from nemo_gym.serving.rows import BaseSeedSessionResponse as BaseSeedSessionResponse
-from nemo_gym.serving.rows import BaseVerifyRequest as BaseVerifyRequest
-from nemo_gym.serving.rows import BaseVerifyResponse as BaseVerifyResponse
-from nemo_gym.serving.rows import ReverifyMode as ReverifyMode
+from nemo_gym.rows.models import BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse
+from nemo_gym.rows.models import BaseRunRequest as BaseRunRequest
+from nemo_gym.rows.models import BaseSeedSessionRequest as BaseSeedSessionRequest
+from nemo_gym.rows.models import BaseSeedSessionResponse as BaseSeedSessionResponse
+from nemo_gym.rows.models import BaseVerifyRequest as BaseVerifyRequest
+from nemo_gym.rows.models import BaseVerifyResponse as BaseVerifyResponse
+from nemo_gym.rows.models import ReverifyMode as ReverifyMode
 
 NEMO_GYM_MCP_METADATA_KEY = names.MCP_METADATA_KEY
 NEMO_GYM_MCP_SESSION_TOKEN_HEADER = names.MCP_TOKEN_HEADER

@@ -29,14 +29,15 @@ from nemo_gym.config.current import plain_dict as plain_dict
 from nemo_gym.config.current import set_global_config_dict as set_global_config_dict
 from nemo_gym.config.current import to_dict_config as to_dict_config
 from nemo_gym.launch.sockets import find_open_port as find_open_port
+from nemo_gym.rows import keys
 
-AGENT_REF_KEY_NAME = names.AGENT_REF_KEY
-ATTEMPT_INDEX_KEY_NAME = names.ATTEMPT_INDEX_KEY
+AGENT_REF_KEY_NAME = keys.AGENT_REF_KEY
+ATTEMPT_INDEX_KEY_NAME = keys.ATTEMPT_INDEX_KEY
 HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
-RESPONSES_CREATE_PARAMS_KEY_NAME = names.PARAMS_KEY
-REWARD_KEY_NAME = names.REWARD_KEY
-ROLLOUT_ID_KEY_NAME = names.ROLLOUT_ID_KEY
-ROLLOUT_INDEX_KEY_NAME = names.ROLLOUT_INDEX_KEY
-SKILLS_REF_KEY_NAME = names.SKILLS_REF_KEY
-TASK_INDEX_KEY_NAME = names.TASK_INDEX_KEY
-TASK_SOURCE_KEY_NAME = names.TASK_SOURCE_KEY
+RESPONSES_CREATE_PARAMS_KEY_NAME = keys.PARAMS_KEY
+REWARD_KEY_NAME = keys.REWARD_KEY
+ROLLOUT_ID_KEY_NAME = keys.ROLLOUT_ID_KEY
+ROLLOUT_INDEX_KEY_NAME = keys.ROLLOUT_INDEX_KEY
+SKILLS_REF_KEY_NAME = keys.SKILLS_REF_KEY
+TASK_INDEX_KEY_NAME = keys.TASK_INDEX_KEY
+TASK_SOURCE_KEY_NAME = keys.TASK_SOURCE_KEY

@@ -1,11 +1,14 @@
-"""JSON of unknown form: the object in a text, and a member of an object."""
+"""JSON of unknown form: the object in a text, a member of an object, a number, the type of a value."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
+
+LARGEST_FLOAT = sys.float_info.max
 
 
 def object_in(text: bytes | str) -> dict[str, Any] | None:
@@ -22,3 +25,18 @@ def member(value: object, *names: str) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+def finite_number(value: object) -> float | None:
+    """Return the value as a float, booleans as 0 and 1; None for NaN, infinities and other types."""
+    if not isinstance(value, int | float):  # and booleans, which are integers
+        return None
+    return float(value) if -LARGEST_FLOAT <= value <= LARGEST_FLOAT else None
+
+
+def describe_kind(value: object) -> str:
+    """Return the JSON type of a value, with its article."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return names.get(type(value), "an object")

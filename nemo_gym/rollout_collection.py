@@ -1,8 +1,5 @@
 """The ecosystem's import path for rollout collection."""
 
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY as NG_FAILURE_CLASS_KEY
-from nemo_gym.rollouts.run.answer import NG_NO_PERSIST_KEY as NG_NO_PERSIST_KEY
-from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY as NG_TERMINAL_KEY
 from nemo_gym.rollouts.run.attempt_rows import get_max_rollout_attempts as get_max_rollout_attempts
 from nemo_gym.rollouts.run.attempt_rows import is_terminal_failure as is_terminal_failure
 from nemo_gym.rollouts.run.attempt_rows import (
@@ -13,6 +10,11 @@ from nemo_gym.rollouts.run.dispatch_budget import DispatchLatencyTracker as Disp
 from nemo_gym.rollouts.run.examples import RolloutCollectionConfig as RolloutCollectionConfig
 from nemo_gym.rollouts.run.examples import RolloutCollectionHelper as RolloutCollectionHelper
 from nemo_gym.rollouts.run.examples import SharedRolloutCollectionConfig as SharedRolloutCollectionConfig
+from nemo_gym.rows import keys
+
+NG_FAILURE_CLASS_KEY = keys.FAILURE_CLASS_KEY
+NG_NO_PERSIST_KEY = keys.NO_PERSIST_KEY
+NG_TERMINAL_KEY = keys.TERMINAL_KEY
 
 _get_max_rollout_attempts = get_max_rollout_attempts
 """The name that environments written for 0.5.1 import."""

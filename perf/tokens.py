@@ -34,8 +34,8 @@ from nemo_gym.mock_engine.engine import Engine, GeneratedChoice
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.mock_engine.request import GenerationRequest
 from nemo_gym.mock_engine.tokenizer import MARKS
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.testing.in_process import InProcessGym
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from nemo_gym.transport import Call, InMemoryTransport
 from nemo_gym.transport import Reply as HttpReply

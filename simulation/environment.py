@@ -23,7 +23,7 @@ from nemo_gym.protocol.resources_sessions import (
     ResourcesSeedSessionRequest,
 )
 from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
-from nemo_gym.serving.rows import (
+from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,

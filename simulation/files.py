@@ -9,7 +9,7 @@ import orjson
 
 from nemo_gym.rollouts.output.files import RunFiles, ending_of
 from nemo_gym.rollouts.plan.compression import DAMAGE, holds_text, open_content
-from nemo_gym.rollouts.plan.identity import identity_in
+from nemo_gym.rows.identity import identity_in
 from simulation.crashing_disk import CrashingDisk
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from nemo_gym.episodes.driver import Episode, SessionBodies
 from nemo_gym.head.server import HeadServer
 from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.names import REPLICA_PORTS_KEY, TASK_INDEX_KEY
+from nemo_gym.names import REPLICA_PORTS_KEY
 from nemo_gym.protocol.episodes import EpisodeId, TaskId
 from nemo_gym.protocol.resources_sessions import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
+from nemo_gym.rows.keys import TASK_INDEX_KEY
 from nemo_gym.serving.base import SimpleServer
 from nemo_gym.transport import Transport
 from nemo_gym.transport.directory import base_url

@@ -13,9 +13,8 @@ from typing import Any
 import orjson
 
 from nemo_gym.cli.command import ExitCode
-from nemo_gym.names import ATTEMPT_INDEX_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
-from nemo_gym.rollouts.run.answer import FAILURE_KEY, NG_TERMINAL_KEY
+from nemo_gym.rows.identity import RolloutId, identity_at
+from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY, FAILURE_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY, TERMINAL_KEY
 from simulation.environment import right_reward
 from simulation.events import AttemptId, Ended, Event, Kind, Rest, ToolRun, Verdict
 from simulation.faults import (
@@ -120,9 +119,7 @@ class NothingLost:
             return "rows that had been written are no longer in the file"
         self._kept = ended.rows
         if ended.how in ("complete", "partial"):
-            failed = {
-                identity_of_line(line) for line in ended.failures if orjson.loads(line)[NG_TERMINAL_KEY]
-            }
+            failed = {identity_of_line(line) for line in ended.failures if orjson.loads(line)[TERMINAL_KEY]}
             lost = self._planned - failed - set(map(identity_of_line, ended.rows))
             if lost:
                 return f"the run ended as {ended.how}, and {min(lost)} has neither a row nor a failure"
@@ -168,7 +165,7 @@ class CountsAgree:
         rows = counts["finished_before"] + counts["completed"] + counts["truncated"]
         if rows != len(ended.rows):
             return f"the summary counts {rows} rows, the file has {len(ended.rows)}"
-        failed = sum(orjson.loads(line)[NG_TERMINAL_KEY] for line in ended.failures)
+        failed = sum(orjson.loads(line)[TERMINAL_KEY] for line in ended.failures)
         if counts["failed"] != failed:
             return f"the summary counts {counts['failed']} failures, the file has {failed}"
         is_whole = len(ended.rows) == self._planned
@@ -202,7 +199,7 @@ class AttemptsAreMade:
                 row = orjson.loads(line)
                 failure, number = row[FAILURE_KEY], row[ATTEMPT_INDEX_KEY]
                 of_use = failure["retryable"] and failure["type"] != "deadline"
-                if row[NG_TERMINAL_KEY] and of_use and number + 1 < self._most:
+                if row[TERMINAL_KEY] and of_use and number + 1 < self._most:
                     return (
                         f"{identity_of_line(line)} was given up after attempt {number}: {failure['message']}"
                     )

@@ -15,8 +15,9 @@ from random import Random
 from typing import Any
 
 from nemo_gym.failures import TransportError
-from nemo_gym.names import ATTEMPT_INDEX_KEY, DIRECTORY_ROUTE
-from nemo_gym.rollouts.plan.identity import identity_at
+from nemo_gym.names import DIRECTORY_ROUTE
+from nemo_gym.rows.identity import identity_at
+from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY
 from nemo_gym.transport import Call, Reply
 from nemo_gym.transport.deadline import DEADLINE_HEADER
 from simulation.events import AttemptId, Kind, Sent

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from nemo_gym.json_objects import member, object_in
+from nemo_gym.json_objects import describe_kind, finite_number, member, object_in
 
 
 @pytest.mark.parametrize("text", [b'{"a": [1]}', '{"a": [1]}'])
@@ -22,3 +24,16 @@ def test_a_member_is_found_in_objects_only() -> None:
     assert member(row, "response", "usage", "output_tokens", "text") is None
     assert member(row, "error", "message") is None
     assert member(["response"], "response") is None
+
+
+def test_only_finite_numbers_are_numbers() -> None:
+    assert finite_number(True) == 1.0
+    assert [finite_number(value) for value in (math.nan, math.inf, -math.inf, "1", None, 10**400)] == [
+        None
+    ] * 6
+
+
+def test_kinds_are_named_as_json_has_them() -> None:
+    values: list[object] = [None, True, 1, 1.5, "", [], {}]
+    names = ["null", "a boolean", "a number", "a number", "a string", "a list", "an object"]
+    assert list(map(describe_kind, values)) == names

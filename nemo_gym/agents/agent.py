@@ -14,11 +14,12 @@ from pydantic import Field, PrivateAttr
 from nemo_gym.agents.sessions import AgentSessions, _AgentSessionRecord
 from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import BaseRunServerInstanceConfig
-from nemo_gym.episodes.driver import Act, EndReason, Episode, OnTruncation, SessionBodies, drive_episode
+from nemo_gym.episodes.driver import Act, Episode, OnTruncation, SessionBodies, drive_episode
 from nemo_gym.failures import AgentError, Boundary
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from nemo_gym.protocol.tool_access import ToolAccess
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
+from nemo_gym.rows.verdict import EndReason
 from nemo_gym.serving.base import BaseServer, SimpleServer
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.rollout_paths import apply_rollout_prefix
@@ -86,7 +87,7 @@ class SimpleResponsesAPIAgent(BaseResponsesAPIAgent, AgentSessions, AggregateMet
 
     async def act(self, episode: Episode) -> Act:
         """Run the policy loop on plain data. By default, validate the row and call `responses`."""
-        params = ResponseCreateParams.model_validate(episode.row["responses_create_params"])
+        params = ResponseCreateParams.model_validate(episode.params)
         given: dict[str, Any] = {"request": episode.request, "response": HttpResponse(), "body": params}
         wanted = inspect.signature(self.responses).parameters
         result = await self.responses(**{name: given[name] for name in wanted if name in given})

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 
 from nemo_gym.agents.tools import ToolClient
-from nemo_gym.episodes.driver import Act, EndReason, failure_of
+from nemo_gym.episodes.driver import Act, failure_of
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.responses.schemas import add_counts
+from nemo_gym.rows.verdict import EndReason
 from nemo_gym.tokens.records import without_tokens as without_tokens
 from nemo_gym.transport.server_client import ServerClient
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nemo_gym.failures import Boundary, Failure, GymError, TransportError, error_of
 from nemo_gym.names import END_KEY
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.version import require_readable
 
 if TYPE_CHECKING:
     from nemo_gym.tokens.segments import Segment
@@ -18,70 +21,79 @@ if TYPE_CHECKING:
 class Rollout:
     """A finished rollout: its scored row, or the row of its failure."""
 
-    row: Mapping[str, Any]
+    row: AnyRow
     """The task row with `response`, `reward` and the verifier's fields; the failure row of a failure."""
 
     @property
     def task(self) -> int:
         """The index of its row in the request."""
-        return int(self.row["_ng_task_index"])
+        return int(self.row[TASK_INDEX_KEY])
 
     @property
     def repeat(self) -> int:
         """The number of the rollout within its row."""
-        return int(self.row["_ng_rollout_index"])
+        return int(self.row[ROLLOUT_INDEX_KEY])
 
     @property
     def reward(self) -> float | None:
         """The reward; None for a failure."""
-        return None if self.failure is not None else float(self.row["reward"])
+        from nemo_gym.rows.verdict import read_reward
+
+        return read_reward(self.row)
 
     @property
     def outcome(self) -> str:
         """`completed`, `truncated` or `failed`."""
-        return str(self.row.get("_ng_outcome", "completed"))
+        from nemo_gym.rows.verdict import read_outcome
+
+        return read_outcome(self.row).value
 
     @property
     def is_masked(self) -> bool:
         """Return whether its environment or agent excluded it from training, although it has a reward."""
-        from nemo_gym.metrics.records import is_masked
+        from nemo_gym.rows.verdict import is_masked
 
         return is_masked(self.row)
 
     @property
     def is_tamperable(self) -> bool:
         """Return whether its answer ran beside its verifier and could have forged the reward."""
-        from nemo_gym.metrics.records import is_tamperable
+        from nemo_gym.rows.verdict import is_tamperable
 
         return is_tamperable(self.row)
 
     @property
     def failure(self) -> Failure | None:
         """The failure; None for a scored rollout."""
-        if self.row.get("_ng_failure_class") is None:
-            return None
-        failure = Failure.from_wire({"error": self.row.get("_ng_failure")})
-        return failure or Failure(Boundary.AGENT, str(self.row["_ng_failure_class"]), "no details given")
+        from nemo_gym.rows.verdict import read_failure
+
+        return read_failure(self.row)
 
     @property
     def response(self) -> Mapping[str, Any]:
         """The Responses object with the output of all turns; empty for a failure without one."""
-        return self.row.get("response") or {}
+        from nemo_gym.rows.parts import read_response
+
+        return read_response(self.row)
 
     @property
     def segments(self) -> list[Segment]:
         """The token sequences to train on, the main one first; empty if token ids were not requested."""
-        from nemo_gym.tokens.rows import calls_of
+        from nemo_gym.rows.calls import calls_of
         from nemo_gym.tokens.segments import segments_of
 
         return segments_of(calls_of(self.row))
 
 
 def read_line(line: bytes) -> Rollout | None:
-    """Return the rollout on a line; None for the last line. Raises `GymError` if the run was stopped."""
+    """Return the rollout on a line; None for the last line.
+
+    Raises `GymError` if the run was stopped, or if the gym is newer than this client.
+    """
     row = json.loads(line)
     end = row.get(END_KEY)
     if end is None:
+        require_readable(row, "the stream of rollouts")
         return Rollout(row)
     stop = end.get("stop")
     if stop is not None:

@@ -18,6 +18,9 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from nemo_gym import PARENT_DIR, WORKING_DIR
 from nemo_gym.failures import ConfigError
 from nemo_gym.paths import candidates
+from nemo_gym.rows.compose import with_params
+from nemo_gym.rows.forms import AnyRow, TaskRow
+from nemo_gym.rows.parts import read_params
 
 _BRACES = "Write {{ and }} for literal braces."
 
@@ -61,7 +64,7 @@ def load_prompt_config(path: str) -> PromptConfig:
     return prompt_config
 
 
-def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dict[str, str]]:
+def fill_prompt(prompt_config: PromptConfig, row: AnyRow) -> list[dict[str, str]]:
     """Return the messages of `row`, the system message first.
 
     Raises `ConfigError` with the file and every field that the row lacks.
@@ -83,20 +86,17 @@ def fill_prompt(prompt_config: PromptConfig, row: Mapping[str, Any]) -> list[dic
     ]
 
 
-def apply_prompt_to_row(row: Mapping[str, Any], prompt_config: PromptConfig) -> dict[str, Any]:
+def apply_prompt_to_row(row: AnyRow, prompt_config: PromptConfig) -> TaskRow:
     """Return a copy of `row` with the filled prompt as `responses_create_params.input`; other parameters are kept.
 
     It replaces an input of the row. Datasets with both are refused (`validate_prompt_compatibility`).
     """
-    params = {**(row.get("responses_create_params") or {}), "input": fill_prompt(prompt_config, row)}
-    return {**row, "responses_create_params": params}
+    return with_params(row, {**read_params(row), "input": fill_prompt(prompt_config, row)})
 
 
-def validate_prompt_compatibility(rows: Iterable[Mapping[str, Any]], prompt_config: PromptConfig) -> None:
+def validate_prompt_compatibility(rows: Iterable[AnyRow], prompt_config: PromptConfig) -> None:
     """Raise `ConfigError` with the indices of the rows, from 0, that already have an input."""
-    having = [
-        index for index, row in enumerate(rows) if (row.get("responses_create_params") or {}).get("input")
-    ]
+    having = [index for index, row in enumerate(rows) if read_params(row).get("input")]
     if having:
         raise ConfigError(
             f"{prompt_config.source} would replace responses_create_params.input of rows {having}",

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.datasets._statistics import text_of_item
-from nemo_gym.names import AGENT_REF_KEY, RESERVED_PREFIX
 from nemo_gym.rollouts.plan.task_rows import Task
+from nemo_gym.rows.parts import read_task_data
 
-_IDS = frozenset({"id", "uuid", AGENT_REF_KEY})
+_IDS = frozenset({"id", "uuid"})
 _SHARED = None
 """The place of a prompt that several different rows have."""
 
@@ -68,13 +68,9 @@ class SplitRows:
 
 
 def row_digest(task: Task) -> bytes:
-    """Return the digest of a row's agent and of all fields except ids."""
-    kept = {
-        key: value
-        for key, value in task.row.items()
-        if key not in _IDS and not key.startswith(RESERVED_PREFIX)
-    }
-    return _digest([task.agent, kept])
+    """Return the digest of a row's agent, request and task, without ids."""
+    data = {key: value for key, value in read_task_data(task.row).items() if key not in _IDS}
+    return _digest([task.agent, task.params, data])
 
 
 def prompt_digest(task: Task) -> bytes:

@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from nemo_gym.metrics import sample_standard_deviation
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY
 from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.plan.task_rows import Task
+from nemo_gym.rows.parts import read_task_data
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class DatasetStatistics:
     rows: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)
-    """Number of rows with each field, without parameters and agent reference."""
+    """Number of rows with each field that the environment reads."""
     parameters: Counter[str] = field(default_factory=Counter)
     """Number of rows with each parameter."""
     messages: array[int] = field(default_factory=lambda: array("q"))
@@ -34,7 +34,7 @@ class DatasetStatistics:
         asked = task.params["input"]
         self.rows += 1
         self.agents[task.agent] += 1
-        self.fields.update(key for key in task.row if key not in (PARAMS_KEY, AGENT_REF_KEY))
+        self.fields.update(read_task_data(task.row).keys())
         self.parameters.update(key for key in task.params if key != "input")
         self.messages.append(1 if isinstance(asked, str) else len(asked))
         self.input_characters.append(

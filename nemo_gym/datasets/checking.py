@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from nemo_gym.datasets.task_schemas import faults_of, task_faults
-from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.schemas import ResponseCreateParams
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, Task, TaskShaper, read_object
+from nemo_gym.rows.keys import PARAMS_KEY
 
 _MOST_FAULTS = 5
 """Faults reported per row."""

@@ -17,16 +17,17 @@ from pydantic import TypeAdapter, ValidationError
 from nemo_gym.config.nodes import render_path
 from nemo_gym.config.pydantic_problems import errors_by_path
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, TASK_SOURCE_KEY
 from nemo_gym.paths import search_roots
 from nemo_gym.processes.worker_main import load_file
 from nemo_gym.rollouts.plan.task_rows import FieldFault
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.keys import METADATA_KEY, TASK_DATA_KEY
+from nemo_gym.rows.parts import read_task_data
 
 FILE = "task_data.py"
 _TYPE = "TaskData"
-_CONTAINERS = ("verifier_metadata", "task_data")
+_CONTAINERS = (METADATA_KEY, TASK_DATA_KEY)
 """Fields of a row whose members count as fields of the row itself."""
-_NOT_DATA = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY})
 
 
 def load_task_data_schema(server_dir: Path) -> TypeAdapter[Any] | None:
@@ -49,16 +50,12 @@ def load_task_data_schema(server_dir: Path) -> TypeAdapter[Any] | None:
         ) from error
 
 
-def normalize_task_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def normalize_task_fields(row: AnyRow) -> tuple[dict[str, Any], list[str]]:
     """Return the fields of a row's task, and those that it has twice with different values.
 
     Members of `verifier_metadata` and `task_data` are fields like those of the row itself, which take precedence.
     """
-    fields = {
-        key: value
-        for key, value in row.items()
-        if key not in _NOT_DATA and not key.startswith(RESERVED_PREFIX)
-    }
+    fields = read_task_data(row)
     conflicts = []
     for container in _CONTAINERS:
         members = fields.get(container)
@@ -69,7 +66,7 @@ def normalize_task_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     return fields, conflicts
 
 
-def task_faults(schema: TypeAdapter[Any], row: Mapping[str, Any]) -> Iterator[FieldFault]:
+def task_faults(schema: TypeAdapter[Any], row: AnyRow) -> Iterator[FieldFault]:
     """Yield the faults of a row's task."""
     fields, conflicts = normalize_task_fields(row)
     for key in conflicts:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +16,6 @@ import orjson
 from fastapi import Request
 
 from nemo_gym import clock
-from nemo_gym.episodes.verifier_fields import verifier_fields
 from nemo_gym.failures import (
     Failure,
     GymError,
@@ -28,8 +25,12 @@ from nemo_gym.failures import (
     VerifierError,
     error_of,
 )
-from nemo_gym.names import END_REASON_KEY, FAILURE_CLASS_KEY, MASKED_KEY, TIMING_KEY
-from nemo_gym.tokens.rows import with_sequence_settled
+from nemo_gym.rows.calls import with_sequence_settled
+from nemo_gym.rows.compose import compose_scored_row, mask, select_score, with_response, zero
+from nemo_gym.rows.forms import ScoredRow, TaskRow
+from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
+from nemo_gym.rows.parts import read_params
+from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.calls import UNDELIVERED_CODES
 from nemo_gym.transport.context import LEAVE_OUT_HEADER, RequestContext, current_context
@@ -37,48 +38,12 @@ from nemo_gym.transport.server_client import ServerClient, ServerReply
 
 log = logging.getLogger(__name__)
 
-_NO_ECHO = {LEAVE_OUT_HEADER: "responses_create_params,response"}
+_NO_ECHO = {LEAVE_OUT_HEADER: f"{PARAMS_KEY},{RESPONSE_KEY}"}
 _CLOSE_TIMEOUT_S = 2.5
 _CLOSE_TRIES = 2
 _closings: set[asyncio.Task[ServerReply | None]] = set()
 _NOTHING_TO_CLOSE = frozenset({404, 405, 409})
 """Statuses of a server without such a route, or of one that lost the session by a restart."""
-
-
-class EndReason(StrEnum):
-    """The reason why the policy loop ended."""
-
-    FINAL_ANSWER = "final_answer"
-    TERMINATED = "terminated"
-    """The environment ended the episode."""
-    USER_DONE = "user_done"
-    """The simulated user ended the conversation."""
-    TRUNCATED = "truncated"
-    """The environment truncated the episode."""
-    MAX_STEPS = "max_steps"
-    MAX_TURNS = "max_turns"
-    MAX_OUTPUT_TOKENS = "max_output_tokens"
-    CONTENT_FILTER = "content_filter"
-    CONTEXT_OVERFLOW = "context_overflow"
-    TIMED_OUT = "timed_out"
-    """An agent's program took too long."""
-    RESOURCE_LIMIT = "resource_limit"
-    """An agent's program used too much memory, output or disk space."""
-    AGENT_EXITED = "agent_exited"
-    """An agent's program ended with an error, after calls of the model."""
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome.COMPLETED if self in _COMPLETED else Outcome.TRUNCATED
-
-    @classmethod
-    def of_response(cls, response: Mapping[str, Any]) -> EndReason:
-        """Return the reason in a finished Responses object."""
-        details = response.get("incomplete_details")
-        if not details:
-            return cls.FINAL_ANSWER
-        reason = details.get("reason")
-        return cls.CONTENT_FILTER if reason == "content_filter" else cls.MAX_OUTPUT_TOKENS
 
 
 class OnTruncation(StrEnum):
@@ -90,9 +55,6 @@ class OnTruncation(StrEnum):
     """The reward is 0, without a call of the verifier."""
     MASK = "mask"
     """The verifier scores it; `_ng_masked` and `mask_sample` in its row exclude it from training."""
-
-
-_COMPLETED = frozenset({EndReason.FINAL_ANSWER, EndReason.TERMINATED, EndReason.USER_DONE})
 
 
 @dataclass(slots=True)
@@ -111,7 +73,7 @@ class Act:
 class Episode:
     """A running attempt."""
 
-    row: dict[str, Any]
+    row: TaskRow
     request: Request | None = None
     """The call of `/run`, for policies that read its cookies; None if an environment server drives the episode."""
     timing: dict[str, float] = field(default_factory=dict)
@@ -121,7 +83,7 @@ class Episode:
 
     @property
     def params(self) -> dict[str, Any]:
-        params: dict[str, Any] = self.row["responses_create_params"]
+        params: dict[str, Any] = self.row[PARAMS_KEY]
         return params
 
     def on_truncation(self, of_agent: OnTruncation) -> OnTruncation:
@@ -172,12 +134,12 @@ class EpisodeAgent(Protocol):
         """Run the policy loop of one attempt."""
 
 
-async def drive_episode(agent: EpisodeAgent, request: Request) -> dict[str, Any]:
+async def drive_episode(agent: EpisodeAgent, request: Request) -> ScoredRow:
     """Run one attempt at the task row in `request` and return the scored row. Raises `GymError` if it fails."""
     return await drive(agent, Episode(parse_row(await request.body()), request))
 
 
-async def drive(agent: EpisodeAgent, episode: Episode) -> dict[str, Any]:
+async def drive(agent: EpisodeAgent, episode: Episode) -> ScoredRow:
     """Run one attempt and return the scored row. Raises `GymError` if it fails."""
     on_truncation = episode.on_truncation(agent.config.on_truncation)
     started = clock.monotonic()
@@ -187,18 +149,14 @@ async def drive(agent: EpisodeAgent, episode: Episode) -> dict[str, Any]:
         episode.timing["act"] = clock.monotonic() - started - acted
         scored = await _score(agent, episode, act, on_truncation)
     episode.timing["total"] = clock.monotonic() - started
-    row = {
-        **episode.row,
-        **scored,
-        **act.notes,
-        # The original request and response: the verifier's typed copies may differ in details.
-        "responses_create_params": episode.params,
-        "response": act.response,
-        "_ng_outcome": act.end_reason.outcome.value,
-        END_REASON_KEY: act.end_reason.value,
-        TIMING_KEY: {phase: round(seconds, 6) for phase, seconds in episode.timing.items()},
-        "_ng_usage": act.response.get("usage"),
-    }
+    row = compose_scored_row(
+        episode.row,
+        scored,
+        act.notes,
+        response=act.response,
+        end_reason=act.end_reason,
+        timing=episode.timing,
+    )
     return with_sequence_settled(row)
 
 
@@ -238,21 +196,19 @@ async def _act(agent: EpisodeAgent, episode: Episode) -> Act:
         context.is_policy_acting = was_acting
 
 
-def parse_row(body: bytes) -> dict[str, Any]:
+def parse_row(body: bytes) -> TaskRow:
     """Parse the task row in a `/run` body. Raises `InputError` for an invalid row."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise InputError(f"the task row is not JSON: {error}", code="invalid_row") from error
-    params = row.get("responses_create_params") if isinstance(row, dict) else None
-    if not isinstance(params, dict) or not isinstance(params.get("input"), str | list):
+    if not isinstance(row, dict) or not isinstance(read_params(row).get("input"), str | list):
         raise InputError(
-            "a task row needs `responses_create_params` with an `input` that is a string or a list",
+            f"a task row needs `{PARAMS_KEY}` with an `input` that is a string or a list",
             code="invalid_row",
-            param="responses_create_params.input",
+            param=f"{PARAMS_KEY}.input",
         )
-    assert isinstance(row, dict)
-    return row
+    return TaskRow(row)
 
 
 async def _score(
@@ -260,26 +216,26 @@ async def _score(
 ) -> dict[str, Any]:
     """Return the reward and other score fields. Raises `VerifierError` without a finite reward."""
     if agent.config.skip_verification:
-        return {"reward": agent.config.skip_verification_reward}
+        return {REWARD_KEY: agent.config.skip_verification_reward}
     is_truncated = act.end_reason.outcome is Outcome.TRUNCATED
     if is_truncated and on_truncation is OnTruncation.ZERO:
-        return {**verifier_fields(act.score or {}), "reward": 0.0}
+        return zero(select_score(act.score or {}))
     resources = agent.resources_server_name
-    scored = verifier_fields(act.score if act.score is not None else await _verify(agent, episode, act))
-    if scored.get(FAILURE_CLASS_KEY):
+    scored = select_score(act.score if act.score is not None else await _verify(agent, episode, act))
+    if read_failure_class(scored) is not None:
         return scored
-    reward = scored.get("reward")
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+    reward = scored.get(REWARD_KEY)
+    if not is_reward(reward):
         raise _no_reward(resources, f"`reward` is {reward!r}")
     if is_truncated and on_truncation is OnTruncation.MASK:
-        return {**scored, MASKED_KEY: True, "mask_sample": True}
+        return mask(scored)
     return scored
 
 
 async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, Any]:
     started = clock.monotonic()
     resources = agent.resources_server_name
-    body = orjson.dumps({**episode.row, "response": act.response})
+    body = orjson.dumps(with_response(episode.row, act.response))
     reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt")
     episode.timing["verify"] = clock.monotonic() - started

@@ -19,7 +19,6 @@ from nemo_gym.config.current import get_first_server_config_dict
 from nemo_gym.config.types import AgentServerRef, ResourcesServerRef
 from nemo_gym.episodes.driver import (
     Act,
-    EndReason,
     Episode,
     OnTruncation,
     SessionBodies,
@@ -36,7 +35,6 @@ from nemo_gym.episodes.environment_server import (
 )
 from nemo_gym.failures import Boundary, ConfigError, GymError
 from nemo_gym.metrics.hooks import AggregateMetrics, AggregateMetricsRequest
-from nemo_gym.names import FAILURE_CLASS_KEY, PARAMS_KEY
 from nemo_gym.protocol.agent_sessions import AgentCloseSessionRequest, AgentSeedSessionRequest
 from nemo_gym.protocol.episodes import EpisodeId
 from nemo_gym.protocol.failure_kinds import FailureStage
@@ -57,6 +55,10 @@ from nemo_gym.protocol.tool_access import (
     MCPToolAccess,
     ToolAccess,
 )
+from nemo_gym.rows.compose import with_params
+from nemo_gym.rows.forms import AnyRow, ScoredRow
+from nemo_gym.rows.parts import read_response
+from nemo_gym.rows.verdict import EndReason, describe_failure, read_failure_class
 from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.transport.rollout_context import current_rollout_id, maybe_rollout_id_from_run_body
 from nemo_gym.transport.server_client import ServerClient, ServerReply
@@ -87,7 +89,7 @@ class SingleAgentTurnServer(BaseEnvironmentServer[SingleAgentTurnRequest, Single
             row = await drive_turn(self, request)
         except GymError as error:
             raise HandledEpisodeError(_failure_of(error)) from error
-        if row.get(FAILURE_CLASS_KEY):
+        if read_failure_class(row) is not None:
             raise HandledEpisodeError(_failure_of_verifier(row))
         content = {"episode_id": request.episode_id, "task_id": request.task.task_id, "result": row}
         return SingleAgentTurnResponse.model_validate(content)
@@ -112,11 +114,11 @@ class SingleAgentTurnLegacyServer(SingleAgentTurnServer):
         return JsonResponse(orjson.dumps({**row, **await drive_turn(self, episode)}))
 
 
-async def drive_turn(server: SingleAgentTurnServer, request: SingleAgentTurnRequest) -> dict[str, Any]:
+async def drive_turn(server: SingleAgentTurnServer, request: SingleAgentTurnRequest) -> ScoredRow:
     """Run the episode and return its scored row. Raises `GymError` if it fails."""
     task_input = request.task.task_input
     params = task_input.responses_create_params.model_dump(mode="json", exclude_unset=True)
-    return await drive(_Turn(server, request), Episode({**task_input.task_data, PARAMS_KEY: params}))
+    return await drive(_Turn(server, request), Episode(with_params(task_input.task_data, params)))
 
 
 @dataclass(frozen=True)
@@ -224,9 +226,9 @@ def _failure_of(error: GymError) -> SingleAgentTurnFailure:
     return SingleAgentTurnFailure(failure_reason=failure.message, terminal=not failure.retryable, stage=stage)
 
 
-def _failure_of_verifier(row: Mapping[str, Any]) -> SingleAgentTurnFailure:
+def _failure_of_verifier(row: AnyRow) -> SingleAgentTurnFailure:
     """Return the failure that the verifier's answer names instead of a reward."""
-    reason = row.get("_ng_failure_judge_error") or row.get("_ng_failure_message") or row[FAILURE_CLASS_KEY]
+    reason = describe_failure(row).message
     return SingleAgentTurnFailure.model_validate(
-        {"failure_reason": str(reason), "stage": "verification", "partial_response": row.get("response")}
+        {"failure_reason": reason, "stage": "verification", "partial_response": read_response(row) or None}
     )

@@ -21,9 +21,9 @@ from nemo_gym.json_objects import member
 from nemo_gym.responses import chat_request_of
 from nemo_gym.responses.dialects import REASONING_FIELDS, BadArguments, Dialect, ReasoningHistory
 from nemo_gym.responses.turns import items_of
+from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.reasons import SegmentReason
 from nemo_gym.tokens.records import CARRIED_FIELDS, RECORD_FIELD
-from nemo_gym.tokens.rows import output_of
 
 Message = dict[str, Any]
 
@@ -103,7 +103,7 @@ def conversation_of(
     rollout: ScoredRollout, options: TextOptions, *, text_only: bool = True
 ) -> ChatTranscript:
     """Return the messages of `rollout`. Raises `Unsuitable` if messages can't represent it."""
-    output = output_of(rollout.row)
+    output = read_output(rollout.row)
     if any(member(item, RECORD_FIELD, "reason") in _REWRITTEN for item in output):
         raise Unsuitable(LeftOut.REWRITTEN_HISTORY)
     given = [_plain(item) for item in items_of("responses", rollout.params)]

@@ -22,15 +22,15 @@ import orjson
 from nemo_gym.export._shared_tasks import SharedTasks
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.failures import ConfigError, Outcome
-from nemo_gym.json_objects import member
 from nemo_gym.metrics.estimators import sample_standard_deviation
-from nemo_gym.metrics.records import finite_number, is_failed, is_masked, outcome_of
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import Line, locate, read_lines
-from nemo_gym.rollouts.plan.identity import identity_at
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import identity_at, read_repeat, read_task_index
+from nemo_gym.rows.parts import read_agent, read_params, read_usage
+from nemo_gym.rows.verdict import is_failed, is_masked, read_outcome, read_reward
 from nemo_gym.tokens.records import CallRecord, PolicyVersion
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 
 
@@ -38,7 +38,7 @@ from nemo_gym.tokens.segments import Segment, segments_of
 class ScoredRollout:
     """A scored row."""
 
-    row: Mapping[str, Any]
+    row: AnyRow
     name: str
     """`<file>:<line>`."""
     task: str
@@ -54,24 +54,23 @@ class ScoredRollout:
     @property
     def repeat(self) -> int:
         """The number of the rollout within its task."""
-        repeat = self.row.get(ROLLOUT_INDEX_KEY)
-        return repeat if isinstance(repeat, int) else 0
+        return read_repeat(self.row)
 
     @property
     def environment(self) -> str:
         """The agent that ran it; empty if the row names none."""
-        return str(member(self.row, AGENT_REF_KEY, "name") or "")
+        return read_agent(self.row) or ""
 
     @property
     def params(self) -> Mapping[str, Any]:
         """Its `responses_create_params`."""
-        return _params_of(self.row)
+        return read_params(self.row)
 
     @property
     def task_number(self) -> int:
         """The task's index in its dataset; for rows without one, a number derived from the prompt."""
-        number = self.row.get(TASK_INDEX_KEY)
-        return number if isinstance(number, int) else int.from_bytes(prompt_fingerprint(self.row)[:6])
+        number = read_task_index(self.row)
+        return number if number is not None else int.from_bytes(prompt_fingerprint(self.row)[:6])
 
     def read_segments(self) -> list[Segment]:
         """Return the token sequences to train on. Raises `Unsuitable` if there are none."""
@@ -94,7 +93,7 @@ class ScoredRollout:
     @property
     def output_tokens(self) -> int | None:
         """The number of tokens that the policy wrote, counted by the engine; None if the row lacks it."""
-        counted = member(self.row, "response", "usage", "output_tokens")
+        counted = read_usage(self.row).get("output_tokens")
         if isinstance(counted, int):
             return counted
         sampled = [len(call.tokens.generated) for call in self.calls if call.tokens is not None]
@@ -130,16 +129,11 @@ class Group:
         return sample_standard_deviation([member.reward for member in self.members]) or 0.0
 
 
-def prompt_fingerprint(row: Mapping[str, Any]) -> bytes:
+def prompt_fingerprint(row: AnyRow) -> bytes:
     """A 16-byte digest of the prompt: instructions, input and tools."""
-    params = _params_of(row)
+    params = read_params(row)
     prompt = [params.get("instructions"), params.get("input"), params.get("tools") or None]
     return hashlib.blake2b(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
-
-
-def _params_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    params = row.get(PARAMS_KEY)
-    return params if isinstance(params, Mapping) else {}
 
 
 class RolloutFiles:
@@ -205,7 +199,7 @@ def _is_whole(line: Line) -> bool:
 
 def _task_of(line: Line, path: Path) -> str | None:
     """Return the task of a row: its index, or a digest of its prompt if it has none."""
-    identity = identity_at(line.content)
+    identity = identity_at(line.content, f"{path}:{line.number}")
     if identity is not None and _is_whole(line):
         return str(identity.task)
     try:
@@ -214,11 +208,11 @@ def _task_of(line: Line, path: Path) -> str | None:
         if not _is_whole(line):
             return None
         raise
-    number = row.get(TASK_INDEX_KEY)
-    return str(number) if isinstance(number, int) else prompt_fingerprint(row).hex()
+    number = read_task_index(row)
+    return str(number) if number is not None else prompt_fingerprint(row).hex()
 
 
-def _parsed(line: Line, path: Path) -> dict[str, Any]:
+def _parsed(line: Line, path: Path) -> AnyRow:
     """Return the row of a line. Raises `ConfigError` if it is not a JSON object."""
     return read_object(
         line.content,
@@ -228,8 +222,8 @@ def _parsed(line: Line, path: Path) -> dict[str, Any]:
     )
 
 
-def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> ScoredRollout | None:
-    reward = finite_number(row.get("reward"))
+def _scored(row: AnyRow, name: str, task: str, report: Report) -> ScoredRollout | None:
+    reward = read_reward(row)
     if is_failed(row):
         reason = LeftOut.FAILED
     elif reward is None:
@@ -237,7 +231,7 @@ def _scored(row: dict[str, Any], name: str, task: str, report: Report) -> Scored
     elif is_masked(row):
         reason = LeftOut.MASKED
     else:
-        return ScoredRollout(row, name, task, reward, Outcome(outcome_of(row)))
+        return ScoredRollout(row, name, task, reward, read_outcome(row))
     report.leave_out(name, reason)
     return None
 

@@ -10,7 +10,7 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.report import LeftOut, Report, Unsuitable
 from nemo_gym.export.settings import ExportSettings
 from nemo_gym.failures import Outcome
-from nemo_gym.metrics.records import is_tamperable
+from nemo_gym.rows.verdict import is_tamperable
 
 
 @dataclass(frozen=True, slots=True)

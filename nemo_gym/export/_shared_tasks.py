@@ -16,8 +16,8 @@ from nemo_gym.rollouts.lookback.comparison import task_digest
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import identity_at, identity_in
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rows.identity import identity_at, identity_in
 
 _REMEDY = "Without +options.across_runs=true, each input is exported by itself."
 
@@ -49,7 +49,7 @@ def _keys_of(run: Path) -> dict[str, str]:
         )
     digests: dict[int, str] = {}
     for line in read_lines(path):
-        identity = identity_at(line.content)
+        identity = identity_at(line.content, f"{path}:{line.number}")
         if identity is not None and identity.task in digests:
             continue
         place = f"{path}:{line.number}"

@@ -15,7 +15,7 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import Loss
 from nemo_gym.rollouts.output.files import ENDINGS
-from nemo_gym.tokens.rows import with_contract_fields
+from nemo_gym.rows.calls import with_contract_fields
 from nemo_gym.tokens.segments import Segment
 
 

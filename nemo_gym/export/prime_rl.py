@@ -27,8 +27,8 @@ from nemo_gym.export._formats import FINISHED, Row
 from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export._token_options import LOSSES_OF_TOKENS, TokenOptions
 from nemo_gym.export.report import LeftOut, Loss, Report, Unsuitable
-from nemo_gym.names import END_REASON_KEY
 from nemo_gym.responses.finish import FinishKind
+from nemo_gym.rows.verdict import read_end_reason
 from nemo_gym.tokens.records import CallRecord
 from nemo_gym.tokens.segments import Segment
 
@@ -90,7 +90,7 @@ class PrimeRl(TextFormat[PrimeRlOptions]):
                 "rewards": {"reward": {"score": rollout.reward}},
                 "is_completed": True,
                 "ok": True,
-                "stop_condition": rollout.row.get(END_REASON_KEY),
+                "stop_condition": read_end_reason(rollout.row),
             }
             yield {
                 "id": trace["id"],

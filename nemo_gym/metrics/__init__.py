@@ -27,7 +27,5 @@ from nemo_gym.metrics.estimators import mean as mean
 from nemo_gym.metrics.estimators import pass_at_k as pass_at_k
 from nemo_gym.metrics.estimators import sample_standard_deviation as sample_standard_deviation
 from nemo_gym.metrics.records import RolloutRecord as RolloutRecord
-from nemo_gym.metrics.records import is_failed as is_failed
-from nemo_gym.metrics.records import is_scored as is_scored
 from nemo_gym.metrics.records import read_measurements as read_measurements
 from nemo_gym.metrics.records import read_record as read_record

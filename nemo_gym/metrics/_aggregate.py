@@ -36,7 +36,7 @@ from nemo_gym.metrics.estimators import (
     scaled,
 )
 from nemo_gym.metrics.records import RolloutRecord, read_record
-from nemo_gym.names import REWARD_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
 
 
 class AggregateResult(TypedDict):

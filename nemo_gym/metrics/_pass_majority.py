@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
+from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics._families import (
     AVG_SAMPLE_STD_DEV,
     STATISTICS,
@@ -20,8 +21,8 @@ from nemo_gym.metrics._families import (
     score_families,
 )
 from nemo_gym.metrics.estimators import mean, sample_standard_deviation
-from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed
-from nemo_gym.names import REWARD_KEY
+from nemo_gym.metrics.records import canonical_answer
+from nemo_gym.rows.verdict import is_failed, read_reward
 
 Row = dict[str, Any]
 ScoreFunction = Callable[[Row], Mapping[str, SupportsFloat | None]]
@@ -159,7 +160,7 @@ def key_metrics(
 
 
 def _reward_as_accuracy(row: Row) -> Mapping[str, SupportsFloat | None]:
-    return {"accuracy": row.get(REWARD_KEY)}
+    return {"accuracy": read_reward(row)}
 
 
 def _scores_of(row: Row, score_fn: ScoreFunction, answer_key: str | None) -> dict[str, float]:

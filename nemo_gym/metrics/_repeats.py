@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics._aggregate import describe
-from nemo_gym.metrics.records import finite_number, is_scored, read_measurements
-from nemo_gym.names import ROLLOUT_INDEX_KEY
+from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
+from nemo_gym.rows.verdict import is_scored
 
 Row = dict[str, Any]
 ComputeRepeatMetrics = Callable[[Sequence[Row]], Mapping[str, Any]]

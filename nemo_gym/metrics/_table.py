@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from nemo_gym.failures import InputError
 from nemo_gym.metrics.records import RolloutRecord
-from nemo_gym.names import ROLLOUT_INDEX_KEY
+from nemo_gym.rows.keys import ROLLOUT_INDEX_KEY
 
 T = TypeVar("T", int, float)
 

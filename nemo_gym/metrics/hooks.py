@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 
 from nemo_gym.metrics._aggregate import aggregate, select_key_metrics
 from nemo_gym.metrics._repeats import across_repeats, repeat_level_metrics
-from nemo_gym.metrics.records import is_scored, read_measurements
-from nemo_gym.names import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rows.keys import REWARD_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.verdict import is_scored
 
 Row = dict[str, Any]
 ComputeMetrics = Callable[[list[list[Row]]], dict[str, Any]]

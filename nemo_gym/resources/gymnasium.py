@@ -23,7 +23,7 @@ from nemo_gym.failures import InputError
 from nemo_gym.resources.server import SimpleResourcesServer
 from nemo_gym.responses.items import FunctionToolCall
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
-from nemo_gym.serving.rows import BaseVerifyRequest, BaseVerifyResponse, ReverifyMode
+from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse, ReverifyMode
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.verify.answers import final_text
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from nemo_gym.failures import JUDGE_FAILED, JudgeError
+from nemo_gym.failures import JudgeError
+from nemo_gym.rows.compose import fail_judge
 
 _LONGEST_ERROR = 2000
 
@@ -38,7 +39,8 @@ def judge_failsafe(
             name = request_among(given)
             if name is None:
                 raise
-            return JSONResponse(given[name].model_dump(mode="json", by_alias=True) | _marks_of(error))
+            request = given[name].model_dump(mode="json", by_alias=True)
+            return JSONResponse(fail_judge(request, error.failure.message[:_LONGEST_ERROR]))
 
     return verify_or_report
 
@@ -49,15 +51,3 @@ def request_among(arguments: Mapping[str, object]) -> str | None:
         if isinstance(value, BaseModel) and hasattr(value, "response"):
             return name
     return None
-
-
-def _marks_of(error: JudgeError) -> dict[str, Any]:
-    reason = error.failure.message[:_LONGEST_ERROR]
-    return {
-        "reward": 0.0,
-        "_ng_failure_class": JUDGE_FAILED,
-        "_ng_failure_judge_error": reason,
-        "mask_sample": True,
-        "failure_kind": JUDGE_FAILED,
-        "failure_reason": reason,
-    }

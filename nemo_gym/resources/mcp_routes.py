@@ -9,14 +9,14 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.failures import ConfigError, InputError
-from nemo_gym.json_objects import member
 from nemo_gym.protocol.task_folders import TaskWithFolder
 from nemo_gym.resources.mcp_clients import McpClients
 from nemo_gym.resources.mcp_tools import harvest_tools
+from nemo_gym.rows.models import read_task
+from nemo_gym.rows.parts import read_params
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
-from nemo_gym.serving.rows import read_task
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.request_body import WholeBody
@@ -74,7 +74,7 @@ class McpToolRoutes:
 
 def declared_tools(row: Mapping[str, Any]) -> list[str]:
     """Return the names of the functions that a task row declares."""
-    tools = member(row, "responses_create_params", "tools")
+    tools = read_params(row).get("tools")
     return [
         str(tool.get("name"))
         for tool in (tools if isinstance(tools, list) else ())

@@ -29,16 +29,16 @@ from nemo_gym.resources.mcp_clients import McpClients, McpServerOptions
 from nemo_gym.resources.mcp_routes import McpToolRoutes, declared_tools
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool, bare_tool_name, post_routes
 from nemo_gym.resources.sessions import AuthorsClose, ResourcesSessions, parse_close, request_of
-from nemo_gym.serving._session_access import SessionAccess
-from nemo_gym.serving.base import BaseServer, SimpleServer
-from nemo_gym.serving.json_response import JsonResponse
-from nemo_gym.serving.rows import (
+from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,
     BaseVerifyResponse,
     ReverifyMode,
 )
+from nemo_gym.serving._session_access import SessionAccess
+from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.json_response import JsonResponse
 from nemo_gym.serving.sessions import (
     IDLE_S,
     SESSION_ID_KEY,

@@ -17,6 +17,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.verdict import is_reward
+
 CaseKind = Literal["full_reward", "zero_reward", "malformed", "determinism"]
 Invocation = Callable[[Any, Any], Any]
 """Gets a server and a request; returns a result or an awaitable."""
@@ -164,8 +167,10 @@ class _Run:
             result = await self._verify()
         except Exception as error:
             raise self._error(f"the verifier failed: {error}") from error
-        reward = result.get("reward") if isinstance(result, Mapping) else getattr(result, "reward", result)
-        if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        reward = (
+            result.get(REWARD_KEY) if isinstance(result, Mapping) else getattr(result, REWARD_KEY, result)
+        )
+        if not is_reward(reward):
             raise self._error(f"the reward is {reward!r} and not a finite number")
         return float(reward)
 

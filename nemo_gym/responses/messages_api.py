@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.responses._answer_fields import malformed
 from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
@@ -30,7 +31,9 @@ def message_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
     for index, item in enumerate(response.get("output") or ()):
         blocks += _blocks_of(item, index)
         training |= {
-            key: value for key, value in item.items() if key in TRAINING_FIELDS or key.startswith("_ng_")
+            key: value
+            for key, value in item.items()
+            if key in TRAINING_FIELDS or key.startswith(RESERVED_PREFIX)
         }
     stop_reason, stop_sequence = _stop_reason_of(response, blocks), response.get(STOP_SEQUENCE_KEY)
     if stop_reason != "end_turn":

@@ -1,11 +1,11 @@
 """The older import path of `nemo_gym.serving.rows`."""
 
-from nemo_gym.serving.rows import BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse
-from nemo_gym.serving.rows import BaseRunRequest as BaseRunRequest
-from nemo_gym.serving.rows import BaseSeedSessionRequest as BaseSeedSessionRequest
-from nemo_gym.serving.rows import BaseSeedSessionResponse as BaseSeedSessionResponse
-from nemo_gym.serving.rows import BaseVerifyRequest as BaseVerifyRequest
-from nemo_gym.serving.rows import BaseVerifyResponse as BaseVerifyResponse
-from nemo_gym.serving.rows import ReverifyMode as ReverifyMode
-from nemo_gym.serving.rows import TaskT as TaskT
-from nemo_gym.serving.rows import read_task as read_task
+from nemo_gym.rows.models import BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse
+from nemo_gym.rows.models import BaseRunRequest as BaseRunRequest
+from nemo_gym.rows.models import BaseSeedSessionRequest as BaseSeedSessionRequest
+from nemo_gym.rows.models import BaseSeedSessionResponse as BaseSeedSessionResponse
+from nemo_gym.rows.models import BaseVerifyRequest as BaseVerifyRequest
+from nemo_gym.rows.models import BaseVerifyResponse as BaseVerifyResponse
+from nemo_gym.rows.models import ReverifyMode as ReverifyMode
+from nemo_gym.rows.models import TaskT as TaskT
+from nemo_gym.rows.models import read_task as read_task

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.names import ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.identity import find_indices
 from nemo_gym.serving.own_routes import is_about_server
 from nemo_gym.transport.context import current_context
 
@@ -37,7 +37,6 @@ ROOT_PATH = "/run"
 _PACKAGES = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_BITS = (1 << 64) - 1
-_INDICES = re.compile(rb'"(%s|%s)":(\d+)' % (TASK_INDEX_KEY.encode(), ROLLOUT_INDEX_KEY.encode()))
 _FLUSH_MS = 2_000
 _HEAD_BYTES = 200
 """Rows start with their indices."""
@@ -128,8 +127,8 @@ def _starter(server: str, processor: SpanProcessor) -> Callable[[str, str], Span
 def _describe(span: Span, path: str, receive: Any) -> None:
     span.set_attribute("url.path", path)
     if path == ROOT_PATH:
-        for key, value in _INDICES.findall(getattr(receive, "body", b"")[:_HEAD_BYTES]):
-            span.set_attribute(key.decode(), int(value))
+        for key, index in find_indices(getattr(receive, "body", b"")[:_HEAD_BYTES]).items():
+            span.set_attribute(key, index)
 
 
 def _ids_of_session() -> tuple[int, int]:

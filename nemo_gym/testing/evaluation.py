@@ -33,25 +33,26 @@ from nemo_gym.config.spelling import spelled
 from nemo_gym.datasets.declared import declared_files
 from nemo_gym.failures import ConfigError
 from nemo_gym.launch.inline import inline
-from nemo_gym.metrics.records import read_measurements, read_seconds
-from nemo_gym.names import AGENT_REF_KEY
+from nemo_gym.metrics.records import read_measurements
 from nemo_gym.processes.event_loop_thread import EventLoopThread
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import DatasetFile, read_lines
-from nemo_gym.rollouts.plan.identity import identity_in
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.options import RunLimits
 from nemo_gym.rollouts.run.progress import display_for
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow
+from nemo_gym.rows.identity import identity_in
+from nemo_gym.rows.parts import read_agent, read_response, read_seconds
+from nemo_gym.rows.verdict import read_end_reason, read_outcome, read_reward
 from nemo_gym.testing.callable_engine import MODEL_NAME, ModelFunction, serving_function
 from nemo_gym.verify.answers import last_assistant_text
 
 if TYPE_CHECKING:
     import pandas
 
-Row: TypeAlias = dict[str, Any]
 Tasks: TypeAlias = str | Path | Iterable[Mapping[str, Any]]
 
 
@@ -59,9 +60,9 @@ Tasks: TypeAlias = str | Path | Iterable[Mapping[str, Any]]
 class Evaluation:
     """The result of an evaluation."""
 
-    rollouts: list[Row]
+    rollouts: list[ScoredRow]
     """The scored rows, ordered by task and repeat."""
-    failures: list[Row]
+    failures: list[FailureRow]
     """The failed attempts; those of rollouts that succeeded later included."""
     metrics: Mapping[str, Mapping[str, Any]]
     """Agent → metrics by name (docs/metrics.md)."""
@@ -75,7 +76,7 @@ class Evaluation:
     @property
     def mean_reward(self) -> float | None:
         """Return the mean reward of the scored rollouts; None without any."""
-        rewards = [row["reward"] for row in self.rollouts]
+        rewards = [reward for row in self.rollouts if (reward := read_reward(row)) is not None]
         return sum(rewards) / len(rewards) if rewards else None
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -92,17 +93,17 @@ class Evaluation:
         return pandas.DataFrame([_line_of(row) for row in self.rollouts])
 
 
-def _line_of(row: Row) -> Row:
+def _line_of(row: AnyRow) -> dict[str, Any]:
     task, repeat = identity_in(row) or (None, None)
     named = {
         "task": task,
         "repeat": repeat,
-        "agent": (row.get(AGENT_REF_KEY) or {}).get("name"),
-        "reward": row["reward"],
-        "outcome": row.get("_ng_outcome"),
-        "end_reason": row.get("_ng_end_reason"),
+        "agent": read_agent(row),
+        "reward": read_reward(row),
+        "outcome": read_outcome(row).value,
+        "end_reason": read_end_reason(row),
         "seconds": read_seconds(row),
-        "answer": last_assistant_text(row.get("response") or {}),
+        "answer": last_assistant_text(read_response(row)),
     }
     return named | {name: value for name, value in read_measurements(row).items() if name not in named}
 
@@ -225,6 +226,6 @@ def _evaluation(summary: CollectSummary) -> Evaluation:
     return Evaluation(
         rollouts=sorted(rows, key=lambda row: identity_in(row) or ()),
         failures=failures,
-        metrics={each[AGENT_REF_KEY]["name"]: each["agent_metrics"] for each in metrics},
+        metrics={str(read_agent(each)): each["agent_metrics"] for each in metrics},
         summary=summary,
     )

@@ -20,13 +20,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nemo_gym.mock_engine.fault_plan import read_plan
 from nemo_gym.resources.server import BaseResourcesServerConfig, SimpleResourcesServer
-from nemo_gym.serving.app import GymApp
-from nemo_gym.serving.rows import (
+from nemo_gym.rows.models import (
     BaseSeedSessionRequest,
     BaseSeedSessionResponse,
     BaseVerifyRequest,
     BaseVerifyResponse,
 )
+from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.testing._faulty_app import FaultyApp, ServerFaultRule
 

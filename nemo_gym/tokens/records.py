@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from nemo_gym.names import TOKEN_RECORD_KEY
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens._packing import CallTokens, pack, unpack
 from nemo_gym.tokens.capture import Capture, fault_of_logprobs
@@ -19,7 +20,7 @@ from nemo_gym.tokens.ids import encode_ids
 from nemo_gym.tokens.linkage import CallLink
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason, UntrainedReason
 
-RECORD_FIELD = "_ng_tokens"
+RECORD_FIELD = TOKEN_RECORD_KEY
 """The field of the record, on the last output item of a call or on its message."""
 CARRIED_FIELDS = frozenset({*TRAINING_FIELDS, RECORD_FIELD})
 """Fields that a model server adds to items and messages, and removes from requests to the engine."""

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from nemo_gym.names import ATTEMPT_INDEX_KEY, ROLLOUT_ID_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import name_attempt
 from nemo_gym.transport.context import RequestContext, current_context
 
 
@@ -32,13 +33,6 @@ def rollout_context(rollout_id: str | None) -> Iterator[None]:
         current_context.reset(previous)
 
 
-def maybe_rollout_id_from_run_body(body: Mapping[str, Any] | Any) -> str | None:
+def maybe_rollout_id_from_run_body(body: AnyRow | Any) -> str | None:
     """Return the id of the attempt at a task row: its own, or one made of its indices; None if it has neither."""
-    row = body if isinstance(body, Mapping) else getattr(body, "model_extra", None) or {}
-    attempt = row.get(ATTEMPT_INDEX_KEY) or 0
-    name = row.get(ROLLOUT_ID_KEY)
-    if name is None:
-        if row.get(TASK_INDEX_KEY) is None or row.get(ROLLOUT_INDEX_KEY) is None:
-            return None
-        name = f"{row[TASK_INDEX_KEY]}-{row[ROLLOUT_INDEX_KEY]}"
-    return f"{name}-a{attempt}" if attempt else str(name)
+    return name_attempt(body if isinstance(body, Mapping) else getattr(body, "model_extra", None) or {})

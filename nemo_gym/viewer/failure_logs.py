@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from nemo_gym.metrics.records import finite_number
-from nemo_gym.names import FAILED_AT_KEY
-from nemo_gym.rollouts.run.answer import FAILURE_KEY
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.keys import FAILURE_KEY
+from nemo_gym.rows.verdict import read_failed_at
 
 _BEFORE_S: Final = 60.0
 _AFTER_S: Final = 2.0
@@ -32,13 +32,13 @@ _STAMP: Final = re.compile(rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}(Z?) ", re.
 """Times without `Z` are local: those of logs that earlier versions wrote."""
 
 
-def log_of(row: Mapping[str, Any], logs: Path | None) -> list[dict[str, Any]]:
+def log_of(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
     """Return the name and the last lines of each log of the server that failed in a failure row, as JSON.
 
     The lines are those of the minute before the failure, at most 20. None are known for a row without a time, and for
     a server without a log, such as an engine; then they are those of the next server on the way of the failure.
     """
-    failure, moment = row.get(FAILURE_KEY), finite_number(row.get(FAILED_AT_KEY))
+    failure, moment = row.get(FAILURE_KEY), read_failed_at(row)
     if logs is None or moment is None or not isinstance(failure, Mapping):
         return []
     hops = failure.get("hops")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from nemo_gym.metrics.records import finite_number
+from nemo_gym.json_objects import finite_number
 
 _SILENT_AFTER_S: Final = 90.0
 """Seconds without a write after which a gym is taken for gone. A running one writes every few seconds."""

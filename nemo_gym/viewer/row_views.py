@@ -6,11 +6,12 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nemo_gym.metrics.records import finite_number
+from nemo_gym.json_objects import finite_number
 from nemo_gym.responses.wire import text_of_content
 from nemo_gym.rollouts.lookback.comparison import task_title
 from nemo_gym.rollouts.lookback.health import HealthReport
-from nemo_gym.tokens.rows import calls_of, output_of
+from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.tokens.vocabulary import Vocabulary
 from nemo_gym.viewer.indexing import LinePlace
@@ -91,5 +92,5 @@ def _text_of(content: bytes) -> str | dict[str, str]:
 
 
 def _last_text(row: Mapping[str, Any]) -> str:
-    messages = (item for item in reversed(output_of(row)) if item.get("type") == "message")
+    messages = (item for item in reversed(read_output(row)) if item.get("type") == "message")
     return " ".join(text_of_content(next(messages, {}).get("content")).split())

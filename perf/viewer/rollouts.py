@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from nemo_gym import PARENT_DIR
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from nemo_gym.viewer.exporting import export_page
 from nemo_gym.viewer.filtering import RowFilter

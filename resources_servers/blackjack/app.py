@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, last_action
+from nemo_gym.rows.keys import TASK_INDEX_KEY
+from nemo_gym.rows.models import read_task
 from nemo_gym.serving.panel import BoardField, Panel
-from nemo_gym.serving.rows import read_task
 from resources_servers.blackjack.game import Game, value_of
 
 _CHOICES = "Hit or stand? End your answer with <action>...</action>."
@@ -20,7 +21,7 @@ class BlackjackTask(BaseModel):
     """The fields of a task row. The seed determines the cards; without one, the task index does."""
 
     seed: int | str | None = None
-    task_index: int | None = Field(default=None, alias="_ng_task_index")
+    task_index: int | None = Field(default=None, alias=TASK_INDEX_KEY)
 
 
 class BlackjackServer(GymnasiumServer):

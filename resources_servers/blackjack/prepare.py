@@ -7,6 +7,7 @@ from itertools import count, islice
 from typing import Any
 
 from nemo_gym.datasets.making import generator_options, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.blackjack.game import best_play
 
 INSTRUCTIONS = (
@@ -23,7 +24,7 @@ def winnable_seeds(first: int = 0) -> Iterator[int]:
 
 def make_task(seed: int) -> dict[str, Any]:
     said = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": "Deal me in."}]
-    return {"responses_create_params": {"input": said}, "seed": seed}
+    return compose_task_row(said, seed=seed)
 
 
 def main(arguments: list[str] | None = None) -> None:

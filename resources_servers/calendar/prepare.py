@@ -10,6 +10,7 @@ import random
 from typing import Any, NamedTuple
 
 from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.calendar.scheduling import GRID, ExpectedEvent, schedule
 
 DAY_START, DAY_END = 10 * 60, 16 * 60
@@ -119,11 +120,8 @@ def _row(index: int, turns: list[Turn], layout: list[tuple[int, int]], names: li
             scheduled = schedule(list(expected.values()), starts)
             assert scheduled is not None, "the layout itself is one"
             starts = scheduled
-    return {
-        "id": index,
-        "responses_create_params": {"input": messages},
-        "exp_cal_state": {str(number): wanted.model_dump() for number, wanted in expected.items()},
-    }
+    state = {str(number): wanted.model_dump() for number, wanted in expected.items()}
+    return compose_task_row(messages, row_id=index, exp_cal_state=state)
 
 
 def calendar(starts: dict[int, int], expected: dict[int, ExpectedEvent], names: list[str]) -> str:

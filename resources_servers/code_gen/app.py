@@ -19,6 +19,8 @@ from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
 from nemo_gym.verify.code_execution import CodeRunner, CodeVerdict
@@ -155,10 +157,10 @@ class CompCodingResourcesServer(SimpleResourcesServer):
         return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", score_names=["accuracy"])
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics."""
     return {
-        "accuracy": row["reward"],
+        "accuracy": read_reward(row),
         "no_code": float(row.get("failure_reason") == NO_CODE),
         "timed_out": float(row.get("failure_reason") == "timed_out"),
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_gym.datasets.making import converted, converter_options, write_rows
+from nemo_gym.rows.compose import compose_task_row
 
 PROMPT = """\
 Complete the following Python function. Answer with the whole function in one ```python block; imports and helpers \
@@ -28,10 +29,8 @@ def task_row(problem: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         raise ValueError(f"missing: {', '.join(missing)}")
     content = PROMPT.format(code=problem["prompt"].strip())
-    return {
-        "responses_create_params": {"input": [{"role": "user", "content": content}]},
-        "verifier_metadata": {name: problem[name] for name in NEEDED},
-    }
+    needed = {name: problem[name] for name in NEEDED}
+    return compose_task_row([{"role": "user", "content": content}], metadata=needed)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.code_repair import in_memory
 from resources_servers.code_repair.bugs import ARGUMENTS, BUGS, Bug, files_of
 
@@ -185,11 +186,12 @@ def _row(
         source_files=source_files,
         cases=[one.case for one in checked],
     )
-    return {
-        "responses_create_params": {"input": [{"role": "user", "content": prompt}], "tools": TOOLS},
-        "verifier_metadata": task.model_dump(),
-        "folder": {"files": files, "take": source_files},
-    }
+    return compose_task_row(
+        [{"role": "user", "content": prompt}],
+        params={"tools": TOOLS},
+        metadata=task.model_dump(),
+        folder={"files": files, "take": source_files},
+    )
 
 
 def test_file(cases: Sequence[RepairCase]) -> str:

@@ -23,6 +23,7 @@ from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.responses.items import FunctionCallOutput
 from nemo_gym.responses.wire import read_field
 from nemo_gym.reward_profile import compute_pass_majority_metrics
+from nemo_gym.rows.verdict import read_reward
 from nemo_gym.server_utils import SESSION_ID_KEY
 from nemo_gym.verify.answers import final_answer, final_text
 from nemo_gym.verify.function_calls import calls_of
@@ -198,7 +199,7 @@ def states(answer: str, expected: int) -> bool:
 def scores_of(row: dict[str, Any]) -> dict[str, float | None]:
     """Return the scores for the metrics; efficiencies count only for successes."""
     return {
-        "accuracy": row["reward"],
+        "accuracy": read_reward(row),
         "success": float(row["success"]),
         "call_efficiency": row["call_efficiency"] if row["success"] else None,
         "token_efficiency": row["token_efficiency"] if row["success"] else None,

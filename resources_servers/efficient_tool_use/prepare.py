@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.efficient_tool_use.par import cheapest_plan
 from resources_servers.efficient_tool_use.stock import Bin, Tool, definitions
 
@@ -41,23 +42,21 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
     prices = {Tool.COUNT_BIN: 1, Tool.LIST_WAREHOUSE: rng.randint(2, 4), Tool.LIST_PART: rng.randint(2, 4)}
     question = _ask(_draw_clauses(warehouses, parts, rng), stock, rng)
     plan = cheapest_plan(question.needed, prices)
-    return {
-        "id": index,
-        "responses_create_params": {
-            "input": [
-                {"role": "system", "content": _rules(warehouses, parts)},
-                {"role": "user", "content": question.words},
-            ],
-            "tools": definitions(prices),
-        },
-        "stock": stock,
-        "needed": sorted(question.needed),
-        "expected_answer": question.answer,
-        "prices": prices,
-        "par_cost": plan.cost,
-        "par_calls": len(plan.calls),
-        "par_tokens": TOKENS_PER_CALL * len(plan.calls) + TOKENS_OF_ANSWER,
-    }
+    return compose_task_row(
+        [
+            {"role": "system", "content": _rules(warehouses, parts)},
+            {"role": "user", "content": question.words},
+        ],
+        row_id=index,
+        params={"tools": definitions(prices)},
+        stock=stock,
+        needed=sorted(question.needed),
+        expected_answer=question.answer,
+        prices=prices,
+        par_cost=plan.cost,
+        par_calls=len(plan.calls),
+        par_tokens=TOKENS_PER_CALL * len(plan.calls) + TOKENS_OF_ANSWER,
+    )
 
 
 def _rules(warehouses: Sequence[str], parts: Sequence[str]) -> str:

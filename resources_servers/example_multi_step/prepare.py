@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.example_multi_step.app import value_of
 
 SYNONYMS = {
@@ -54,23 +55,18 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
     ]
     rng.shuffle(pairs)
     listed = "\n".join(f"'{synonym}' is a synonym of '{word}'." for word, synonym in pairs)
-    return {
-        "id": index,
-        "responses_create_params": {
-            "input": [
-                {
-                    "role": "system",
-                    "content": "Look up the value of every synonym of the user's term, and hand the values in "
-                    f"with one call, in the order of this list. Leave the term itself out.\n\n{listed}",
-                },
-                {"role": "user", "content": f"The term is '{term}'."},
-            ],
-            "tools": TOOLS,
-        },
-        "expected_synonym_values": [value_of(synonym) for word, synonym in pairs if word == term],
-        "minefield_label": term,
-        "minefield_label_value": value_of(term),
-    }
+    rules = (
+        "Look up the value of every synonym of the user's term, and hand the values in "
+        f"with one call, in the order of this list. Leave the term itself out.\n\n{listed}"
+    )
+    return compose_task_row(
+        [{"role": "system", "content": rules}, {"role": "user", "content": f"The term is '{term}'."}],
+        row_id=index,
+        params={"tools": TOOLS},
+        expected_synonym_values=[value_of(synonym) for word, synonym in pairs if word == term],
+        minefield_label=term,
+        minefield_label_value=value_of(term),
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

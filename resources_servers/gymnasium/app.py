@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult
-from nemo_gym.serving.rows import read_task
+from nemo_gym.rows.models import read_task
 from nemo_gym.verify.answers import MAX_SEARCHED_CHARS, final_text
 from nemo_gym.verify.matching import says
 

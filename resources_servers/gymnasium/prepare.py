@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.rows.compose import compose_task_row
 
 
 def make_task(index: int, rng: random.Random) -> dict[str, Any]:
@@ -21,12 +22,12 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
             follow_ups.append(f"Now add {number} to that.")
             result += number
     question = f"What is {left} plus {right}? Answer with the number alone, here and later."
-    return {
-        "id": index,
-        "responses_create_params": {"input": [{"role": "user", "content": question}]},
-        "follow_ups": follow_ups,
-        "expected_answer": str(result),
-    }
+    return compose_task_row(
+        [{"role": "user", "content": question}],
+        row_id=index,
+        follow_ups=follow_ups,
+        expected_answer=str(result),
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.instruction_following.instructions.catalog import ALL_KINDS
 from resources_servers.instruction_following.instructions.evaluation import read_instructions
 
@@ -149,14 +150,13 @@ def task_row(
 ) -> dict[str, Any]:
     """Return a task row. Raises InputError when its instructions are invalid."""
     read_instructions(kind_ids, kwargs)
-    return {
-        "id": row_id,
-        "responses_create_params": {"input": [{"role": "user", "content": prompt}]},
+    data = {
         "prompt": prompt,
         "instruction_id_list": kind_ids,
         "kwargs": list(kwargs),
         "grading_mode": grading_mode,
     }
+    return {**compose_task_row([{"role": "user", "content": prompt}], row_id=row_id), **data}
 
 
 def convert(row: Mapping[str, Any]) -> dict[str, Any]:

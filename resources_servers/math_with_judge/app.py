@@ -19,6 +19,8 @@ from nemo_gym.base_resources_server import (
 )
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import AnswerForm, final_answer, final_text
 from nemo_gym.verify.equivalence_judge import Comparison, EquivalenceJudge
 from nemo_gym.verify.judge import JudgeEvaluation, JudgeOptions
@@ -122,13 +124,13 @@ class LibraryJudgeMathResourcesServer(SimpleResourcesServer):
         return key_metrics(agent_metrics, "pass@1[avg-of-{k}]") | without_answers
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics: the reward, math-verify's verdict, and the reward of judged answers."""
-    scores = {"accuracy": row["reward"]}
+    scores = {"accuracy": read_reward(row)}
     if row.get("library_reward") is not None:
         scores["symbolic_accuracy"] = row["library_reward"]
     if row.get("judge_evaluations") is not None:
-        scores["judge_accuracy"] = row["reward"]
+        scores["judge_accuracy"] = read_reward(row)
     return scores
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nemo_gym.datasets.making import converted, converter_options, write_rows
+from nemo_gym.rows.compose import compose_task_row
 
 PROMPT = (
     "Solve the following problem. Put the final answer, and nothing else, inside \\boxed{{}}.\n\n{question}"
@@ -22,11 +23,11 @@ def task_row(row: Mapping[str, str]) -> dict[str, Any]:
     _, mark, number = row["answer"].rpartition(ANSWER_MARK)
     if not mark or not number.strip():
         raise ValueError(f"no answer after {ANSWER_MARK!r}: {row['answer']!r}")
-    return {
-        "responses_create_params": {"input": [{"role": "user", "content": PROMPT.format(question=question)}]},
-        "question": question,
-        "expected_answer": number.strip().replace(",", ""),
-    }
+    return compose_task_row(
+        [{"role": "user", "content": PROMPT.format(question=question)}],
+        question=question,
+        expected_answer=number.strip().replace(",", ""),
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.datasets.making import new_parser, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.reasoning_gym.scoring import check_row, make_dataset, quietly, task_names
 
 SYSTEM_PROMPT = (
@@ -33,11 +34,8 @@ def generate_rows(
         entry_text = json.dumps(entry, default=str)  # a few datasets contain fractions, which JSON lacks
         check_row(entry_text, json.dumps(dict(config), sort_keys=True))
         system = [{"role": "system", "content": system_prompt}] if system_prompt else []
-        row = {
-            "responses_create_params": {"input": [*system, {"role": "user", "content": made["question"]}]},
-            **json.loads(entry_text),
-        }
-        yield row | ({"dataset_config": dict(config)} if config else {})
+        row = compose_task_row([*system, {"role": "user", "content": made["question"]}])
+        yield {**row, **json.loads(entry_text), **({"dataset_config": dict(config)} if config else {})}
 
 
 def main(arguments: list[str] | None = None) -> None:

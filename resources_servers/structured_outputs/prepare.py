@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from nemo_gym.datasets.making import add_generation, converted, made_tasks, new_parser, write_rows
+from nemo_gym.rows.compose import compose_task_row, with_params
+from nemo_gym.rows.parts import read_params
 from resources_servers.structured_outputs.checking import Extraction, read_schema
 from resources_servers.structured_outputs.documents.documents import DocumentFormat
 from resources_servers.structured_outputs.documents.writing import write_document
@@ -121,14 +123,14 @@ def task_row(
     """Return a task row. Raises InputError when the schema is invalid."""
     schema_str = json.dumps(schema)
     read_schema(schema_str, close_schema)
-    return {
-        "id": row_id,
-        "responses_create_params": {"input": [{"role": "user", "content": prompt}]},
-        "schema_str": schema_str,
-        "schema_type": document_format.value,
-        "extraction": extraction.value,
-        "close_schema": close_schema,
-    }
+    return compose_task_row(
+        [{"role": "user", "content": prompt}],
+        row_id=row_id,
+        schema_str=schema_str,
+        schema_type=document_format.value,
+        extraction=extraction.value,
+        close_schema=close_schema,
+    )
 
 
 def convert(row: Mapping[str, Any]) -> Row:
@@ -141,7 +143,7 @@ def convert(row: Mapping[str, Any]) -> Row:
     schema = schema_of_paths(row["raw_output_metric"])
     document_format = DocumentFormat(row["output_type"].lower())
     task = task_row(row["task_id"], "", schema, document_format, Extraction.EMBEDDED, close_schema=False)
-    return {**task, "responses_create_params": row["responses_create_params"]}
+    return with_params(task, read_params(row))
 
 
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")

@@ -11,7 +11,8 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.failures import InputError
 from nemo_gym.openai_utils import NeMoGymResponse
 from nemo_gym.resources.gymnasium import GymnasiumServer, StepResult, last_action
-from nemo_gym.serving.rows import read_task
+from nemo_gym.rows.keys import TASK_INDEX_KEY
+from nemo_gym.rows.models import read_task
 from resources_servers.text_gymnasium.game import Game
 
 
@@ -49,7 +50,7 @@ class TextGymnasiumTask(BaseModel):
     env_kwargs: dict[str, Any] = {}
     """The keyword arguments of the environment."""
     seed: int | None = Field(default=None, ge=0)
-    task_index: int | None = Field(default=None, alias="_ng_task_index")
+    task_index: int | None = Field(default=None, alias=TASK_INDEX_KEY)
     """Used when there is no seed, so that all attempts at a task have the same episode."""
     max_episode_steps: int | None = Field(default=None, ge=1)
     """Overrides the environment's own limit."""

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from nemo_gym.datasets.making import generator_options, made_tasks, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.text_gymnasium.frozen_lake import draw_map, shortest_way
 
 INSTRUCTIONS = (
@@ -19,19 +20,17 @@ def make_task(index: int, rng: random.Random) -> dict[str, Any]:
     rows = draw_map(4 + index % 3, rng)
     way = shortest_way(rows)
     assert way is not None, "draw_map returns solvable maps only"
-    return {
-        "id": index,
-        "responses_create_params": {
-            "input": [
-                {"role": "system", "content": INSTRUCTIONS},
-                {"role": "user", "content": "Please bring me across."},
-            ]
-        },
-        "env_id": "FrozenLake-v1",
-        "env_kwargs": {"desc": rows, "is_slippery": False},
-        "seed": index,
-        "max_episode_steps": 2 * len(way),
-    }
+    return compose_task_row(
+        [
+            {"role": "system", "content": INSTRUCTIONS},
+            {"role": "user", "content": "Please bring me across."},
+        ],
+        row_id=index,
+        env_id="FrozenLake-v1",
+        env_kwargs={"desc": rows, "is_slippery": False},
+        seed=index,
+        max_episode_steps=2 * len(way),
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

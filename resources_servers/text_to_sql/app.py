@@ -20,6 +20,8 @@ from nemo_gym.failures import InputError
 from nemo_gym.metrics import key_metrics
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import code_blocks, final_code
 from nemo_gym.verify.equivalence_judge import DIFFERENT_LABEL, EQUAL_LABEL, EquivalenceJudge
@@ -192,9 +194,9 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
         return key_metrics(agent_metrics, "pass@1[avg-of-{k}]", "pass@{k}", score_names=["accuracy"])
 
 
-def scores_of(row: dict[str, Any]) -> dict[str, float]:
+def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics."""
-    return {"accuracy": row["reward"], "no_sql": float(row.get("failure_reason") == NO_SQL)}
+    return {"accuracy": read_reward(row), "no_sql": float(row.get("failure_reason") == NO_SQL)}
 
 
 def dialect_of(row: TextToSqlRunRequest) -> str:

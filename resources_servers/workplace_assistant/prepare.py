@@ -13,6 +13,7 @@ from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 from nemo_gym.datasets.making import generator_options, write_rows
+from nemo_gym.rows.compose import compose_task_row
 from resources_servers.workplace_assistant.generator import NOW, generate, name_of
 from resources_servers.workplace_assistant.tables import Row, Workplace
 from resources_servers.workplace_assistant.toolkits import TOOLS
@@ -259,20 +260,19 @@ def make_rows(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def row_of(index: int, task: Task) -> dict[str, Any]:
-    return {
-        "id": index,
-        "responses_create_params": {
-            "input": [
-                {"role": "system", "content": INSTRUCTIONS.format(now=NOW)},
-                {"role": "user", "content": task.request},
-            ],
-            "tools": [tool.declaration() for tool in TOOLS.values()],
-            "parallel_tool_calls": False,
-        },
-        "ground_truth": [{"name": call.name, "arguments": json.dumps(call.arguments)} for call in task.calls],
-        "category": f"workplace_assistant_{task.category}",
-        "environment_name": "workplace_assistant",
-    }
+    calls = [{"name": call.name, "arguments": json.dumps(call.arguments)} for call in task.calls]
+    tools = [tool.declaration() for tool in TOOLS.values()]
+    return compose_task_row(
+        [
+            {"role": "system", "content": INSTRUCTIONS.format(now=NOW)},
+            {"role": "user", "content": task.request},
+        ],
+        row_id=index,
+        params={"tools": tools, "parallel_tool_calls": False},
+        ground_truth=calls,
+        category=f"workplace_assistant_{task.category}",
+        environment_name="workplace_assistant",
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from nemo_gym.agents.policy import input_items
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config.current import value_of_run
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
-from nemo_gym.episodes.driver import Act, EndReason, Episode
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.failures import AgentError, error_of
 from nemo_gym.isolation.confinement import MIB
 from nemo_gym.isolation.execution import SandboxLimits
@@ -25,8 +25,9 @@ from nemo_gym.names import MCP_METADATA_KEY
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.processes.workers import available_cores
 from nemo_gym.protocol.task_folders import FOLDER_FILES_KEY, TaskWithFolder
+from nemo_gym.rows.models import read_task
+from nemo_gym.rows.verdict import EndReason
 from nemo_gym.sandbox.config import resolve_provider_config, resolve_provider_metadata
-from nemo_gym.serving.rows import read_task
 from nemo_gym.transport.context import current_context
 from responses_api_agents.external_agent.attempt import (
     HOME,

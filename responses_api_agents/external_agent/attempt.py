@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 from nemo_gym import clock
-from nemo_gym.episodes.driver import EndReason
 from nemo_gym.isolation.execution import (
     ConfinedRunner,
     Ending,
@@ -24,6 +23,7 @@ from nemo_gym.isolation.execution import (
 )
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.isolation.workspace_files import put_files
+from nemo_gym.rows.verdict import EndReason
 from responses_api_agents.external_agent.folder import is_larger
 
 SEEN_AS = Path("/attempt")

@@ -13,10 +13,11 @@ from pydantic import Field
 from nemo_gym.agents.policy import Policy, Trajectory, input_items, user_message
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
-from nemo_gym.episodes.driver import Act, EndReason, Episode
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.failures import Outcome
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from nemo_gym.resources.gymnasium import EnvStepResponse
+from nemo_gym.rows.verdict import EndReason
 from responses_api_agents.gymnasium_agent.environment import StepEnvironment
 
 

@@ -11,8 +11,9 @@ from fastapi import Response as HttpResponse
 from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
-from nemo_gym.episodes.driver import Act, EndReason, Episode
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from nemo_gym.rows.verdict import EndReason
 
 
 class ToolSimulationAgentConfig(BaseResponsesAPIAgentConfig):

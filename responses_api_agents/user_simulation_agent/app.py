@@ -13,9 +13,10 @@ from nemo_gym.agents.policy import Policy, Trajectory
 from nemo_gym.agents.tools import ToolClient
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
-from nemo_gym.episodes.driver import Act, EndReason, Episode
+from nemo_gym.episodes.driver import Act, Episode
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from nemo_gym.serving.rows import read_task
+from nemo_gym.rows.models import read_task
+from nemo_gym.rows.verdict import EndReason
 from nemo_gym.verify.answers import final_text
 from responses_api_agents.user_simulation_agent.user import DEFAULT_PROMPT, SimulatedUser, UserTask
 

@@ -9,14 +9,16 @@ Both files have the same rows in the same order; `--question-field question` che
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from nemo_gym.datasets.checking import read_rows
 from nemo_gym.datasets.making import Row, bad_row, new_parser, write_rows
+from nemo_gym.rows.parts import read_params
 
 
 def recordings_of(
@@ -27,8 +29,8 @@ def recordings_of(
         if task is None or answer is None:
             shorter = tasks if task is None else answers
             raise bad_row(f"{shorter} has only {number - 1} rows, the other file has more")
-        params = task.get("responses_create_params")
-        if not isinstance(params, dict) or not params.get("input"):
+        params = read_params(task)
+        if not params.get("input"):
             raise bad_row(f"{tasks}: row {number} has no responses_create_params.input")
         text = answer.get(answer_field)
         if not isinstance(text, str):
@@ -44,7 +46,7 @@ def _rows(path: Path) -> Iterator[Row]:
     return (row for _, row in read_rows(path))
 
 
-def _asks(params: Row, question: object) -> bool:
+def _asks(params: Mapping[str, Any], question: object) -> bool:
     written = orjson.dumps(params["input"]).decode()
     return isinstance(question, str) and orjson.dumps(question.strip()).decode()[1:-1] in written
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from nemo_gym.agents.policy import Trajectory, add_usage, calls_in, input_items, read_answer, without_tokens
-from nemo_gym.episodes.driver import EndReason
 from nemo_gym.failures import AgentError
+from nemo_gym.rows.verdict import EndReason
 from tests.serving.environments import call, text
 
 TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}

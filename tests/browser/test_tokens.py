@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.linkage import Ledger
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 from tests.browser.conftest import serving
 from tests.browser.rows import message, row_of, sampled, write_run

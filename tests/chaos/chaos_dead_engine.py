@@ -10,7 +10,7 @@ from pathlib import Path
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rows.keys import FAILURE_CLASS_KEY
 from tests.chaos.faulty_gym import MODEL, faulty_run, task, tell
 from tests.e2e.gym_run import GymRun
 
@@ -58,7 +58,7 @@ def test_a_dead_engine_is_named_at_once_and_the_run_ends_within_its_budget(tmp_p
     assert BUDGET_S - STOPPING_S < ended_s < BUDGET_S + STOPPING_S
     assert exit_code in (1, 3)
     assert summary["stop"]["code"] == "systemic_failure"
-    assert {failure[NG_FAILURE_CLASS_KEY] for failure in run.failures()} == {"engine:connect_refused"}
+    assert {failure[FAILURE_CLASS_KEY] for failure in run.failures()} == {"engine:connect_refused"}
 
 
 def test_an_answer_that_drips_for_half_a_minute_arrives(tmp_path: Path) -> None:

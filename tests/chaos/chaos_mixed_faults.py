@@ -10,7 +10,7 @@ from pathlib import Path
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine._distributions import parse_distribution
 from nemo_gym.mock_engine.process import EngineProcess
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rows.keys import FAILURE_CLASS_KEY
 from tests.chaos.faulty_gym import AGENT, ENVIRONMENT, MODEL, faulty_run, task, tell
 from tests.e2e.gym_run import check_books, rollout_of, terminal
 
@@ -56,7 +56,7 @@ def test_500_rollouts_under_faults(tmp_path: Path) -> None:
             kills += 1
         exit_code, _ = run.finish(180)
     lost = check_books(run, TASKS, REPEATS)
-    classes = {rollout_of(failure): failure[NG_FAILURE_CLASS_KEY] for failure in terminal(run.failures())}
+    classes = {rollout_of(failure): failure[FAILURE_CLASS_KEY] for failure in terminal(run.failures())}
     tell(
         "mixed faults",
         rollouts=TASKS * REPEATS,

@@ -11,11 +11,11 @@ import pytest
 
 from nemo_gym.failures import TransportError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rows.keys import FAILURE_CLASS_KEY
 from nemo_gym.transport import Call, Caller, Directory, Reply, RetryBudget
 from tests.rollouts.doubles import AGENT, read_rows, write_dataset
 from tests.transport.doubles import reply
@@ -66,7 +66,7 @@ async def test_the_run_ends_when_its_budget_is_over(
     assert summary.exit_code in (1, 3)
     assert summary.counters.scored == 5
     failures = read_rows(tmp_path / "out_failures.jsonl")
-    assert {failure[NG_FAILURE_CLASS_KEY] for failure in failures} == {"transport:connect_refused"}
+    assert {failure[FAILURE_CLASS_KEY] for failure in failures} == {"transport:connect_refused"}
     assert agent.refused < in_parallel + 20, "what was in flight, and a few probes"
     told = [message for message in caplog.messages if URL in message]
     assert 1 <= len(told) <= 3

@@ -12,11 +12,11 @@ from typing import Any
 
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rows.keys import FAILURE_CLASS_KEY
 from nemo_gym.testing.faulty_server import FaultyServer
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.simple_agent.app import SimpleAgent
@@ -90,7 +90,7 @@ async def test_no_session_stays_open_and_no_failure_has_a_reward(tmp_path: Path)
         attempts=attempts,
         faults=sum(saw["faults"].values()),
         sessions=saw["sessions"],
-        failures=Counter(failure[NG_FAILURE_CLASS_KEY] for failure in failures),
+        failures=Counter(failure[FAILURE_CLASS_KEY] for failure in failures),
         lost=summary.counters.failed,
         exit_code=summary.exit_code,
     )
@@ -124,6 +124,6 @@ async def test_a_tool_is_executed_as_often_as_it_was_called_although_its_answers
     tell("lost answers of a tool", attempts=attempts, calls=saw["received"]["add"], executed=saw["executed"]["add"],
          ambiguous=len(failures), lost=summary.counters.failed)  # fmt: skip
     assert saw["executed"]["add"] == saw["received"]["add"] == attempts
-    assert {failure[NG_FAILURE_CLASS_KEY] for failure in failures} == {"transport:ambiguous_delivery"}
+    assert {failure[FAILURE_CLASS_KEY] for failure in failures} == {"transport:ambiguous_delivery"}
     assert len(failures) == saw["faults"]["reset_after"] == attempts // 10
     assert saw["sessions"]["open"] == 0

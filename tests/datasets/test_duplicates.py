@@ -6,11 +6,12 @@ import orjson
 
 from nemo_gym.datasets._duplicates import prompt_digest, row_digest
 from nemo_gym.rollouts.plan.task_rows import Task
+from nemo_gym.rows.forms import TaskRow
 
 
 def task(asked: Any, tools: Any = None, **fields: Any) -> Task:
     row = {"responses_create_params": {"input": asked, "tools": tools}, **fields}
-    return Task("agent", row, orjson.dumps(row))
+    return Task("agent", TaskRow(row), orjson.dumps(row))
 
 
 def message(text: str, *parts: Any) -> list[dict[str, Any]]:
@@ -38,6 +39,6 @@ def test_roles_images_and_tools_are_part_of_the_prompt() -> None:
 def test_a_row_is_the_same_whatever_its_ids_and_the_order_of_its_keys() -> None:
     one = task("x", answer=1, id=1, uuid="a", agent_ref={"name": "a"}, _ng_task_index=4)
     row = {"answer": 1, **task("x", id=2).row}
-    assert row_digest(one) == row_digest(Task("agent", row, b""))
+    assert row_digest(one) == row_digest(Task("agent", TaskRow(row), b""))
     assert row_digest(one) != row_digest(task("x", answer=2))
-    assert row_digest(one) != row_digest(Task("another agent", row, b""))
+    assert row_digest(one) != row_digest(Task("another agent", TaskRow(row), b""))

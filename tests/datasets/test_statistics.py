@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from nemo_gym.datasets._statistics import DatasetStatistics, summary_of
 from nemo_gym.rollouts.plan.task_rows import Task
+from nemo_gym.rows.forms import TaskRow
 
 
 def task(row: dict[str, Any], agent: str = "agent") -> Task:
-    return Task(agent, row, orjson.dumps(row))
+    return Task(agent, TaskRow(row), orjson.dumps(row))
 
 
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=30), st.integers(0, 30))

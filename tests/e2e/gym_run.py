@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import pytest
 import yaml
 
-from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
+from nemo_gym.rows.keys import TERMINAL_KEY
 
 Row = dict[str, Any]
 
@@ -131,7 +131,7 @@ def read_lines(path: Path) -> list[Row]:
 
 
 def terminal(failures: Iterable[Row]) -> list[Row]:
-    return [failure for failure in failures if failure[NG_TERMINAL_KEY]]
+    return [failure for failure in failures if failure[TERMINAL_KEY]]
 
 
 def rollout_of(row: Row) -> Rollout:

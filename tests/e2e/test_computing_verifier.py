@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rows.keys import FAILURE_CLASS_KEY
 from tests.cluster.placements import PLACEMENTS, keys_of
 from tests.e2e.gym_run import GymRun, check_books
 
@@ -60,7 +60,7 @@ def test_it_runs_in_workers_of_its_server(tmp_path: Path) -> None:
     assert exit_code == 3, (run.errors, summary)
     assert {rollout.task for rollout in check_books(run, len(QUESTIONS), 1)} == {2}
     assert {row["_ng_task_index"]: row["reward"] for row in run.rows()} == {0: 1.0, 1: 0.0, 3: 1.0}
-    assert [failure[NG_FAILURE_CLASS_KEY] for failure in run.failures()] == ["verifier:verifier_timeout"]
+    assert [failure[FAILURE_CLASS_KEY] for failure in run.failures()] == ["verifier:verifier_timeout"]
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

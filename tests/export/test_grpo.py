@@ -11,7 +11,7 @@ from nemo_gym.export._rollouts import Group, ScoredRollout
 from nemo_gym.export.grpo import Grpo, GrpoOptions
 from nemo_gym.export.report import LeftOut, Report
 from nemo_gym.failures import Outcome
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import exported, failed, row, text, token_rows
 

@@ -6,7 +6,7 @@ import pytest
 
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import exported, row, text, token_rows
 from tests.tokens.checks import read_as_nemo_rl

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.consumers import check_verifiers_episode
 from tests.export.rows import TOOL, call, exported, output, row, text, thought, token_rows

@@ -6,7 +6,7 @@ import orjson
 
 from nemo_gym.export.report import LeftOut, Loss
 from nemo_gym.failures import Outcome
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import TOOL, exported, row, text, token_rows
 

@@ -11,8 +11,8 @@ import pytest
 from nemo_gym.export._formats import NAMES, find_format
 from nemo_gym.export._token_options import TokenOptions
 from nemo_gym.export.report import LeftOut, Loss
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.records import RECORD_FIELD
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import exported, token_rows
 

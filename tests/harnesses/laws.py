@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
-from nemo_gym.tokens.rows import calls_of
 
 
 def check_laws(record: dict[str, Any], engine_calls: int) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.failures import InputError
-from nemo_gym.metrics.records import canonical_answer, finite_number, is_failed, is_scored, read_record
+from nemo_gym.metrics.records import canonical_answer, read_measurements, read_record
 
 
 def row(**fields: Any) -> dict[str, Any]:
@@ -36,29 +36,14 @@ def test_the_rows_own_number_wins_over_the_usage_of_the_same_name() -> None:
     assert record.measurements["output_tokens"] == 99.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "outcome"),
-    [
-        ({}, "completed"),
-        ({"_ng_outcome": "truncated"}, "truncated"),
-        ({"_ng_outcome": "failed"}, "failed"),
-        ({"_ng_outcome": "cancelled"}, "cancelled"),
-        ({"reward": 0.0, "_ng_failure_class": "judge_failed"}, "failed"),
-        ({"reward": None}, "failed"),
-        ({"reward": math.nan, "_ng_outcome": "completed"}, "completed"),
-    ],
-)
-def test_outcomes_are_read_and_only_verified_rewards_are_scores(fields: dict[str, Any], outcome: str) -> None:
-    record = read_record(row(**fields))
-    assert record.outcome == outcome
-    has_verified_reward = outcome in ("completed", "truncated") and fields.get("reward", 0.5) == 0.5
-    assert record.is_scored is has_verified_reward
-    assert bool(record.measurements) is has_verified_reward
+def test_a_row_without_a_score_has_no_measurements() -> None:
+    record = read_record(row(reward=None, correct=True))
+    assert (record.outcome, record.is_scored, record.measurements) == ("failed", False, {})
 
 
-def test_a_row_without_a_reward_is_unscored_but_did_not_say_it_failed() -> None:
-    assert not is_failed({"symbolic_correct": True})
-    assert not is_scored({"symbolic_correct": True})
+@pytest.mark.parametrize("reward", [True, None, "1", math.nan])
+def test_a_value_that_is_no_reward_is_no_measurement(reward: object) -> None:
+    assert read_measurements(row(reward=reward, correct=True)) == {"correct": 1.0}
 
 
 def test_failed_rows_keep_their_class_and_give_no_answer() -> None:
@@ -73,13 +58,6 @@ def test_a_row_that_cannot_be_placed_is_refused_by_the_name_of_its_field(key: st
     with pytest.raises(InputError) as error:
         read_record(row(**{key: index}))
     assert error.value.failure.param == key
-
-
-def test_only_finite_numbers_are_numbers() -> None:
-    assert finite_number(True) == 1.0
-    assert [finite_number(value) for value in (math.nan, math.inf, -math.inf, "1", None, 10**400)] == [
-        None
-    ] * 6
 
 
 def test_answers_vote_by_their_text() -> None:

@@ -13,8 +13,8 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.failures import InputError
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseFunctionToolCall
 from nemo_gym.resources.gymnasium import last_action
+from nemo_gym.rows.models import read_task
 from nemo_gym.server_utils import ServerClient
-from nemo_gym.serving.rows import read_task
 from resources_servers.gymnasium import (
     EnvResetRequest,
     EnvStepRequest,

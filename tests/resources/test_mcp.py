@@ -16,7 +16,7 @@ from nemo_gym.names import MCP_TOKEN_HEADER
 from nemo_gym.resources.mcp import maybe_auto_expose
 from nemo_gym.resources.mcp_tools import CatchAllRoute, MCPTool
 from nemo_gym.resources.server import SimpleResourcesServer
-from nemo_gym.serving.rows import BaseVerifyRequest, BaseVerifyResponse
+from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse
 from tests.serving.environments import VERIFY
 
 

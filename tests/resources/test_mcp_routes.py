@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.resources.server import SimpleResourcesServer
-from nemo_gym.serving.rows import BaseVerifyRequest, BaseVerifyResponse
+from nemo_gym.rows.models import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.serving.sessions import SESSION_ID_KEY
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.testing.serving import serving

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym.base_resources_server import BaseResourcesServerConfig
-from nemo_gym.serving.rows import ReverifyMode
+from nemo_gym.rows.models import ReverifyMode
 from tests.resources.computing import ComputingEnvironment
 from tests.serving.environments import VERIFY, CounterEnvironment
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import orjson
 
 from nemo_gym.failures import Boundary, Failure
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AgentAnswer, AttemptResult
+from nemo_gym.rows.identity import RolloutId
 
 AGENT = "simple_agent"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import AGENT, task_row
 
 

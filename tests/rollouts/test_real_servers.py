@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.collector import RunLimits
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rows.identity import RolloutId, identity_at
 from nemo_gym.testing.in_process import InProcessGym
 from nemo_gym.transport import Caller, Directory
 from responses_api_agents.simple_agent.app import SimpleAgent

@@ -19,11 +19,11 @@ from nemo_gym.rollouts.output import disk, journal
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output.finished import StoredRollouts
 from nemo_gym.rollouts.output.journal import Journal
-from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.run import collect, collector, stopping
 from nemo_gym.rollouts.run._window import window_of
 from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.collector import Collector
+from nemo_gym.rows.identity import FinishedRollouts
 from nemo_gym.serving import disconnects
 from nemo_gym.serving._session_access import SessionAccess
 from nemo_gym.serving._session_locks import SessionLocks

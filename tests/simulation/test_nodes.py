@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from nemo_gym.rollouts.run.answer import FAILURE_KEY
+from nemo_gym.rows.keys import FAILURE_KEY
 from simulation import Result, draw, play
 from simulation.events import Kind
 from simulation.faults import Partition

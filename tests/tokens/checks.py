@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from nemo_gym.mock_engine.drifting import Sampled
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens._rebuilding import Rebuilding
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Part, Segment, segments_of
 
 

@@ -16,6 +16,7 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.conversation import Message, name_of, since_last_user
 from nemo_gym.mock_engine.drifting import DriftingEngine, Sampled
 from nemo_gym.mock_engine.in_memory import mount
+from nemo_gym.rows.forms import ScoredRow
 from nemo_gym.transport import InMemoryTransport, Transport
 from nemo_gym.transport.context import RequestContext, current_context
 from responses_api_models.vllm_model.app import VLLMModel
@@ -136,8 +137,10 @@ class Conversation:
         return bool(calls)
 
     @property
-    def row(self) -> dict[str, Any]:
-        return {"responses_create_params": {"input": []}, "response": {"output": self.output}, "reward": 1.0}
+    def row(self) -> ScoredRow:
+        return ScoredRow(
+            {"responses_create_params": {"input": []}, "response": {"output": self.output}, "reward": 1.0}
+        )
 
 
 async def converse(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine import ModelReply, ToolCall
+from nemo_gym.rows.calls import as_trainers_read, calls_of, with_sequence_settled
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.rows import as_trainers_read, calls_of, with_sequence_settled
 from nemo_gym.tokens.segments import segments_of
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground

@@ -10,9 +10,9 @@ import pytest
 from nemo_gym.mock_engine import ModelReply, ToolCall
 from nemo_gym.mock_engine._template import ChatTemplate, MarkTemplate
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS
-from nemo_gym.tokens.rows import calls_of
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
-from nemo_gym.tokens.rows import calls_of, with_contract_fields
+from nemo_gym.rows.calls import calls_of, with_contract_fields
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Ground, RandomPolicy, converse
 

@@ -16,8 +16,8 @@ from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.engine import Engine
 from nemo_gym.mock_engine.in_memory import mount
 from nemo_gym.names import REPLICA_PORTS_KEY
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.records import RECORD_FIELD
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.transport import Call, InMemoryTransport, Reply
 from nemo_gym.transport.control import CONTROL_ROUTES
 from nemo_gym.transport.server_client import ServerClient

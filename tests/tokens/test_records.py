@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, read_record
-from nemo_gym.tokens.rows import (
-    calls_of,
-)
 from nemo_gym.tokens.segments import segments_of
 from tests.tokens.token_rows import drifting_row
 

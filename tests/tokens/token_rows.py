@@ -6,15 +6,14 @@ from random import Random
 from typing import Any
 
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate
+from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.forms import ScoredRow
 from nemo_gym.tokens.records import CONTRACT_FIELDS
-from nemo_gym.tokens.rows import (
-    calls_of,
-)
 from nemo_gym.tokens.segments import segments_of
 from tests.tokens.conversations import Ground, converse
 
 
-async def drifting_row(form: str = "contract") -> dict[str, Any]:
+async def drifting_row(form: str = "contract") -> ScoredRow:
     """A rollout of several segments."""
     ground = Ground(template=ForgetfulTemplate(), odd_share=0.5, token_fields=form)
     for number in range(50):

@@ -8,7 +8,7 @@ from typing import Any
 
 from nemo_gym.client import Rollout
 from nemo_gym.client.trl import for_trl, gym_reward
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from tests.train.policy_gym import UNSCORABLE, policy_gym, task
 from tests.train.test_exports import ON_CPU
 from tests.train.test_tokens import TOLERANCE, largest_difference

@@ -14,7 +14,7 @@ import pytest
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.export.exporting import ExportSettings, export
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.export.rows import token_rows, write
 from tests.train.rollouts import tool_rows

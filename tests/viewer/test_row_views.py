@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from nemo_gym.rollouts.lookback.health import check_health
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from nemo_gym.viewer.indexing import LinePlace
 from nemo_gym.viewer.row_views import card_of, flags_of, tokens_of

@@ -22,7 +22,7 @@ import psutil
 import pytest
 import yaml
 
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.cluster.cluster_gym import ClusterGym
 from tests.cluster.namespaces import Machines

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.responses_upstream import without_our_fields
+from nemo_gym.rows.calls import as_trainers_read, calls_of
 from nemo_gym.tokens.records import CallRecord
-from nemo_gym.tokens.rows import as_trainers_read, calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.pools import process_transport

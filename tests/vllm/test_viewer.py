@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.tokens.rows import calls_of
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.segments import segments_of
 from tests.browser.conftest import serving
 from tests.vllm.conftest import MODEL

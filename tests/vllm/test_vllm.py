@@ -14,8 +14,8 @@ import openai
 import pytest
 
 from nemo_gym import PARENT_DIR
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.testing.serving import LoopbackServers
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import segments_of
 from responses_api_models.vllm_model.app import VLLMModel
 from tests.vllm.conftest import CONTEXT, MODEL

@@ -13,9 +13,9 @@ from nemo_gym.engines.gateway.deltas import with_delta
 from nemo_gym.engines.gateway.record import RecordLines, read_record
 from nemo_gym.engines.gateway.trace import trace_of
 from nemo_gym.responses.turns import ITEMS_OF_API, Turn, text_of_items, turns_of_answer, turns_of_item
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
-from nemo_gym.tokens.rows import calls_of
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.tokens.tree import CallTree, TrainedPaths, led_to, main_root, root_of, untrained_calls
 

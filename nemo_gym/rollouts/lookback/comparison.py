@@ -18,19 +18,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from nemo_gym.metrics import Interval, clustered_standard_error, confidence_interval, mean, read_record
-from nemo_gym.names import (
-    AGENT_REF_KEY,
-    PARAMS_KEY,
-    RESERVED_PREFIX,
-    REWARD_KEY,
-    SKILLS_REF_KEY,
-    TASK_SOURCE_KEY,
-)
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.parts import read_params, read_task_data
 
-_OF_THE_RUN = frozenset({AGENT_REF_KEY, PARAMS_KEY, SKILLS_REF_KEY, TASK_SOURCE_KEY})
-"""Fields of a task row that depend on the run."""
 _TITLE_CHARS = 60
 
 
@@ -175,7 +168,7 @@ def attempts_of(
     for identity in sorted({*run.scored, *run.failed()}):
         if identity.task not in tasks:
             row = _task_row(run, identity)
-            digest = task_digest(row if whole_tasks else {PARAMS_KEY: row.get(PARAMS_KEY)})
+            digest = task_digest(row, whole=whole_tasks)
             keys[identity.task] = (digest, seen[digest])
             seen[digest] += 1
             tasks[identity.task] = TaskAttempts(identity.task, task_title(row))
@@ -188,25 +181,20 @@ def attempts_of(
     return {keys[index]: task for index, task in tasks.items()}
 
 
-def task_digest(row: Mapping[str, Any]) -> str:
-    """Return the digest of a task's content: its input and its own fields, without agent, model and sampling."""
-    own = {
-        key: value
-        for key, value in row.items()
-        if not key.startswith(RESERVED_PREFIX) and key not in _OF_THE_RUN
-    }
-    own["input"] = (row.get(PARAMS_KEY) or {}).get("input")
-    return hashlib.blake2b(orjson.dumps(own, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+def task_digest(row: AnyRow, *, whole: bool = True) -> str:
+    """Return the digest of a task's content: its input and, if `whole`, its own fields. Sampling does not count."""
+    content = {**(read_task_data(row) if whole else {}), "input": read_params(row).get("input")}
+    return hashlib.blake2b(orjson.dumps(content, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
-def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
+def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:
     rows = next(rows for rows in (run.tasks, run.scored, run.failures) if identity in rows)
     return rows.row(identity)
 
 
-def task_title(row: Mapping[str, Any]) -> str:
+def task_title(row: AnyRow) -> str:
     """Return the beginning of the last message to the agent in a task row or a scored row."""
-    texts = [" ".join(text.split()) for text in _texts((row.get(PARAMS_KEY) or {}).get("input"))]
+    texts = [" ".join(text.split()) for text in _texts(read_params(row).get("input"))]
     last = next((text for text in reversed(texts) if text), "")
     return last if len(last) <= _TITLE_CHARS else last[: _TITLE_CHARS - 1] + "…"
 

@@ -19,15 +19,16 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import AggregateResult, Planned
-from nemo_gym.names import AGENT_REF_KEY, ROLLOUT_INDEX_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
-from nemo_gym.rollouts.run.run_metrics import RunMetrics, agent_of, document_of
+from nemo_gym.rollouts.run.run_metrics import RunMetrics, document_of
+from nemo_gym.rows.compose import number_row
+from nemo_gym.rows.identity import RolloutId, with_identity
+from nemo_gym.rows.parts import read_agent, read_agent_or_unknown
+from nemo_gym.rows.verdict import is_terminal
 
 _SHOWN_OVERLAPS = 20
 _DAMAGED = "Remove its line from the shard to repeat its rollout."
@@ -177,14 +178,14 @@ class _MergedMetrics:
     def note_row(self, identity: RolloutId, line: bytes, path: Path) -> None:
         """Add a scored or failed row. Raises `ConfigError` for a damaged one."""
         row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
-        is_final = identity not in self._scored and bool(row.get(NG_TERMINAL_KEY))
+        is_final = identity not in self._scored and is_terminal(row)
         self.run.note_row(row, line, is_final=is_final)
 
     def note_task(self, identity: RolloutId, line: bytes, path: Path) -> None:
         """Add a task row if its rollout has no other row, and if that counts as reward 0."""
         if self._counts_missing and identity not in self._settled:
             row = read_object(line, f"{identity} for {path}", code="damaged_output", remedy=_DAMAGED)
-            self.run.note_missing([PlannedAttempt(identity, agent_of(row), line)])
+            self.run.note_missing([PlannedAttempt(identity, read_agent_or_unknown(row), line)])
 
 
 def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
@@ -197,12 +198,8 @@ def _offsets(stored: Sequence[Sequence[PlacedRows]]) -> list[int]:
 
 def _renumbered(line: bytes, identity: RolloutId, offset: int) -> bytes:
     """Return a row with another identity; the rest of a row of the gym is kept byte by byte."""
-    before = RolloutId(identity.task - offset, identity.repeat).head()
-    if line.startswith(before):
-        return identity.head() + line[len(before) :]
-    row = orjson.loads(line)
-    keys = {TASK_INDEX_KEY: identity.task, ROLLOUT_INDEX_KEY: identity.repeat}
-    return orjson.dumps(keys | row | keys)
+    before = RolloutId(identity.task - offset, identity.repeat)
+    return with_identity(line, before, identity) or orjson.dumps(number_row(orjson.loads(line), identity))
 
 
 def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Planned]:
@@ -215,7 +212,7 @@ def _planned(runs: Sequence[RunFiles], *, shares_tasks: bool) -> dict[str, Plann
         if not run.aggregate_metrics.exists():
             return {}
         for entry in orjson.loads(run.aggregate_metrics.read_bytes()):
-            agent, metrics = str(entry[AGENT_REF_KEY]["name"]), entry["agent_metrics"]
+            agent, metrics = str(read_agent(entry)), entry["agent_metrics"]
             tasks, rollouts = metrics.get("count/tasks", 0), metrics.get("count/rollouts", 0)
             before = planned.get(agent, Planned(0, 0))
             together = max(before.tasks, tasks) if shares_tasks else before.tasks + tasks

@@ -15,10 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.json_objects import member
+from nemo_gym.json_objects import finite_number
 from nemo_gym.metrics import AgentMetrics, reward_by_k, reward_interval
-from nemo_gym.metrics.records import finite_number, is_scored, read_seconds
-from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback._charts import bar_chart, curve_chart, histogram
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.files import RunFiles
@@ -26,8 +24,9 @@ from nemo_gym.rollouts.output.inputs import refuse_inputs
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.plan.task_rows import read_object
-from nemo_gym.rollouts.run.answer import FAILURE_KEY
-from nemo_gym.rollouts.run.run_metrics import agent_of
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_agent_or_unknown, read_seconds, read_usage
+from nemo_gym.rows.verdict import describe_failure, read_failure_class, read_reward
 
 _OUTCOME = "count/outcome/"
 _STYLE = """
@@ -55,18 +54,19 @@ class AgentFigures:
     messages: dict[str, str] = field(default_factory=dict)
     """Failure class → the message of one."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: AnyRow) -> None:
         """Add a scored or failed row."""
         self.metrics.add(row)
-        if not is_scored(row):
-            kind = str(row.get(FAILURE_CLASS_KEY) or "no reward")
+        reward = read_reward(row)
+        if reward is None:
+            kind = read_failure_class(row) or "no reward"
             self.failures[kind] += 1
-            self.messages.setdefault(kind, str(member(row, FAILURE_KEY, "message") or ""))
+            self.messages.setdefault(kind, describe_failure(row).message)
             return
-        self.rewards.append(float(row[REWARD_KEY]))
+        self.rewards.append(reward)
         for column, value in (
             (self.seconds, read_seconds(row)),
-            (self.output_tokens, finite_number(member(row, "response", "usage", "output_tokens"))),
+            (self.output_tokens, finite_number(read_usage(row).get("output_tokens"))),
         ):
             if value is not None:
                 column.append(value)
@@ -83,7 +83,7 @@ def write_report(rows: Path, output: Path) -> None:
     for path in (files.rows, files.failures):
         for line in read_lines(path) if holds_text(path) else ():
             row = read_object(line.content, f"{path}:{line.number}", code="damaged_output")
-            agents.setdefault(agent_of(row), AgentFigures()).add(row)
+            agents.setdefault(read_agent_or_unknown(row), AgentFigures()).add(row)
     write_atomically(output, (part.encode() for part in render_report(rows.name, agents)))
 
 

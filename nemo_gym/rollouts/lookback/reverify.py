@@ -21,33 +21,32 @@ from typing import Any
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.metrics import Planned
-from nemo_gym.names import FAILURE_CLASS_KEY
 from nemo_gym.rollouts.lookback._reverifier import (
-    REVERIFIED_KEY,
     Reverifier,
     environment_of,
     read_modes,
     task_row_of,
 )
-from nemo_gym.rollouts.lookback.stored import StoredRun, is_judge_failure
+from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.output.manifest import code_identity, lasting
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.collect import RunExecution, time_now
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
-from nemo_gym.rollouts.run.failure_groups import stored_failure
 from nemo_gym.rollouts.run.options import CollectOptions, RunLimits
 from nemo_gym.rollouts.run.progress import Display
 from nemo_gym.rollouts.run.required_servers import required_servers
-from nemo_gym.rollouts.run.run_metrics import agent_of
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
-from nemo_gym.serving.rows import ReverifyMode
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.keys import REVERIFIED_KEY
+from nemo_gym.rows.models import ReverifyMode
+from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.verdict import describe_failure, is_judge_failure, read_failure_class
 from nemo_gym.transport import Caller
 
 
@@ -111,11 +110,11 @@ class Survey:
 
     @classmethod
     def of(cls, run: StoredRun) -> Survey:
-        verifiable = {identity: agent_of(run.scored.row(identity)) for identity in run.scored}
+        verifiable = {identity: read_agent_or_unknown(run.scored.row(identity)) for identity in run.scored}
         others: dict[RolloutId, str] = {}
         for identity in run.failed():
             row = run.failures.row(identity)
-            (verifiable if is_judge_failure(row) else others)[identity] = agent_of(row)
+            (verifiable if is_judge_failure(row) else others)[identity] = read_agent_or_unknown(row)
         return cls(verifiable, others)
 
     def planned(self) -> dict[str, Planned]:
@@ -181,7 +180,7 @@ def _other_failures(stored: StoredRun, survey: Survey) -> Iterator[tuple[Planned
         row = stored.failures.row(identity)
         yield (
             PlannedAttempt(identity, agent, b""),
-            Failed(stored_failure(row), str(row.get(FAILURE_CLASS_KEY))),
+            Failed(describe_failure(row), str(read_failure_class(row))),
         )
 
 

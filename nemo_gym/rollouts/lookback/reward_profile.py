@@ -16,7 +16,6 @@ A task without a scored rollout has `total_samples` 0 and null for every reward 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,13 @@ from typing import Any
 import orjson
 
 from nemo_gym.metrics import mean, read_record, sample_standard_deviation
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, TASK_INDEX_KEY
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.compose import drop_reserved, select_request
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
 
 _TOKENS = "output_tokens"
 
@@ -114,7 +115,7 @@ def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
         if not record.is_scored:
             profile.failed += 1
             continue
-        profile.rewards.append(record.measurements["reward"])
+        profile.rewards.append(record.measurements[REWARD_KEY])
         if _TOKENS in record.measurements:
             profile.output_tokens.append(record.measurements[_TOKENS])
     for identity in run.failed():
@@ -143,12 +144,10 @@ def write_profile(
     return summary
 
 
-def _task_row(run: StoredRun, identity: RolloutId) -> Mapping[str, Any]:
+def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:
     """Return the task row as sent, without rollout fields; if it is missing, the fields that every row keeps."""
     if identity in run.tasks:
         row = run.tasks.row(identity)
-        return {TASK_INDEX_KEY: identity.task} | {key: row[key] for key in row if not key.startswith("_ng_")}
+        return {TASK_INDEX_KEY: identity.task, **drop_reserved(row)}
     row = (run.scored if identity in run.scored else run.failures).row(identity)
-    return {TASK_INDEX_KEY: identity.task} | {
-        key: row[key] for key in (PARAMS_KEY, AGENT_REF_KEY) if key in row
-    }
+    return {TASK_INDEX_KEY: identity.task, **select_request(row)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +13,7 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.finished import PlacedRow, PlacedRows
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
-from nemo_gym.rollouts.plan.identity import RolloutId
-from nemo_gym.rollouts.run.answer import NG_FAILURE_CLASS_KEY
+from nemo_gym.rows.identity import RolloutId
 
 _DIGEST_BYTES = 1 << 20
 
@@ -75,8 +74,3 @@ class StoredRun:
     def close(self) -> None:
         for rows in (self.scored, self.failures, self.tasks):
             rows.close()
-
-
-def is_judge_failure(row: Mapping[str, Any]) -> bool:
-    """Return whether only the judge failed, so that the stored response can be verified again."""
-    return str(row.get(NG_FAILURE_CLASS_KEY)).startswith("judge") and isinstance(row.get("response"), Mapping)

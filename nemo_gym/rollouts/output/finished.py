@@ -16,12 +16,12 @@ from typing import NamedTuple
 import orjson
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.metrics.records import read_seconds
-from nemo_gym.names import TASK_INDEX_KEY
 from nemo_gym.rollouts.plan.compression import holds_text
 from nemo_gym.rollouts.plan.dataset import opened_plain, read_lines
-from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 from nemo_gym.rollouts.plan.task_rows import read_object
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, identity_in
+from nemo_gym.rows.keys import TASK_INDEX_KEY
+from nemo_gym.rows.parts import read_seconds
 
 IsPlanned = Callable[[RolloutId], bool]
 """Tells whether a plan has a rollout."""
@@ -107,12 +107,10 @@ def identity_of_line(line: bytes, path: Path, number: int = 0, *, numbers_rows: 
 
     With `numbers_rows`, a row without any identity, as other programs write it, gets that of its line: `number` from 1.
     """
-    if (identity := identity_at(line)) is not None:
+    place = f"{path}:{number}"
+    if (identity := identity_at(line, place)) is not None:
         return identity
-    place, remedy = (
-        f"{path}:{number}",
-        "Remove the line to repeat its rollout, or start with +overwrite=true.",
-    )
+    remedy = "Remove the line to repeat its rollout, or start with +overwrite=true."
     row = read_object(line, place, code="damaged_output", remedy=remedy)
     if (identity := identity_in(row)) is not None:
         return identity

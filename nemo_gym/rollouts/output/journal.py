@@ -15,8 +15,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.failures import ConfigError, Outcome
-from nemo_gym.names import FAILURE_CLASS_KEY, OUTCOME_KEY, REWARD_KEY
+from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output._append_file import AppendFile
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.atomic import write_atomically
@@ -25,7 +24,8 @@ from nemo_gym.rollouts.output.finished import IsPlanned, identity_of_line, read_
 from nemo_gym.rollouts.output.manifest import Change, Manifest, refuse_changes
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import FinishedRollouts
+from nemo_gym.rows.compose import fail_judgement
+from nemo_gym.rows.identity import FinishedRollouts
 
 INVALID_JUDGEMENT_KEY = "invalid_judge_response"
 """In a row: its reward is 0 because the judge's answer was not valid."""
@@ -196,7 +196,7 @@ def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
     with closing(append_to(files.failures)) as failures:
         for line in read_lines(files.rows):
             if _has_invalid_judgement(line.content):
-                failures.append(_as_failure(line.content))
+                failures.append(orjson.dumps(fail_judgement(orjson.loads(line.content))))
                 moved += 1
     if moved:
         rows.replace(
@@ -208,12 +208,6 @@ def fail_invalid_judgements(rows: AppendFile, files: RunFiles) -> int:
 def _has_invalid_judgement(line: bytes) -> bool:
     key = INVALID_JUDGEMENT_KEY
     return key.encode() in line and bool(orjson.loads(line).get(key))
-
-
-def _as_failure(line: bytes) -> bytes:
-    row = orjson.loads(line)
-    row.pop(REWARD_KEY, None)
-    return orjson.dumps(row | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
 
 
 def _keep_earlier_failures(files: RunFiles) -> list[str]:

@@ -15,8 +15,8 @@ from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.disk import disk
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import journal_of
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.plan.plan import Plan, PlannedAttempt
+from nemo_gym.rows.identity import RolloutId, identity_at
 
 ROWS_A_WRITE = 16
 """A write and the check before it take 5 microseconds, 0.6 % of the time of a fast rollout."""

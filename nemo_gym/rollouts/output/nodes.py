@@ -13,8 +13,7 @@ from typing import Any
 
 import orjson
 
-from nemo_gym.json_objects import member, object_in
-from nemo_gym.metrics.records import finite_number
+from nemo_gym.json_objects import finite_number, member, object_in
 from nemo_gym.names import NODES_FILE
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.disk import disk

@@ -29,24 +29,21 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 import orjson
 
-from nemo_gym.json_objects import object_in
-from nemo_gym.metrics.records import (
-    finite_number,
+from nemo_gym.json_objects import finite_number, object_in
+from nemo_gym.metrics.records import read_measurements
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
+from nemo_gym.rows.keys import REWARD_KEY, VERSION_KEY
+from nemo_gym.rows.parts import read_agent, read_response, read_seconds
+from nemo_gym.rows.verdict import (
     is_masked,
     is_scored,
-    outcome_of,
-    read_measurements,
-    read_seconds,
+    read_end_reason,
+    read_failed_at,
+    read_failure_class,
+    read_outcome,
 )
-from nemo_gym.names import (
-    AGENT_REF_KEY,
-    ATTEMPT_INDEX_KEY,
-    FAILED_AT_KEY,
-    FAILURE_CLASS_KEY,
-    REWARD_KEY,
-    ROLLOUT_INDEX_KEY,
-    TASK_INDEX_KEY,
-)
+from nemo_gym.rows.version import is_readable
 from nemo_gym.tokens.records import RECORD_FIELD
 
 BLOCK_ROWS = 4096
@@ -73,33 +70,38 @@ class RowEntry(NamedTuple):
     labels: Mapping[str, Label]
 
 
-def entry_of(row: Mapping[str, Any]) -> RowEntry:
-    """Return the columns of a row. A row without a score has no `reward`."""
+_UNREADABLE = RowEntry({}, {"outcome": "unreadable"})
+
+
+def entry_of(row: AnyRow) -> RowEntry:
+    """Return the columns of a row. A row without a score has no `reward`, and one of a newer version no columns."""
+    if not is_readable(row.get(VERSION_KEY)):
+        return _UNREADABLE
     numbers = read_measurements(row)
     if not is_scored(row):
         numbers.pop(REWARD_KEY, None)
-    response, agent, seconds = row.get("response"), row.get(AGENT_REF_KEY), read_seconds(row)
-    output = response.get("output") if isinstance(response, Mapping) else None
+    response, output, seconds = read_response(row), read_response(row).get("output"), read_seconds(row)
+    task = read_task_index(row)
     numbers |= {
-        "task": row.get(TASK_INDEX_KEY, -1),
-        "rollout": row.get(ROLLOUT_INDEX_KEY, 0),
-        "attempt": row.get(ATTEMPT_INDEX_KEY, 0),
+        "task": -1 if task is None else task,
+        "rollout": read_repeat(row),
+        "attempt": read_attempt(row),
         "masked": is_masked(row),
     }
     if seconds is not None:
         numbers["seconds"] = seconds
-    created = response.get("created_at") if isinstance(response, Mapping) else None
-    moment = finite_number(row.get(FAILED_AT_KEY) if created is None else created)
+    created = finite_number(response.get("created_at"))
+    moment = read_failed_at(row) if created is None else created
     if moment is not None:
         numbers["created_at"] = moment
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if isinstance(output, list):
         numbers["tool_calls"] = sum(item.get("type") == "function_call" for item in items)
     labels = {
-        "outcome": outcome_of(row),
-        "agent": str(agent.get("name")) if isinstance(agent, Mapping) else None,
-        "end_reason": _text(row.get("_ng_end_reason")),
-        "failure": _text(row.get(FAILURE_CLASS_KEY)),
+        "outcome": read_outcome(row).value,
+        "agent": read_agent(row),
+        "end_reason": read_end_reason(row),
+        "failure": read_failure_class(row),
         "policy_version": _policy_version(items),
     }
     return RowEntry(numbers, labels)
@@ -186,7 +188,7 @@ def blocks_of(lines: Iterable[bytes], start: int = 0, *, rows: int = BLOCK_ROWS)
 
 def _entry_of_line(line: bytes) -> RowEntry:
     row = object_in(line)
-    return entry_of(row) if row is not None else RowEntry({}, {"outcome": "unreadable"})
+    return entry_of(row) if row is not None else _UNREADABLE
 
 
 def split_blocks(content: bytes) -> list[bytes]:

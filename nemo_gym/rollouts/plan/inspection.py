@@ -15,9 +15,9 @@ from itertools import islice
 from nemo_gym.config.problems import Location
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlanSettings, shaper_of
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, RowFaults
+from nemo_gym.rows.identity import RolloutId
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from nemo_gym.config.prompts import load_prompt_config
-from nemo_gym.names import ATTEMPT_INDEX_KEY
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
-from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, TaskShaper
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId
+from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY
 
 
 @dataclass(frozen=True, slots=True)

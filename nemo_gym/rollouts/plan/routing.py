@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from nemo_gym.names import AGENT_REF_KEY, TASK_SOURCE_KEY
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_agent, read_task_source
 
 DEFAULT_SOURCE = "_default"
 """The key of a mapping for all rows that have no key of their own."""
@@ -37,14 +37,14 @@ class Routing:
         """Whether every row has the number of rollouts that its dataset declares."""
         return not self.fan_out and not self.num_repeats
 
-    def agent_of(self, row: Mapping[str, Any], default: str | None) -> str | None:
+    def agent_of(self, row: AnyRow, default: str | None) -> str | None:
         """Return the agent of a row before `fan_out`, None if there is none. `default` is the dataset's agent."""
         source = source_of(row)
         mapped = self.agent_map.get(source) or self.agent_map.get(DEFAULT_SOURCE)
         if mapped:
             return mapped
         users = self.agents_of_sources.get(source, ())
-        return _named_agent(row) or (users[0] if len(users) == 1 else default or self.only_agent)
+        return read_agent(row) or (users[0] if len(users) == 1 else default or self.only_agent)
 
     def agents(self, source: str, agent: str) -> Sequence[str]:
         """Return the agents that attempt a row: those of `fan_out`, or only `agent`."""
@@ -62,12 +62,6 @@ class Routing:
         return max(self.num_repeats.values(), default=default)
 
 
-def source_of(row: Mapping[str, Any]) -> str:
+def source_of(row: AnyRow) -> str:
     """Return the key by which a row is routed; empty if it has none."""
-    return _named_agent(row) or str(row.get(TASK_SOURCE_KEY) or "")
-
-
-def _named_agent(row: Mapping[str, Any]) -> str:
-    reference = row.get(AGENT_REF_KEY)
-    name = reference.get("name") if isinstance(reference, Mapping) else None
-    return name if isinstance(name, str) else ""
+    return read_agent(row) or read_task_source(row)

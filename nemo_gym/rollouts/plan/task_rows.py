@@ -15,8 +15,12 @@ import orjson
 from nemo_gym.config.prompts import PromptConfig, apply_prompt_to_row, validate_prompt_compatibility
 from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import object_in
-from nemo_gym.names import AGENT_REF_KEY, PARAMS_KEY, RESERVED_PREFIX, SKILLS_REF_KEY
 from nemo_gym.rollouts.plan.routing import Routing, source_of
+from nemo_gym.rows.compose import drop_reserved, with_agent, with_params, with_skills
+from nemo_gym.rows.forms import AnyRow, TaskRow
+from nemo_gym.rows.keys import AGENT_REF_KEY, PARAMS_KEY
+from nemo_gym.rows.parts import is_reserved, read_agent
+from nemo_gym.rows.version import require_readable
 
 AGENT_TYPE = "responses_api_agents"
 _NO_AGENT = "is missing, and no +agent_name is set (a gym with only one agent needs neither)"
@@ -67,7 +71,7 @@ class Task:
     """A validated row, without an identity."""
 
     agent: str
-    row: dict[str, Any]
+    row: TaskRow
     encoded: bytes
     """`row` as JSON."""
     reserved_keys: tuple[str, ...] = ()
@@ -95,11 +99,11 @@ class Task:
         """
         extra_body = {**extra_body_of(self.params), "seed": seed}
         metadata = {**(self.params.get("metadata") or {}), "extra_body": orjson.dumps(extra_body).decode()}
-        return orjson.dumps({**self.row, PARAMS_KEY: {**self.params, "metadata": metadata}})
+        return orjson.dumps(with_params(self.row, {**self.params, "metadata": metadata}))
 
     def for_agent(self, agent: str) -> Task:
         """Return this task for another agent."""
-        row = {**self.row, AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
+        row = with_agent(self.row, agent)
         return self if agent == self.agent else replace(self, agent=agent, row=row, encoded=orjson.dumps(row))
 
 
@@ -143,33 +147,31 @@ class TaskShaper:
     def shape(self, line: bytes) -> Task:
         """Return the task of a line. Raises `FaultyRowError` with all faults."""
         row = parse_row(line)
-        reserved = tuple(key for key in row if key.startswith(RESERVED_PREFIX))
-        for key in reserved:
-            del row[key]
+        reserved = tuple(filter(is_reserved, row))
+        if reserved:
+            row = drop_reserved(row)
         shaped = row
         if self.prompt is not None and isinstance(row.get(PARAMS_KEY, {}), dict):
             shaped = with_prompt(row, self.prompt)
         if self.overrides and isinstance(shaped.get(PARAMS_KEY), dict):
-            shaped = {**shaped, PARAMS_KEY: merge(shaped[PARAMS_KEY], self.overrides)}
+            shaped = with_params(shaped, merge(shaped[PARAMS_KEY], self.overrides))
         source, agent = source_of(shaped), self.routing.agent_of(shaped, self.agent_name)
         faults = [*_params_faults(shaped), *self._agent_faults(shaped, agent)]
         if faults:
             raise FaultyRowError(*faults)
         if self.needs_seed:
             extra_body_of(shaped[PARAMS_KEY])
-        added = self._added(shaped, str(agent))
-        shaped = {**shaped, **added} if added else shaped
+        shaped = self._completed(shaped, str(agent))
         encoded = orjson.dumps(shaped) if shaped is not row or reserved else line.strip()
         return Task(str(agent), shaped, encoded, reserved, source)
 
-    def _added(self, row: Mapping[str, Any], agent: str) -> dict[str, Any]:
-        """Return the fields that routing and skills set."""
-        reference = row.get(AGENT_REF_KEY)
-        is_named = reference is not None and reference["name"] == agent
-        added: dict[str, Any] = {} if is_named else {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
-        return added | ({SKILLS_REF_KEY: self.skills_ref} if self.skills_ref is not None else {})
+    def _completed(self, row: TaskRow, agent: str) -> TaskRow:
+        """Return the row with the members that routing and skills set; the same object if there are none."""
+        if read_agent(row) != agent:
+            row = with_agent(row, agent)
+        return row if self.skills_ref is None else with_skills(row, self.skills_ref)
 
-    def _agent_faults(self, row: Mapping[str, Any], agent: str | None) -> list[FieldFault]:
+    def _agent_faults(self, row: AnyRow, agent: str | None) -> list[FieldFault]:
         reference = row.get(AGENT_REF_KEY)
         if reference is None:
             return [] if agent else [FieldFault(AGENT_REF_KEY, _NO_AGENT)]
@@ -180,7 +182,7 @@ class TaskShaper:
         return []
 
 
-def with_prompt(row: dict[str, Any], prompt: PromptConfig) -> dict[str, Any]:
+def with_prompt(row: TaskRow, prompt: PromptConfig) -> TaskRow:
     """Return a row with its filled prompt. Raises `FaultyRowError` if it does not match the template."""
     try:
         validate_prompt_compatibility([row], prompt)
@@ -189,7 +191,7 @@ def with_prompt(row: dict[str, Any], prompt: PromptConfig) -> dict[str, Any]:
         raise FaultyRowError(FieldFault(error.failure.param or "", error.failure.message)) from error
 
 
-def parse_row(line: bytes) -> dict[str, Any]:
+def parse_row(line: bytes) -> TaskRow:
     """Return the JSON object of a line. Raises `FaultyRowError` for anything else."""
     try:
         row = orjson.loads(line)
@@ -199,19 +201,24 @@ def parse_row(line: bytes) -> dict[str, Any]:
         ) from error
     if not isinstance(row, dict):
         raise FaultyRowError(FieldFault("", f"must be a JSON object, not {kind_of(row)}"))
-    return row
+    return TaskRow(row)
 
 
 def read_object(line: bytes, place: str, *, code: str, remedy: str | None = None) -> dict[str, Any]:
-    """Return the JSON object of a line of a stored file. Raises `ConfigError`, with its `place`, for anything else."""
+    """Return the JSON object of a line of a stored file.
+
+    Raises `ConfigError`, with its `place`, for anything else, and for a row of a newer version.
+    """
     try:
-        return parse_row(line)
+        row = parse_row(line)
     except FaultyRowError as error:
         message = f"{place}: the row {error.faults[0].message}"
         raise ConfigError(message, code=code, remedy=remedy) from error
+    require_readable(row, place)
+    return row
 
 
-def _params_faults(row: Mapping[str, Any]) -> list[FieldFault]:
+def _params_faults(row: AnyRow) -> list[FieldFault]:
     if PARAMS_KEY not in row:
         return [FieldFault(PARAMS_KEY, "is missing")]
     params = row[PARAMS_KEY]

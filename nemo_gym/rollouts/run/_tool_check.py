@@ -14,7 +14,7 @@ from nemo_gym.config.problems import Location, Problem, did_you_mean
 from nemo_gym.failures import GymError
 from nemo_gym.json_objects import member, object_in
 from nemo_gym.names import POSTED_ROUTE
-from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
+from nemo_gym.rows.compose import AGENT_TYPE
 from nemo_gym.transport import Caller
 from nemo_gym.transport.control import is_control_route
 from nemo_gym.transport.directory import server_block

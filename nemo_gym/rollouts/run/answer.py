@@ -6,37 +6,34 @@ identity elsewhere, or with several lines, are encoded again.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
-from nemo_gym.names import (
+from nemo_gym.failures import Boundary, Failure, Outcome
+from nemo_gym.rollouts.plan.plan import PlannedAttempt
+from nemo_gym.rows.compose import compose_failure_row, name_agent
+from nemo_gym.rows.forms import AnyRow, ScoredRow
+from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
     ATTEMPT_INDEX_KEY,
-    FAILED_AT_KEY,
-    FAILURE_CLASS_KEY,
     OUTCOME_KEY,
     ROLLOUT_INDEX_KEY,
     TASK_INDEX_KEY,
+    VERSION_KEY,
 )
-from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE, kind_of
+from nemo_gym.rows.verdict import (
+    NOT_PERSISTED,
+    describe_failure,
+    is_unwanted,
+    read_failure_class,
+    read_outcome,
+    read_reward,
+)
 
-NG_FAILURE_CLASS_KEY: Final = FAILURE_CLASS_KEY
-"""In an answer: the kind of failure of this attempt. In a failure row: the class by which failures are counted."""
-NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
-"""In an answer: write no row; the rollout counts as not attempted."""
-NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
-"""In an answer: do not retry. In a failure row: the run made no further attempt."""
-FAILURE_KEY: Final = "_ng_failure"
-"""In a failure row: the failure, as in an error envelope."""
-_IDENTITY_KEYS = frozenset({TASK_INDEX_KEY, ROLLOUT_INDEX_KEY})
+_IDENTITY_KEYS = frozenset({TASK_INDEX_KEY, ROLLOUT_INDEX_KEY, VERSION_KEY})
 _ADDED_KEYS = frozenset({ATTEMPT_INDEX_KEY, AGENT_REF_KEY})
-_ERROR_TEXT_KEYS = ("error", "_ng_failure_judge_error", "_ng_failure_message", "_ng_failure_error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ AttemptResult = AgentAnswer | Failure
 class Scored:
     """An attempt with a score."""
 
-    row: dict[str, Any]
+    row: ScoredRow
     line: bytes
     """The output row on one line, starting with its identity."""
     reward: float
@@ -67,7 +64,7 @@ class Failed:
 
     failure: Failure
     failure_class: str
-    row: Mapping[str, Any] = field(default_factory=dict)
+    row: AnyRow = field(default_factory=dict)
     """The agent's answer, if there is one."""
     persist: bool = True
 
@@ -78,20 +75,18 @@ class Failed:
 
     def to_line(self, planned: PlannedAttempt, *, terminal: bool, failed_at: float | None = None) -> bytes:
         """Return the failure row, without a reward. `failed_at` is the time in seconds since 1970."""
-        kept = {key: value for key, value in self.row.items() if key != "reward"}
-        identity: dict[str, Any] = {
-            TASK_INDEX_KEY: planned.identity.task,
-            ROLLOUT_INDEX_KEY: planned.identity.repeat,
-            ATTEMPT_INDEX_KEY: planned.attempt_index,
-            NG_FAILURE_CLASS_KEY: self.failure_class,
-            NG_TERMINAL_KEY: terminal,
-            OUTCOME_KEY: Outcome.FAILED,
-            AGENT_REF_KEY: {"type": AGENT_TYPE, "name": planned.agent},
-            FAILURE_KEY: self.failure.to_wire()["error"],
-        }
-        if failed_at is not None:
-            identity[FAILED_AT_KEY] = failed_at
-        return orjson.dumps(identity | {key: value for key, value in kept.items() if key not in identity})
+        return orjson.dumps(
+            compose_failure_row(
+                planned.identity,
+                planned.attempt_index,
+                planned.agent,
+                self.failure,
+                self.failure_class,
+                answer=self.row,
+                is_terminal=terminal,
+                failed_at=failed_at,
+            )
+        )
 
 
 def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
@@ -99,29 +94,15 @@ def classify(planned: PlannedAttempt, result: AttemptResult) -> Scored | Failed:
     if isinstance(result, Failure):
         return Failed(result, result.kind)
     row = result.row
-    if row.get(NG_FAILURE_CLASS_KEY) is not None or row.get(NG_NO_PERSIST_KEY):
-        return _failure_in_answer(row, planned)
-    reward = row.get("reward")
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        found = f"its `reward` is {kind_of(reward)}" if "reward" in row else "it has no `reward`"
-        return _unscored(f"the answer of agent `{planned.agent}` is not a scored row: {found}", planned, row)
-    outcome = outcome_of(row)
-    if outcome not in SCORED_OUTCOMES:
-        return _unscored(f"agent `{planned.agent}` returned a row with the outcome `{outcome}`", planned, row)
+    reward = None if is_unwanted(row) else read_reward(row)
+    if reward is None:
+        failure = describe_failure(row, agent=planned.agent)
+        failure_class = read_failure_class(row) or (NOT_PERSISTED if is_unwanted(row) else failure.kind)
+        return Failed(failure, failure_class, row, persist=not is_unwanted(row))
+    outcome = read_outcome(row)
     added = _missing_members(planned, result, outcome)
-    return Scored(
-        row | added if added else row, _row_line(planned, result, added), float(reward), Outcome(outcome)
-    )
-
-
-def outcome_of(row: Mapping[str, Any]) -> str:
-    """Return the outcome in an answer; without one, truncated if the response is incomplete, else completed."""
-    stated = row.get(OUTCOME_KEY)
-    if stated is not None:
-        return str(stated)
-    response = row.get("response")
-    incomplete = isinstance(response, Mapping) and response.get("incomplete_details")
-    return Outcome.TRUNCATED if incomplete else Outcome.COMPLETED
+    scored = ScoredRow(row | added if added else row)
+    return Scored(scored, _row_line(planned, result, added), reward, outcome)
 
 
 def _missing_members(planned: PlannedAttempt, answer: AgentAnswer, outcome: str) -> dict[str, Any]:
@@ -134,7 +115,7 @@ def _missing_members(planned: PlannedAttempt, answer: AgentAnswer, outcome: str)
     members |= {
         ATTEMPT_INDEX_KEY: planned.attempt_index,
         OUTCOME_KEY: outcome,
-        AGENT_REF_KEY: {"type": AGENT_TYPE, "name": planned.agent},
+        **name_agent(planned.agent),
     }
     lacks_outcome = row.get(OUTCOME_KEY) is None
     return {
@@ -153,7 +134,7 @@ def _row_line(planned: PlannedAttempt, answer: AgentAnswer, added: dict[str, Any
     head = planned.identity.head()
     rest = _after_identity(answer, head)
     if rest is None:
-        identity = {TASK_INDEX_KEY: planned.identity.task, ROLLOUT_INDEX_KEY: planned.identity.repeat}
+        identity = planned.identity.members()
         return orjson.dumps(identity | answer.row | identity | added)
     members = orjson.dumps(added)[1:-1] + b"," if added else b""
     return head + members + rest
@@ -166,31 +147,4 @@ def _after_identity(answer: AgentAnswer, head: bytes) -> bytes | None:
         return None
     if encoded.startswith(head):
         return encoded[len(head) :]
-    has_no_identity = TASK_INDEX_KEY not in row and ROLLOUT_INDEX_KEY not in row
-    return encoded[1:] if has_no_identity and encoded.startswith(b"{") else None
-
-
-def _failure_in_answer(row: Mapping[str, Any], planned: PlannedAttempt) -> Failed:
-    """The failure that an agent or verifier reported in its row."""
-    stated = row.get(NG_FAILURE_CLASS_KEY)
-    failure_class = str(stated) if stated is not None else "not_persisted"
-    detail = next((str(row[key]) for key in _ERROR_TEXT_KEYS if row.get(key)), "no details given")
-    failure = Failure(
-        boundary=Boundary.JUDGE if failure_class.startswith("judge") else Boundary.AGENT,
-        code=failure_class,
-        message=f"{failure_class}: {detail}",
-        retryable=not row.get(NG_TERMINAL_KEY),
-        peer=planned.agent,
-    )
-    return Failed(failure, failure_class, row, persist=not row.get(NG_NO_PERSIST_KEY))
-
-
-def _unscored(message: str, planned: PlannedAttempt, row: Mapping[str, Any]) -> Failed:
-    failure = Failure(
-        boundary=Boundary.VERIFIER,
-        code="no_score",
-        message=message,
-        remedy="`/run` must return the task row with `response` and a finite number as `reward`.",
-        peer=planned.agent,
-    )
-    return Failed(failure, failure.kind, row)
+    return encoded[1:] if _IDENTITY_KEYS.isdisjoint(row) and encoded.startswith(b"{") else None

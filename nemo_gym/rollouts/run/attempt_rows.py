@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from nemo_gym.metrics.records import finite_number, read_seconds
-from nemo_gym.names import FAILURE_CLASS_KEY
+from nemo_gym.json_objects import finite_number
 from nemo_gym.rollouts.output._packed_file import append_to
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import fail_invalid_judgements
-from nemo_gym.rollouts.run.answer import NG_TERMINAL_KEY
 from nemo_gym.rollouts.run.options import RunLimits
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_seconds
+from nemo_gym.rows.verdict import is_terminal, read_failure_class
 
 _ATTEMPTS_VARIABLE = "NEMO_GYM_MAX_ROLLOUT_ATTEMPTS"
 _REPAIRABLE = frozenset({"timeout_exceeded", "reference_missing", "eval_missing", "transport_ineligible"})
@@ -28,19 +27,19 @@ def get_max_rollout_attempts() -> int:
     return int(given) if given.isdigit() and int(given) > 0 else RunLimits().max_attempts
 
 
-def is_terminal_failure(record: Mapping[str, Any], *, retry_terminal_timeouts: bool = False) -> bool:
+def is_terminal_failure(record: AnyRow, *, retry_terminal_timeouts: bool = False) -> bool:
     """Return whether a resumed run must not repeat a failed attempt.
 
     The row says so itself. With `retry_terminal_timeouts`, timeouts and missing files are repeated nevertheless, and
     skipped tasks are not.
     """
-    failure_class = record.get(FAILURE_CLASS_KEY)
+    failure_class = read_failure_class(record)
     if retry_terminal_timeouts and failure_class in _REPAIRABLE:
         return False
-    return bool(record.get(NG_TERMINAL_KEY)) or (retry_terminal_timeouts and failure_class == _UNUSABLE)
+    return is_terminal(record) or (retry_terminal_timeouts and failure_class == _UNUSABLE)
 
 
-def observed_elapsed(record: Mapping[str, Any]) -> float | None:
+def observed_elapsed(record: AnyRow) -> float | None:
     """Return the seconds of an attempt; None if its row does not have them."""
     found = (finite_number(record.get("elapsed_seconds")), read_seconds(record))
     return next((seconds for seconds in found if seconds is not None and seconds > 0), None)

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from nemo_gym.failures import Outcome
-from nemo_gym.names import END_REASON_KEY
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run._window import AutoWindow
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.failure_groups import FailureGroups
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import read_end_reason
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class RunCounters:
     def note_scored(self, scored: Scored) -> None:
         if scored.outcome is Outcome.TRUNCATED:
             self.truncated += 1
-            self.truncations[str(scored.row.get(END_REASON_KEY) or "an unknown reason")] += 1
+            self.truncations[read_end_reason(scored.row) or "an unknown reason"] += 1
         else:
             self.completed += 1
         self.reward_sum += scored.reward

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from nemo_gym.config.types import BaseServerConfig
 from nemo_gym.failures import TransportError
-from nemo_gym.names import AGENT_REF_KEY
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.plan.dataset import DatasetFile
 from nemo_gym.rollouts.run.collect import collect
@@ -24,7 +23,8 @@ from nemo_gym.rollouts.run.discovery import find_gym
 from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
-from nemo_gym.tokens.rows import as_trainers_read
+from nemo_gym.rows.calls import as_trainers_read
+from nemo_gym.rows.keys import AGENT_REF_KEY
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.moving_directory import NODE_LOST
 from nemo_gym.transport.server_client import (

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nemo_gym.failures import Boundary, Failure
-from nemo_gym.json_objects import member, object_in
-from nemo_gym.names import FAILURE_CLASS_KEY
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
-from nemo_gym.rollouts.run.answer import FAILURE_KEY
+from nemo_gym.json_objects import object_in
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import RolloutId, identity_in
+from nemo_gym.rows.keys import VERSION_KEY
+from nemo_gym.rows.verdict import describe_failure, read_failure_class
+from nemo_gym.rows.version import is_readable, unreadable_version
 
 _MOST_GROUPS = 100
 """Further groups are counted in one of their class."""
@@ -88,9 +90,14 @@ class FailureGroups:
         rows = (*group.rows, place) if place is not None and len(group.rows) < _EXAMPLES else group.rows
         self._groups[key] = replace(group, count=group.count + 1, rows=rows)
 
-    def note_row(self, identity: RolloutId, row: Mapping[str, Any], place: RowPlace | None = None) -> None:
+    def note_row(self, identity: RolloutId, row: AnyRow, place: RowPlace | None = None) -> None:
         """Add a stored failure row."""
-        self.note(identity, str(row.get(FAILURE_CLASS_KEY)), stored_failure(row), place)
+        version = row.get(VERSION_KEY)
+        if not is_readable(version):
+            failure = unreadable_version(version, f"the row of {identity}").failure
+            self.note(identity, failure.kind, failure, place)
+            return
+        self.note(identity, str(read_failure_class(row)), describe_failure(row), place)
 
     def ranked(self) -> list[FailureGroup]:
         """Return the groups, the largest first."""
@@ -119,16 +126,6 @@ def _new_group(identity: RolloutId, failure_class: str, failure: Failure) -> Fai
         remedy=failure.remedy,
         may_pass=failure.retryable or failure.boundary is Boundary.CANCELLED,
     )
-
-
-def stored_failure(row: Mapping[str, Any]) -> Failure:
-    """Return the failure of a failure row; one made of its fields if another program wrote it."""
-    fields = row.get(FAILURE_KEY)
-    if (stored := Failure.from_wire({"error": fields})) is not None:
-        return stored
-    kind = str(row.get(FAILURE_CLASS_KEY))
-    message, remedy, peer = (member(fields, name) for name in ("message", "remedy", "peer"))
-    return Failure(Boundary.AGENT, kind, str(message or kind), remedy=remedy, peer=peer)
 
 
 def failure_lines(

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from nemo_gym.config.problems import ConfigErrors, InputChecks, Problem
 from nemo_gym.config.pydantic_problems import faults_of
 from nemo_gym.failures import ConfigError
-from nemo_gym.names import PARAMS_KEY
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import refuse_existing
 from nemo_gym.rollouts.plan.inspection import DatasetInspection, inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.run.required_servers import require_agents
 from nemo_gym.rollouts.run.settings import CollectSettings
+from nemo_gym.rows.keys import PARAMS_KEY
 
 
 class CheckedInput(NamedTuple):

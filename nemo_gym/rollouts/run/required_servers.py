@@ -7,7 +7,7 @@ from typing import Any
 
 from nemo_gym.config.problems import ConfigErrors, Problem, did_you_mean
 from nemo_gym.names import SERVER_KINDS
-from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
+from nemo_gym.rows.compose import AGENT_TYPE
 from nemo_gym.transport.directory import server_block
 
 MODEL_TYPE = "responses_api_models"

@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 
 from nemo_gym.failures import ConfigError, GymError, InputError, Outcome
-from nemo_gym.json_objects import member
 from nemo_gym.metrics import (
     AgentMetrics,
     AggregateResult,
@@ -26,20 +25,19 @@ from nemo_gym.metrics import (
     read_measurements,
     read_record,
 )
-from nemo_gym.names import (
-    AGENT_REF_KEY,
-    FAILURE_CLASS_KEY,
-    REWARD_KEY,
-)
 from nemo_gym.rollouts.output.atomic import write_atomically
 from nemo_gym.rollouts.output.journal import Journal
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.rollouts.plan.task_rows import AGENT_TYPE
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.stopping import Stop, StopReason, first_of
-from nemo_gym.tokens.masking import MaskCounters
+from nemo_gym.rows.compose import name_agent
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import FinishedRollouts
+from nemo_gym.rows.keys import REWARD_KEY
+from nemo_gym.rows.masking import MaskCounters
+from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.verdict import read_failure_class
 from nemo_gym.transport import Caller, Deadline
 
 _PLAN_METRICS = ("count/", "coverage/", "short_tasks@")
@@ -99,13 +97,13 @@ class RunMetrics:
                 return
             self.note_row(orjson.loads(line.content))
 
-    def note_row(self, row: Mapping[str, Any], line: bytes = b"", *, is_final: bool = False) -> None:
+    def note_row(self, row: AnyRow, line: bytes = b"", *, is_final: bool = False) -> None:
         """Add a stored row, scored or failed. `is_final`: it is a failure, and its rollout has no scored row."""
         self.masks.add(row)
-        if is_final and row.get(FAILURE_CLASS_KEY) in self._zero_classes:
-            self._impute(agent_of(row), line, read_record(row))
+        if is_final and read_failure_class(row) in self._zero_classes:
+            self._impute(read_agent_or_unknown(row), line, read_record(row))
             return
-        self._agents[agent_of(row)].add(row)
+        self._agents[read_agent_or_unknown(row)].add(row)
 
     def results(self, planned: Mapping[str, Planned]) -> dict[str, AggregateResult]:
         """Return the metrics by agent, including agents without a settled rollout."""
@@ -139,10 +137,6 @@ class RunMetrics:
         if agent in self.imputed:
             result["agent_metrics"]["count/imputed"] = len(self.imputed[agent])
         return result
-
-
-def agent_of(row: Mapping[str, Any]) -> str:
-    return str(member(row, AGENT_REF_KEY, "name") or "unknown")
 
 
 class EnvironmentMetrics:
@@ -211,7 +205,7 @@ def _request_of(rows: Path, agent: str | None, most: int, further: Iterable[byte
     body = bytearray(b'{"verify_responses":[')
     body += b"".join(row + b"," for row in further)
     for line in read_lines(rows):
-        if agent is None or agent_of(orjson.loads(line.content)) == agent:
+        if agent is None or read_agent_or_unknown(orjson.loads(line.content)) == agent:
             body += line.content.rstrip(b"\n") + b","
         if len(body) > most:
             return None
@@ -293,7 +287,7 @@ def document_of(results: Mapping[str, AggregateResult]) -> Iterator[bytes]:
     separator = b"\n"
     for agent, result in results.items():
         head = {
-            AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent},
+            **name_agent(agent),
             "agent_metrics": result["agent_metrics"],
             "key_metrics": result["key_metrics"],
             "repeat_level_metrics": result.get("repeat_level_metrics", []),

@@ -24,7 +24,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
 from nemo_gym.rollouts.run.required_servers import MODEL_TYPE, is_server
-from nemo_gym.tokens.rows import token_ids_in
+from nemo_gym.rows.calls import token_ids_in
 from nemo_gym.tokens.vocabulary import read_token_texts
 from nemo_gym.transport import Caller, Deadline
 from nemo_gym.transport.control import TOKEN_TEXTS

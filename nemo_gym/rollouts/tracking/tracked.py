@@ -15,28 +15,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from uuid import uuid4
 
 import orjson
 
-from nemo_gym.metrics.records import is_scored
-from nemo_gym.names import OUTCOME_KEY, PARAMS_KEY
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.manifest import Manifest
 from nemo_gym.rollouts.plan.compression import holds_text, open_content
-from nemo_gym.rollouts.plan.identity import identity_in
 from nemo_gym.rollouts.run.collect import collect
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.input_check import CheckedInput
 from nemo_gym.rollouts.run.progress import Display, Pace
-from nemo_gym.rollouts.run.run_metrics import agent_of
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rollouts.tracking.tracker import Sample, TrackedRunInfo, Tracker, start_tracker
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.identity import identity_in
+from nemo_gym.rows.parts import read_agent_or_unknown, read_params, read_response
+from nemo_gym.rows.verdict import read_outcome, read_reward
 from nemo_gym.transport import Caller
 from nemo_gym.verify.answers import last_assistant_text
 
@@ -119,15 +119,16 @@ def _advance(file: IO[bytes], offset: int) -> None:
         offset -= len(block)
 
 
-def sample_of(row: Mapping[str, Any]) -> Sample:
+def sample_of(row: AnyRow) -> Sample:
     """Return a row as a line of the table of samples; long texts are cut."""
     task, repeat = identity_in(row) or (0, 0)
-    given = (row.get(PARAMS_KEY) or {}).get("input")
+    given = read_params(row).get("input")
     prompt = given if isinstance(given, str) else orjson.dumps(given).decode()
-    answer = last_assistant_text(row.get("response") or {})
-    reward = float(row["reward"]) if is_scored(row) else float("nan")
-    outcome = str(row.get(OUTCOME_KEY))
-    return task, repeat, agent_of(row), reward, outcome, prompt[:_LONGEST_TEXT], answer[:_LONGEST_TEXT]
+    answer = last_assistant_text(read_response(row))
+    reward = read_reward(row)
+    scored = float("nan") if reward is None else reward
+    agent, outcome = read_agent_or_unknown(row), read_outcome(row).value
+    return task, repeat, agent, scored, outcome, prompt[:_LONGEST_TEXT], answer[:_LONGEST_TEXT]
 
 
 @dataclass(slots=True)

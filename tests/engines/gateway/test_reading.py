@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.model_calls import CaptureStore, read_model_call_records
+from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.records import RECORD_FIELD
-from nemo_gym.tokens.rows import calls_of
 from tests.engines.gateway.random_trees import Gateway, RandomAgent, Talk, random_rollout
 from tests.engines.gateway.rollouts import bearer
 from tests.samples import IS_WHOLE

@@ -16,8 +16,8 @@ from nemo_gym.rollouts.lookback.merging import merge_shards
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, open_journal
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.run_metrics import RunMetrics
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import all_planned, identities, read_rows
 from tests.rollouts.shards import store_shard
 from tests.rollouts.stored_runs import failure_row, scored_row, store

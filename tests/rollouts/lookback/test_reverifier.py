@@ -8,15 +8,13 @@ import orjson
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback._reverifier import environment_of, read_modes, task_row_of, verified_row
+from nemo_gym.rollouts.lookback._reverifier import environment_of, read_modes, task_row_of
 from nemo_gym.rollouts.lookback.stored import StoredRun
-from nemo_gym.rollouts.plan.identity import RolloutId
-from nemo_gym.rollouts.plan.plan import PlannedAttempt
-from nemo_gym.serving.rows import ReverifyMode
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.models import ReverifyMode
 from nemo_gym.testing.in_process import InProcessGym
 from tests.resources.test_server import Broken
-from tests.rollouts.doubles import AGENT
-from tests.rollouts.stored_runs import judge_failure_row, scored_row, store
+from tests.rollouts.stored_runs import scored_row, store
 from tests.serving.environments import CounterEnvironment, ScriptedModel
 
 CONFIG = {
@@ -52,14 +50,3 @@ def test_a_row_without_its_task_row_loses_the_results_of_its_verifier(tmp_path: 
     assert (row["_ng_task_index"], row["_ng_rollout_index"]) == (3, 0)
     assert row["extracted"] == "old", "a field of unknown origin is kept"
     assert not {"response", "reward", "_ng_outcome"} & row.keys()
-
-
-def test_the_row_of_a_failed_judge_becomes_a_scored_one() -> None:
-    stored = judge_failure_row(3)
-    task = PlannedAttempt(RolloutId(3, 0), AGENT, orjson.dumps({"answer": 1}))
-    row = verified_row(task, stored, {"reward": 0.5, "extracted": "new"}, reward_before=None)
-    assert (row["reward"], row["extracted"], row["answer"]) == (0.5, "new", 1)
-    assert row["_ng_outcome"] == "completed"
-    assert row["_ng_reverified"] == {"reward_before": None}
-    assert row["response"] == stored["response"]
-    assert not [key for key in row if key.startswith("_ng_failure")]

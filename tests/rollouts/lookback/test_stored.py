@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from nemo_gym.failures import ConfigError
-from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun, is_judge_failure
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rollouts.lookback.stored import IndexedRows, StoredRun
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.verdict import is_judge_failure
 from tests.rollouts.stored_runs import failure_row, judge_failure_row, scored_row, store
 
 

@@ -10,7 +10,7 @@ import pytest
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.output.finished import read_durations
 from nemo_gym.rollouts.output.finished import read_finished as read_stored
-from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId
 
 
 def write(path: Path, *lines: bytes) -> Path:

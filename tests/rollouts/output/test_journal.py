@@ -19,7 +19,7 @@ from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.journal import Existing, Journal, open_journal
 from nemo_gym.rollouts.plan.compression import CODECS, journal_of
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import all_planned, identities, read_rows
 from tests.rollouts.output.test_packed_file import dying
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE, MaterializedInputs
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.identity import FinishedRollouts
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
+from nemo_gym.rows.identity import FinishedRollouts
 from tests.rollouts.doubles import write_dataset
 
 

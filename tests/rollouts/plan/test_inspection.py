@@ -10,11 +10,11 @@ import pytest
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.inspection import inspect
 from nemo_gym.rollouts.plan.plan import PlanSettings
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import SHOWN_FAULTS
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import task_row, write_dataset
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from nemo_gym.rollouts.plan.dataset import DatasetFile
-from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId
 from nemo_gym.rollouts.plan.plan import Plan, PlanSettings
 from nemo_gym.rollouts.plan.routing import Routing
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId
 from tests.rollouts.doubles import task_row, write_dataset
 
 
@@ -34,9 +34,9 @@ def test_what_the_agent_is_sent_is_the_row_led_by_its_identity(tmp_path: Path) -
     path = write_dataset(tmp_path / "a.jsonl", 1)
     (attempt,) = Plan(plan_of(DatasetFile(path)))
     assert attempt.agent == "simple_agent"
-    assert orjson.loads(attempt.row) == {"_ng_task_index": 0, "_ng_rollout_index": 0, **task_row(0)}
+    assert orjson.loads(attempt.row) == RolloutId(0, 0).members() | task_row(0)
     body = attempt.again().body()
-    assert body.startswith(b'{"_ng_task_index":0,"_ng_rollout_index":0,"_ng_attempt_index":1,')
+    assert body.startswith(RolloutId(0, 0).head() + b'"_ng_attempt_index":1,')
     assert orjson.loads(body) == {**orjson.loads(attempt.row), "_ng_attempt_index": 1}
 
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from nemo_gym.failures import Boundary, Failure, Outcome
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_at
 from nemo_gym.rollouts.run.answer import AgentAnswer, Failed, Scored, classify
+from nemo_gym.rows.identity import RolloutId, identity_at
 from tests.rollouts.doubles import failure, planned, scored
 
 PLANNED = planned(7, 2)
@@ -105,6 +105,7 @@ def test_a_failure_row_says_what_failed_where_and_what_to_do() -> None:
     assert orjson.loads(result.to_line(PLANNED.again(), terminal=True)) == {
         "_ng_task_index": 7,
         "_ng_rollout_index": 2,
+        "_ng_row_version": "1.0",
         "_ng_attempt_index": 1,
         "_ng_failure_class": "engine:context_overflow",
         "_ng_failure_terminal": True,
@@ -153,4 +154,4 @@ def test_a_row_has_what_its_task_has_though_the_agent_answers_less() -> None:
     row = orjson.loads(scored.line)
     assert row["responses_create_params"] == orjson.loads(PLANNED.row)["responses_create_params"]
     assert row["answer"] == 8, "what the agent says stands"
-    assert row == scored.row | {"_ng_task_index": 7, "_ng_rollout_index": 2}
+    assert row == scored.row | PLANNED.identity.members()

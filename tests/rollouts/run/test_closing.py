@@ -10,11 +10,11 @@ import pytest
 
 from nemo_gym.failures import Boundary, Failure
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.closing import print_summary
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.stopping import StopReason
 from nemo_gym.rollouts.run.summary import AgentSummary, CollectSummary
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import failure
 from tests.screens import LONG_NAMES, WIDTHS, is_as_captured
 

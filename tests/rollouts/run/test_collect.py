@@ -27,7 +27,6 @@ from nemo_gym.rollouts.output.journal import Existing
 from nemo_gym.rollouts.output.materialized import ROWS_A_WRITE
 from nemo_gym.rollouts.plan.compression import journal_of
 from nemo_gym.rollouts.plan.dataset import DatasetFile, read_lines
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.plan.plan import PlannedAttempt
 from nemo_gym.rollouts.run.answer import AttemptResult, Scored
 from nemo_gym.rollouts.run.collect import collect
@@ -37,6 +36,7 @@ from nemo_gym.rollouts.run.discovery import DiscoveredGym
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
+from nemo_gym.rows.identity import RolloutId
 from nemo_gym.transport import InMemoryTransport
 from tests.rollouts.doubles import (
     AGENT,
@@ -123,6 +123,7 @@ async def test_a_run_leaves_rows_inputs_metrics_and_a_manifest(tmp_path: Path) -
     assert rows[2] == {
         "_ng_task_index": 1,
         "_ng_rollout_index": 0,
+        "_ng_row_version": "1.0",
         "_ng_attempt_index": 0,
         **task_row(1),
         "response": {"output": []},

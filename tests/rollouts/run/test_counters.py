@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nemo_gym.failures import Boundary, Failure, Outcome
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import Failed, Scored
 from nemo_gym.rollouts.run.counters import RunCounters
+from nemo_gym.rows.forms import ScoredRow
+from nemo_gym.rows.identity import RolloutId
 
 TIMEOUT = Failed(Failure(Boundary.ENGINE, "timeout", "the engine is silent"), "engine:timeout")
 
@@ -14,7 +15,7 @@ def test_scores_and_failures_are_counted_apart() -> None:
     counters = RunCounters(planned=10, finished_before=4, discarded=1)
     assert counters.mean_reward is None
     for reward, outcome in ((1.0, Outcome.COMPLETED), (0.0, Outcome.TRUNCATED)):
-        counters.note_scored(Scored({"_ng_end_reason": "max_steps"}, b"", reward, outcome))
+        counters.note_scored(Scored(ScoredRow({"_ng_end_reason": "max_steps"}), b"", reward, outcome))
     counters.note_failed(RolloutId(0, 0), TIMEOUT)
     counters.note_failed(RolloutId(1, 0), TIMEOUT)
     assert (counters.completed, counters.truncated, counters.scored, counters.failed) == (1, 1, 2, 2)

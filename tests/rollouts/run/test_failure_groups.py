@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 
 from nemo_gym.failures import Boundary, Failure
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import Failed
 from nemo_gym.rollouts.run.failure_groups import FURTHER_CLASSES, FailureGroups, failure_lines, group_file
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import failure, planned
 
 BUG = Failure(
@@ -86,7 +86,7 @@ def test_a_stored_row_gives_the_same_group() -> None:
 def test_a_row_of_another_program_is_grouped_by_its_class() -> None:
     groups = FailureGroups()
     groups.note_row(RolloutId(0, 0), {"_ng_failure_class": "crashed"})
-    assert groups.ranked()[0].message == "crashed"
+    assert groups.ranked()[0].message == "crashed: no details given"
 
 
 def test_a_file_gives_the_places_of_the_first_rows(tmp_path: Path) -> None:

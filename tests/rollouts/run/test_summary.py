@@ -10,12 +10,12 @@ import pytest
 
 from nemo_gym.metrics import Planned
 from nemo_gym.rollouts.output.files import RunFiles
-from nemo_gym.rollouts.plan.identity import RolloutId
 from nemo_gym.rollouts.run.answer import classify
 from nemo_gym.rollouts.run.counters import RunCounters
 from nemo_gym.rollouts.run.run_metrics import RunMetrics
 from nemo_gym.rollouts.run.stopping import StopReason
 from nemo_gym.rollouts.run.summary import CollectSummary, summarize_agents, summarize_overall
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.doubles import failure, planned, scored
 
 

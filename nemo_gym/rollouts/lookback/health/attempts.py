@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from nemo_gym.metrics.records import finite_number, is_scored
-from nemo_gym.names import REWARD_KEY
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
+from nemo_gym.rows.verdict import read_reward
 
 _SHORTEST_COMPARED = 200
 """Characters. Shorter outputs may be equal by chance: a letter, a number, one call."""
@@ -49,7 +48,7 @@ class Attempts:
 
     def add(self, row: CheckedRow) -> None:
         """Keep the numbers of `row`."""
-        reward = finite_number(row.row.get(REWARD_KEY)) if is_scored(row.row) else None
+        reward = read_reward(row.row)
         digest = hash(row.text) if len(row.text) >= _SHORTEST_COMPARED else _NO_DIGEST
         reward = math.nan if reward is None else reward
         values = (row.line, *row.identity, reward, len(row.text), digest, row.has_tokens)

@@ -14,8 +14,9 @@ from nemo_gym.rollouts.lookback.health.rows import CheckedRow
 from nemo_gym.rollouts.lookback.health.rules import DAMAGED_ROW, RULES, Finding, HealthRule, Severity
 from nemo_gym.rollouts.output.files import RunFiles
 from nemo_gym.rollouts.plan.dataset import read_lines
-from nemo_gym.rollouts.plan.identity import RolloutId, identity_in
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, parse_row
+from nemo_gym.rows.identity import RolloutId, identity_in
+from nemo_gym.rows.version import require_readable
 
 MOST_KEPT = 1_000
 """Findings of a rule that a report keeps. The count includes all."""
@@ -37,9 +38,11 @@ class HealthCheck:
         """Yield the findings in the line with this number, from 1."""
         try:
             row = parse_row(line)
-        except FaultyRowError as error:
+            require_readable(row)
+        except (FaultyRowError, ConfigError) as error:
             if DAMAGED_ROW in self.rules:
-                yield Finding(DAMAGED_ROW.name, error.faults[0].message, number)
+                text = error.faults[0].message if isinstance(error, FaultyRowError) else error.failure.message
+                yield Finding(DAMAGED_ROW.name, text, number)
         else:
             yield from self.read(row, number)
 

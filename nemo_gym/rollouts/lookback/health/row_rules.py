@@ -9,9 +9,16 @@ from itertools import groupby
 
 from nemo_gym.failures import Outcome
 from nemo_gym.json_objects import member
-from nemo_gym.metrics.records import finite_number, is_scored, outcome_of
-from nemo_gym.names import FAILURE_CLASS_KEY, REWARD_KEY
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
+from nemo_gym.rows.keys import METADATA_KEY, REWARD_KEY
+from nemo_gym.rows.verdict import (
+    is_response_incomplete,
+    is_scored,
+    read_end_reason,
+    read_failure_class,
+    read_outcome,
+    read_reward,
+)
 
 _BLOCK = 8_192
 _SHORTEST_BLOCK = 2_048
@@ -41,7 +48,7 @@ def bad_reward(row: CheckedRow) -> str | None:
     """A scored row has no reward that is a finite number."""
     if is_scored(row.row):
         return None
-    failure = row.row.get(FAILURE_CLASS_KEY)
+    failure = read_failure_class(row.row)
     return f"failed: {failure}" if failure is not None else f"the reward is {row.row.get(REWARD_KEY)!r}"
 
 
@@ -57,12 +64,12 @@ def empty_turn(row: CheckedRow) -> str | None:
 
 def truncated(row: CheckedRow) -> str | None:
     """The rollout was cut by a limit."""
-    return str(row.row.get("_ng_end_reason") or "truncated") if is_truncated(row) else None
+    return read_end_reason(row.row) or "truncated" if is_truncated(row) else None
 
 
 def is_truncated(row: CheckedRow) -> bool:
-    """Return whether the rollout was cut by a limit."""
-    return outcome_of(row.row) == Outcome.TRUNCATED or bool(member(row.row, "response", "incomplete_details"))
+    """Return whether the rollout was cut by a limit, or its response was, whatever its outcome says."""
+    return read_outcome(row.row) is Outcome.TRUNCATED or is_response_incomplete(row.row)
 
 
 def repetition(row: CheckedRow) -> str | None:
@@ -107,7 +114,7 @@ def certain_logprobs(row: CheckedRow) -> str | None:
 
 def reward_disagrees(row: CheckedRow) -> str | None:
     """A Boolean verdict of the verifier and the reward disagree: false with 1 or more, or true with 0 or less."""
-    reward = finite_number(row.row.get(REWARD_KEY))
+    reward = read_reward(row.row)
     if reward is None:
         return None
     for name, verdict in row.row.items():
@@ -129,7 +136,7 @@ def answer_leaked(row: CheckedRow) -> str | None:
 
 
 def _expected_answers(row: CheckedRow) -> Iterator[tuple[str, str]]:
-    for place in (row.row, row.row.get("verifier_metadata")):
+    for place in (row.row, row.row.get(METADATA_KEY)):
         for name in _EXPECTED:
             answer = member(place, name)
             if isinstance(answer, str) and len(answer.strip()) >= _SHORTEST_ANSWER:

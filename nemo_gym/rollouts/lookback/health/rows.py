@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from nemo_gym.json_objects import member
-from nemo_gym.names import PARAMS_KEY
 from nemo_gym.responses.wire import text_of_content
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.parts import read_output, read_params
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
-from nemo_gym.tokens.rows import calls_of, output_of
 
 
 class CheckedCall(NamedTuple):
@@ -51,7 +51,7 @@ class CheckedRow:
     @cached_property
     def turns(self) -> Sequence[ModelTurn]:
         """The model's turns."""
-        return list(_turns(output_of(self.row)))
+        return list(_turns(read_output(self.row)))
 
     @cached_property
     def text(self) -> str:
@@ -76,14 +76,14 @@ class CheckedRow:
     @property
     def prompt(self) -> str:
         """The text of the task's input."""
-        given = member(self.row, PARAMS_KEY, "input")
+        given = read_params(self.row).get("input")
         items = given if isinstance(given, list) else [{"content": given}]
         return "\n".join(text_of_content(member(item, "content")) for item in items)
 
     @property
     def tool_results(self) -> Iterator[str]:
         """Yield the texts that tools answered."""
-        for item in output_of(self.row):
+        for item in read_output(self.row):
             if _is_tool_result(item):
                 yield text_of_content(item.get("output"))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from nemo_gym.rollouts.lookback.health.attempts import Attempts
 from nemo_gym.rollouts.lookback.health.rows import CheckedRow
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.identity import RolloutId
 from tests.rollouts.lookback.health.healthy_run import message
 
 

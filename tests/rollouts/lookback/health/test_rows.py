@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from nemo_gym.rollouts.lookback.health.rows import CheckedCall, CheckedRow
-from nemo_gym.rollouts.plan.identity import RolloutId
+from nemo_gym.rows.identity import RolloutId
 
 
 def row_of(*output: object, **fields: object) -> CheckedRow:

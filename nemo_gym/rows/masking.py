@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_output
 from nemo_gym.tokens.reasons import MaskReason
 from nemo_gym.tokens.records import RECORD_FIELD
-from nemo_gym.tokens.rows import output_of
 
 _REMEDIES: Mapping[str, str] = {
     MaskReason.RAW_LOGPROBS: "Start vLLM with --logprobs-mode processed_logprobs, or sample with temperature 1 and "
@@ -32,9 +32,9 @@ class MaskCounters:
         self.masked: Counter[str] = Counter()
         """The number of masked calls by reason."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: AnyRow) -> None:
         """Count the calls of a scored row."""
-        for item in output_of(row):
+        for item in read_output(row):
             record = item.get(RECORD_FIELD)
             if record is None or not isinstance(record, Mapping):
                 self.calls += bool(item.get("generation_token_ids"))

@@ -10,16 +10,16 @@ import orjson
 import pytest
 
 from nemo_gym.openai_utils import NeMoGymResponse
-from nemo_gym.tokens.masking import MaskCounters
-from nemo_gym.tokens.reasons import MaskReason, SegmentReason
-from nemo_gym.tokens.records import CONTRACT_FIELDS, CallRecord, TokenForm
-from nemo_gym.tokens.rows import (
+from nemo_gym.rows.calls import (
     as_trainers_read,
     calls_of,
     with_contract_fields,
     with_packed_tokens,
     with_sequence_settled,
 )
+from nemo_gym.rows.masking import MaskCounters
+from nemo_gym.tokens.reasons import MaskReason, SegmentReason
+from nemo_gym.tokens.records import CONTRACT_FIELDS, CallRecord, TokenForm
 from nemo_gym.tokens.segments import Segment, segments_of
 from tests.tokens.checks import read_as_nemo_rl
 from tests.tokens.conversations import Ground, converse

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from nemo_gym.tokens.masking import MaskCounters
+from nemo_gym.rows.calls import calls_of
+from nemo_gym.rows.masking import MaskCounters
 from nemo_gym.tokens.records import RECORD_FIELD, TokenForm
-from nemo_gym.tokens.rows import (
-    calls_of,
-)
 from tests.tokens.conversations import Ground, converse
 from tests.tokens.token_rows import foreign
 

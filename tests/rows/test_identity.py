@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemo_gym.rollouts.plan.identity import FinishedRollouts, RolloutId, identity_at, identity_in
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId, identity_at, identity_in
 
 ids = st.builds(RolloutId, st.integers(0, 10**12), st.integers(0, 200))
 

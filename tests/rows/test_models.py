@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from nemo_gym.failures import InputError
-from nemo_gym.serving.rows import BaseMultiRewardVerifyResponse, read_task
+from nemo_gym.rows.models import BaseMultiRewardVerifyResponse, read_task
 from tests.serving.environments import VERIFY
 
 

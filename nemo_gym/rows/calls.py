@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from nemo_gym.rows.forms import AnyRow, ScoredRow
+from nemo_gym.rows.keys import RESPONSE_KEY
+from nemo_gym.rows.parts import Item, read_output
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.capture import Capture
 from nemo_gym.tokens.ids import encode_ids
@@ -23,8 +26,6 @@ from nemo_gym.tokens.records import (
 )
 from nemo_gym.tokens.segments import segments_of
 
-Item: TypeAlias = Mapping[str, Any]
-
 _WRITTEN_ANEW = CARRIED_FIELDS - {"routed_experts"}
 
 
@@ -36,30 +37,23 @@ class _Call(NamedTuple):
     record: CallRecord
 
 
-def calls_of(row: Mapping[str, Any]) -> list[CallRecord]:
+def calls_of(row: AnyRow) -> list[CallRecord]:
     """Return the records of the model calls in a row, for `segments_of`; empty for a row without tokens.
 
     Rows of other gyms, which have only the contract's fields, are linked by their ids.
     """
-    return [call.record for call in _read_calls(output_of(row))]
+    return [call.record for call in _read_calls(read_output(row))]
 
 
-def token_ids_in(row: Mapping[str, Any]) -> set[int]:
+def token_ids_in(row: AnyRow) -> set[int]:
     """Return the different token ids of a row, prompts and answers, in any form."""
     ids: set[int] = set()
-    for item in output_of(row):
+    for item in read_output(row):
         record = read_record(item)
         tokens = record.tokens if record is not None else contract_tokens(item)
         if tokens is not None:
             ids.update(tokens.prompt, tokens.generated)
     return ids
-
-
-def output_of(row: Mapping[str, Any]) -> Sequence[Item]:
-    """Return the output items of a row's response; empty without a response."""
-    response = row.get("response")
-    output = response.get("output") if isinstance(response, Mapping) else None
-    return output if isinstance(output, list) and all(isinstance(item, Mapping) for item in output) else []
 
 
 def _read_calls(output: Sequence[Item]) -> Iterator[_Call]:
@@ -90,7 +84,7 @@ def _foreign_record(item: Item, ledger: Ledger) -> CallRecord | None:
     return CallRecord.linked(capture, ledger.add(capture))
 
 
-def with_contract_fields(row: Mapping[str, Any], *, learns_grammar: bool = True) -> dict[str, Any]:
+def with_contract_fields(row: AnyRow, *, learns_grammar: bool = True) -> ScoredRow:
     """Return `row` with its first segment in the contract's fields and all other calls packed.
 
     The contract's fields then hold one sequence: each prompt begins with all earlier prompts and answers. Unless
@@ -99,7 +93,7 @@ def with_contract_fields(row: Mapping[str, Any], *, learns_grammar: bool = True)
     return _rewritten(row, TokenForm.CONTRACT, learns_grammar=learns_grammar)
 
 
-def with_sequence_settled(row: dict[str, Any]) -> dict[str, Any]:
+def with_sequence_settled(row: ScoredRow) -> ScoredRow:
     """Return `row` with only one sequence in the contract's fields; the same object if that is already so.
 
     A model server cannot see which of its calls an agent keeps. It writes the contract's fields for the first of
@@ -112,26 +106,26 @@ def with_sequence_settled(row: dict[str, Any]) -> dict[str, Any]:
     return with_contract_fields(row) if is_left_out or (is_contract and begins > 1) else row
 
 
-def as_trainers_read(row: dict[str, Any]) -> dict[str, Any]:
+def as_trainers_read(row: ScoredRow) -> ScoredRow:
     """Return a row of any form with its first segment in the contract's fields; the same object if that is so."""
     is_packed = any("ids" in record for record in _records_in(row))
     return with_contract_fields(row) if is_packed else with_sequence_settled(row)
 
 
-def with_packed_tokens(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_packed_tokens(row: AnyRow) -> ScoredRow:
     """Return `row` with the ids of every call packed; its size is linear in its turns."""
     return _rewritten(row, TokenForm.PACKED)
 
 
-def _records_in(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [record for item in output_of(row) if isinstance(record := item.get(RECORD_FIELD), Mapping)]
+def _records_in(row: AnyRow) -> list[Mapping[str, Any]]:
+    return [record for item in read_output(row) if isinstance(record := item.get(RECORD_FIELD), Mapping)]
 
 
-def _rewritten(row: Mapping[str, Any], form: TokenForm, *, learns_grammar: bool = True) -> dict[str, Any]:
-    output = output_of(row)
+def _rewritten(row: AnyRow, form: TokenForm, *, learns_grammar: bool = True) -> ScoredRow:
+    output = read_output(row)
     calls = list(_read_calls(output))
     if not calls:
-        return dict(row)
+        return ScoredRow(dict(row))
     segments = segments_of([call.record for call in calls]) if form is TokenForm.CONTRACT else []
     in_contract = {
         number
@@ -150,4 +144,4 @@ def _rewritten(row: Mapping[str, Any], form: TokenForm, *, learns_grammar: bool 
             item |= dict(zip(CONTRACT_FIELDS, whole, strict=True))
         item[RECORD_FIELD] = record.to_wire(form, in_sequence=number in in_contract)
         written[place] = item
-    return {**row, "response": {**row["response"], "output": written}}
+    return ScoredRow({**row, RESPONSE_KEY: {**row[RESPONSE_KEY], "output": written}})

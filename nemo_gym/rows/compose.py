@@ -1,0 +1,277 @@
+"""Puts rows together. The order of members is part of the files, so it is decided here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nemo_gym.failures import JUDGE_FAILED, Failure, Outcome
+from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.rows.forms import AnyRow, FailureRow, ScoredRow, TaskRow
+from nemo_gym.rows.identity import RolloutId
+from nemo_gym.rows.keys import (
+    AGENT_REF_KEY,
+    ANSWER_FAULT_DETAIL_KEY,
+    ANSWER_FAULT_KEY,
+    ATTEMPT_INDEX_KEY,
+    END_REASON_KEY,
+    FAILED_AT_KEY,
+    FAILURE_CLASS_KEY,
+    FAILURE_ERROR_KEY,
+    FAILURE_KEY,
+    FAILURE_KIND_KEY,
+    FAILURE_MESSAGE_KEY,
+    FAILURE_PREFIX,
+    FAILURE_REASON_KEY,
+    JUDGE_ERROR_KEY,
+    MASK_SAMPLE_KEY,
+    MASKED_KEY,
+    METADATA_KEY,
+    NO_PERSIST_KEY,
+    OUTCOME_KEY,
+    PARAMS_KEY,
+    RESPONSE_KEY,
+    REVERIFIED_KEY,
+    REWARD_COMPONENTS_KEY,
+    REWARD_KEY,
+    ROLLOUT_INDEX_KEY,
+    SKILLS_REF_KEY,
+    TASK_INDEX_KEY,
+    TERMINAL_KEY,
+    TIMING_KEY,
+    USAGE_KEY,
+    VERSION_KEY,
+)
+from nemo_gym.rows.verdict import EndReason, read_outcome_of_policy
+from nemo_gym.rows.version import ROW_VERSION
+
+AGENT_TYPE = "responses_api_agents"
+"""The type that a row's reference to its agent has."""
+STATED_FAILURE_KEYS = frozenset(
+    {
+        FAILURE_CLASS_KEY,
+        JUDGE_ERROR_KEY,
+        FAILURE_MESSAGE_KEY,
+        FAILURE_ERROR_KEY,
+        TERMINAL_KEY,
+        NO_PERSIST_KEY,
+    }
+)
+"""The keys of the gym that a verifier may set: those by which it reports a failure."""
+_RESULT_KEYS = frozenset(
+    {
+        RESPONSE_KEY,
+        REWARD_KEY,
+        REWARD_COMPONENTS_KEY,
+        MASK_SAMPLE_KEY,
+        FAILURE_KIND_KEY,
+        FAILURE_REASON_KEY,
+    }
+)
+"""The members that verifying adds to a row."""
+
+
+def number_row(row: AnyRow, identity: RolloutId) -> dict[str, Any]:
+    """Return a row with an identity, which comes first."""
+    members = {TASK_INDEX_KEY: identity.task, ROLLOUT_INDEX_KEY: identity.repeat}
+    return {**members, **row, **members}
+
+
+def compose_task_row(
+    prompt: str | list[dict[str, Any]],
+    *,
+    row_id: object = None,
+    metadata: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    **data: Any,
+) -> TaskRow:
+    """Return a task row. `prompt` is the request's input, `params` are its other members, such as `tools`.
+
+    `row_id` becomes `id`, and `metadata` becomes `verifier_metadata`. `data` are members that the environment reads.
+    """
+    named = {} if row_id is None else {"id": row_id}
+    verified = {} if metadata is None else {METADATA_KEY: dict(metadata)}
+    return TaskRow({**named, PARAMS_KEY: {"input": prompt, **(params or {})}, **verified, **data})
+
+
+def name_agent(agent: str) -> dict[str, Any]:
+    """Return the member of a row that names its agent."""
+    return {AGENT_REF_KEY: {"type": AGENT_TYPE, "name": agent}}
+
+
+def with_agent(row: AnyRow, agent: str) -> TaskRow:
+    """Return a task row for an agent."""
+    return TaskRow({**row, **name_agent(agent)})
+
+
+def with_skills(row: AnyRow, skills: Mapping[str, Any]) -> TaskRow:
+    """Return a task row that names the skills of its run."""
+    return TaskRow({**row, SKILLS_REF_KEY: skills})
+
+
+def with_params(row: AnyRow, params: Mapping[str, Any]) -> TaskRow:
+    """Return a task row with another request."""
+    return TaskRow({**row, PARAMS_KEY: params})
+
+
+def with_response(row: AnyRow, response: Any) -> dict[str, Any]:
+    """Return the body of a verify request: a task row and the policy's response."""
+    return {**row, RESPONSE_KEY: response}
+
+
+def compose_scored_row(
+    task: AnyRow,
+    score: Mapping[str, Any],
+    notes: Mapping[str, Any],
+    *,
+    response: Mapping[str, Any],
+    end_reason: EndReason,
+    timing: Mapping[str, float],
+) -> ScoredRow:
+    """Return the row of an attempt with a verdict. `notes` are the agent's own members, `timing` seconds by phase.
+
+    The request and the response are the original ones: the verifier's typed copies may differ in details.
+    """
+    return ScoredRow(
+        {
+            **task,
+            **score,
+            **notes,
+            PARAMS_KEY: task[PARAMS_KEY],
+            RESPONSE_KEY: response,
+            OUTCOME_KEY: end_reason.outcome.value,
+            END_REASON_KEY: end_reason.value,
+            TIMING_KEY: {phase: round(seconds, 6) for phase, seconds in timing.items()},
+            USAGE_KEY: response.get("usage"),
+            VERSION_KEY: ROW_VERSION,
+        }
+    )
+
+
+def compose_failure_row(
+    identity: RolloutId,
+    attempt: int,
+    agent: str,
+    failure: Failure,
+    failure_class: str,
+    *,
+    answer: AnyRow,
+    is_terminal: bool,
+    failed_at: float | None = None,
+) -> FailureRow:
+    """Return the row of a failed attempt, without a reward.
+
+    `answer` is the agent's answer, empty without one. `failed_at` is the time in seconds since 1970.
+    """
+    row: dict[str, Any] = {
+        **identity.members(),
+        ATTEMPT_INDEX_KEY: attempt,
+        FAILURE_CLASS_KEY: failure_class,
+        TERMINAL_KEY: is_terminal,
+        OUTCOME_KEY: Outcome.FAILED,
+        **name_agent(agent),
+        FAILURE_KEY: failure.to_wire()["error"],
+    }
+    if failed_at is not None:
+        row[FAILED_AT_KEY] = failed_at
+    return FailureRow(row | {key: answer[key] for key in answer if key not in row and key != REWARD_KEY})
+
+
+def compose_reverified_row(
+    task: AnyRow, stored: AnyRow, verdict: Mapping[str, Any], *, reward_before: float | None
+) -> ScoredRow:
+    """Return the stored row with a new verdict. `task` is the row that the agent got."""
+    marks = {
+        key: stored[key]
+        for key in stored
+        if key.startswith(RESERVED_PREFIX) and not key.startswith(FAILURE_PREFIX)
+    }
+    return ScoredRow(
+        {
+            **task,
+            **select_score(verdict),
+            PARAMS_KEY: stored[PARAMS_KEY],
+            RESPONSE_KEY: stored[RESPONSE_KEY],
+            **marks,
+            OUTCOME_KEY: read_outcome_of_policy(stored).value,
+            REVERIFIED_KEY: {"reward_before": reward_before},
+            VERSION_KEY: ROW_VERSION,
+        }
+    )
+
+
+def select_score(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a verifier's answer that enter the row.
+
+    A verifier adds members of its own. Of the gym's it may set only those that report a failure: none of its members
+    changes the identity, the outcome, the tokens or the timing of an attempt.
+    """
+    return {name: value for name, value in verdict.items() if _may_set(name, value)}
+
+
+def _may_set(name: str, value: object) -> bool:
+    if name in STATED_FAILURE_KEYS:
+        return value not in (None, "")
+    return not name.startswith(RESERVED_PREFIX) and name != AGENT_REF_KEY
+
+
+def drop_result(row: AnyRow) -> TaskRow:
+    """Return the task of a stored row: the row without its result and without the gym's marks."""
+    return TaskRow(
+        {key: row[key] for key in row if key not in _RESULT_KEYS and not key.startswith(RESERVED_PREFIX)}
+    )
+
+
+def drop_reserved(row: AnyRow) -> TaskRow:
+    """Return a task row without the keys of the gym."""
+    return TaskRow({key: row[key] for key in row if not key.startswith(RESERVED_PREFIX)})
+
+
+def select_request(row: AnyRow) -> TaskRow:
+    """Return the members that every stored row keeps of its task: the request and the agent."""
+    return TaskRow({key: row[key] for key in (PARAMS_KEY, AGENT_REF_KEY) if key in row})
+
+
+def fail_judgement(row: AnyRow) -> FailureRow:
+    """Return the failure row of a stored row whose judge gave no valid verdict."""
+    kept = {key: row[key] for key in row if key != REWARD_KEY}
+    return FailureRow(kept | {FAILURE_CLASS_KEY: "judge_invalid", OUTCOME_KEY: Outcome.FAILED})
+
+
+def mask(score: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a score that trainers skip."""
+    return {**score, MASKED_KEY: True, MASK_SAMPLE_KEY: True}
+
+
+def zero(score: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a score with the reward 0."""
+    return {**score, REWARD_KEY: 0.0}
+
+
+def fail_judge(request: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """Return a verifier's answer to `request` after its judge failed for `reason`.
+
+    Its members exclude the row for trainers of other gyms, which read it directly.
+    """
+    return {
+        **request,
+        REWARD_KEY: 0.0,
+        FAILURE_CLASS_KEY: JUDGE_FAILED,
+        JUDGE_ERROR_KEY: reason,
+        MASK_SAMPLE_KEY: True,
+        FAILURE_KIND_KEY: JUDGE_FAILED,
+        FAILURE_REASON_KEY: reason,
+    }
+
+
+def score_fault(verdict: Mapping[str, Any], kind: str, detail: str) -> dict[str, Any]:
+    """Return the verdict on an answer that broke its verifier, from the verdict on an attempt without output.
+
+    Its reward is at most 0.
+    """
+    marks = {ANSWER_FAULT_KEY: kind, ANSWER_FAULT_DETAIL_KEY: detail}
+    if verdict[REWARD_KEY] <= 0:
+        return {**verdict, **marks}
+    components = verdict.get(REWARD_COMPONENTS_KEY)
+    silenced = {REWARD_COMPONENTS_KEY: dict.fromkeys(components, 0.0)} if isinstance(components, dict) else {}
+    return {**verdict, **silenced, REWARD_KEY: 0.0, **marks}

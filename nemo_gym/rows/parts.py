@@ -1,0 +1,77 @@
+"""The other members of a row: its request, response, agent and timing. Rows of any gym can be read, and odd ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from nemo_gym.json_objects import finite_number, member
+from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.keys import (
+    AGENT_REF_KEY,
+    PARAMS_KEY,
+    RESPONSE_KEY,
+    SKILLS_REF_KEY,
+    TASK_SOURCE_KEY,
+    TIMING_KEY,
+)
+
+Item: TypeAlias = Mapping[str, Any]
+"""An item of a response's output."""
+_ROUTING_KEYS = frozenset({PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
+
+
+def read_params(row: AnyRow) -> Mapping[str, Any]:
+    """Return the request of a row, `responses_create_params`; empty without one."""
+    params = row.get(PARAMS_KEY)
+    return params if isinstance(params, Mapping) else {}
+
+
+def read_response(row: AnyRow) -> Mapping[str, Any]:
+    """Return the Responses object with the output of all turns; empty without one."""
+    response = row.get(RESPONSE_KEY)
+    return response if isinstance(response, Mapping) else {}
+
+
+def read_output(row: AnyRow) -> Sequence[Item]:
+    """Return the output items of a row's response; empty without a response."""
+    output = member(row, RESPONSE_KEY, "output")
+    return output if isinstance(output, list) and all(isinstance(item, Mapping) for item in output) else []
+
+
+def read_usage(row: AnyRow) -> Mapping[str, Any]:
+    """Return the usage that the engine counted over all turns; empty without one."""
+    usage = member(row, RESPONSE_KEY, "usage")
+    return usage if isinstance(usage, Mapping) else {}
+
+
+def read_agent(row: AnyRow) -> str | None:
+    """Return the name of the agent that a row names; None without one."""
+    name = member(row, AGENT_REF_KEY, "name")
+    return name if isinstance(name, str) and name else None
+
+
+def read_agent_or_unknown(row: AnyRow) -> str:
+    """Return the name under which the row's agent is counted, `unknown` for a row that names none."""
+    return read_agent(row) or "unknown"
+
+
+def read_task_source(row: AnyRow) -> str:
+    """Return the server that declares the dataset of a task row; empty without one."""
+    return str(row.get(TASK_SOURCE_KEY) or "")
+
+
+def read_seconds(row: AnyRow) -> float | None:
+    """Return the seconds that a row's rollout took; None for a row without timing."""
+    return finite_number(member(row, TIMING_KEY, "total"))
+
+
+def is_reserved(key: str) -> bool:
+    """Return whether the gym defines the key."""
+    return key.startswith(RESERVED_PREFIX)
+
+
+def read_task_data(row: AnyRow) -> dict[str, Any]:
+    """Return the members that only the environment reads: neither the request nor the agent, source or skills."""
+    return {key: row[key] for key in row if key not in _ROUTING_KEYS and not is_reserved(key)}
