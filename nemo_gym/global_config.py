@@ -15,7 +15,6 @@ from nemo_gym.config.current import POLICY_MODEL_KEY_NAME as POLICY_MODEL_KEY_NA
 from nemo_gym.config.current import POLICY_MODEL_NAME_KEY_NAME as POLICY_MODEL_NAME_KEY_NAME
 from nemo_gym.config.current import PORT_RANGE_HIGH_KEY_NAME as PORT_RANGE_HIGH_KEY_NAME
 from nemo_gym.config.current import PORT_RANGE_LOW_KEY_NAME as PORT_RANGE_LOW_KEY_NAME
-from nemo_gym.config.current import RESPONSE_KEY_NAME as RESPONSE_KEY_NAME
 from nemo_gym.config.current import RESULTS_DIR_KEY_NAME as RESULTS_DIR_KEY_NAME
 from nemo_gym.config.current import TOKEN_ID_CAPTURE_BLOCK as TOKEN_ID_CAPTURE_BLOCK
 from nemo_gym.config.current import GlobalConfigDictParser as GlobalConfigDictParser
@@ -35,6 +34,7 @@ AGENT_REF_KEY_NAME = keys.AGENT_REF_KEY
 ATTEMPT_INDEX_KEY_NAME = keys.ATTEMPT_INDEX_KEY
 HEAD_SERVER_KEY_NAME = names.HEAD_SERVER
 RESPONSES_CREATE_PARAMS_KEY_NAME = keys.PARAMS_KEY
+RESPONSE_KEY_NAME = keys.RESPONSE_KEY
 REWARD_KEY_NAME = keys.REWARD_KEY
 ROLLOUT_ID_KEY_NAME = keys.ROLLOUT_ID_KEY
 ROLLOUT_INDEX_KEY_NAME = keys.ROLLOUT_INDEX_KEY

@@ -1,33 +1,60 @@
-"""`ng_schema`: the JSON Schema of an environment's task rows."""
+"""`ng_schema`: the JSON Schema of an environment's task rows, or of a form of the gym's rows."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from nemo_gym.cli.command import Command, ExitCode, Keys
+from nemo_gym.rows.fields import Form
 
 
 class SchemaKeys(Keys):
-    entrypoint: str = Field(description="The environment: resources_servers/<name>.")
+    entrypoint: str | None = Field(None, description="The environment: resources_servers/<name>.")
+    row: Form | None = Field(
+        None, description="A form of the gym's rows (docs/rows.md), instead of an environment."
+    )
 
 
 COMMAND = Command(
     name="ng_schema",
-    summary="Print the JSON Schema of an environment's task rows, which its task_data.py declares.",
+    summary="Print the JSON Schema of an environment's task rows (its task_data.py), or of the gym's rows.",
     example="ng_schema +entrypoint=resources_servers/mcqa",
     keys=SchemaKeys,
 )
 
 
 def print_schema(keys: SchemaKeys) -> int:
+    print(json.dumps(_build_schema(keys), indent=2))
+    return ExitCode.COMPLETE
+
+
+def _build_schema(keys: SchemaKeys) -> dict[str, Any]:
+    """Return the schema. Raises `ConfigError` unless one of the two is chosen."""
+    from nemo_gym.failures import ConfigError
+
+    if keys.entrypoint is not None and keys.row is None:
+        return _read_task_schema(keys.entrypoint)
+    if keys.row is not None and keys.entrypoint is None:
+        from nemo_gym.rows.fields import build_row_schema
+
+        return build_row_schema(keys.row)
+    raise ConfigError(
+        "one of +entrypoint and +row is needed",
+        code="no_schema",
+        remedy=f"Write +entrypoint=resources_servers/<name>, or +row=<{', '.join(Form)}>.",
+    )
+
+
+def _read_task_schema(entrypoint: str) -> dict[str, Any]:
     from nemo_gym.authoring.implementations import find_implementation
     from nemo_gym.datasets.task_schemas import load_task_data_schema
     from nemo_gym.failures import ConfigError
 
-    implementation = find_implementation(keys.entrypoint, Path.cwd())
+    implementation = find_implementation(entrypoint, Path.cwd())
     schema = load_task_data_schema(implementation.folder)
     if schema is None:
         raise ConfigError(
@@ -35,8 +62,7 @@ def print_schema(keys: SchemaKeys) -> int:
             code="no_task_data",
             remedy="Declare the fields of its rows there, as the model TaskData.",
         )
-    print(json.dumps(schema.json_schema(), indent=2))
-    return ExitCode.COMPLETE
+    return schema.json_schema()
 
 
 main = COMMAND.entry_point(print_schema)

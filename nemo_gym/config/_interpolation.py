@@ -14,6 +14,7 @@ from nemo_gym.config.problems import Location, Problems, did_you_mean
 from nemo_gym.config.secrets import is_secret_name, leaves_of
 
 MISSING = "???"
+_TEXT = "interpolated text"
 _MARK = "${"
 _OPTIONS = {
     "policy_base_url": "--url http://localhost:8000/v1",
@@ -72,7 +73,7 @@ def resolve_texts(
             from omegaconf.errors import OmegaConfBaseException
 
             try:
-                text = str(OmegaConf.create({**scope, "_ng_text": text})["_ng_text"])
+                text = str(OmegaConf.create({**scope, _TEXT: text})[_TEXT])
             except OmegaConfBaseException as error:
                 problems.add_gap(
                     where, f"{text!r} cannot be resolved: {_reason(error)}.", "Set the key that it refers to."

@@ -42,7 +42,6 @@ POLICY_MODEL_NAME_KEY_NAME = "policy_model_name"
 PORT_RANGE_HIGH_KEY_NAME = "port_range_high"
 PORT_RANGE_LOW_KEY_NAME = "port_range_low"
 REQUEST_DEBUG_KEY_NAME = "global_aiohttp_client_request_debug"
-RESPONSE_KEY_NAME = "response"
 RESULTS_DIR_KEY_NAME = "results_dir"
 TOKEN_ID_CAPTURE_BLOCK = "token_id_capture"
 

@@ -21,12 +21,12 @@ from nemo_gym.paths import search_roots
 from nemo_gym.processes.worker_main import load_file
 from nemo_gym.rollouts.plan.task_rows import FieldFault
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.keys import METADATA_KEY, TASK_DATA_KEY
+from nemo_gym.rows.keys import METADATA_KEY
 from nemo_gym.rows.parts import read_task_data
 
 FILE = "task_data.py"
 _TYPE = "TaskData"
-_CONTAINERS = (METADATA_KEY, TASK_DATA_KEY)
+_CONTAINERS = (METADATA_KEY, "task_data")
 """Fields of a row whose members count as fields of the row itself."""
 
 

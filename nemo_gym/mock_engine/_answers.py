@@ -23,6 +23,7 @@ import orjson
 
 from nemo_gym.failures import ConfigError
 from nemo_gym.mock_engine.conversation import last_user_text
+from nemo_gym.rows.parts import read_params
 
 DEFAULT_FORM = r"The answer is \boxed{{answer}}."
 """The sentence around a task row's answer, which replaces `{answer}`."""
@@ -122,8 +123,7 @@ def _read_row(row: Any, form: str) -> _Row:
 
 def _question_of(row: Mapping[str, Any]) -> str:
     """Return the user's question in a task row, or an empty string for a row without messages."""
-    request = row.get("responses_create_params")
-    asked = request.get("input") if isinstance(request, Mapping) else None
+    asked = read_params(row).get("input")
     if isinstance(asked, list):
         return last_user_text([item for item in asked if isinstance(item, Mapping)])
     return asked if isinstance(asked, str) else ""

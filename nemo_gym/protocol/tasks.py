@@ -6,7 +6,7 @@ from typing import Any
 
 from nemo_gym.protocol.episodes import MaterializedTask, TaskId
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.keys import PARAMS_KEY, TASK_DATA_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.keys import PARAMS_KEY, TASK_INDEX_KEY
 from nemo_gym.rows.parts import read_task_data
 
 _IDENTITY_KEYS = ("task_id", "problem_id", "instance_id", TASK_INDEX_KEY)
@@ -25,5 +25,5 @@ def materialize_task(
     if task_id is None:
         raise ValueError(f"the task row has none of {', '.join(_IDENTITY_KEYS)}, so the task has no name")
     data = read_task_data(row)
-    task_input = {PARAMS_KEY: row[PARAMS_KEY], TASK_DATA_KEY: data} if PARAMS_KEY in row else data
+    task_input = {PARAMS_KEY: row[PARAMS_KEY], "task_data": data} if PARAMS_KEY in row else data
     return MaterializedTask(task_id=TaskId(taskset=taskset, task_id=str(task_id)), task_input=task_input)

@@ -18,6 +18,8 @@ from nemo_gym.failures import ConfigError
 from nemo_gym.json_objects import object_in
 from nemo_gym.names import MCP_METADATA_KEY, MCP_TOKEN_HEADER, TOKEN_HEADER
 from nemo_gym.resources.mcp_tools import MCPTool, bare_tool_name, checked_tools, harvest_tools
+from nemo_gym.rows.compose import with_response
+from nemo_gym.rows.parts import read_response
 from nemo_gym.serving._session_access import EXCLUSIVE_ROUTES
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.json_response import JsonResponse
@@ -176,8 +178,9 @@ class _Exposure:
     def _with_client_names(self, body: bytes, answer: bytes) -> bytes:
         """Give the echoed response of an answer the names that the client used."""
         scored, asked = orjson.loads(answer), orjson.loads(body)
-        if isinstance(scored, dict) and "response" in scored and isinstance(asked.get("response"), dict):
-            scored["response"] = {**scored["response"], "output": asked["response"].get("output")}
+        if isinstance(scored, dict) and read_response(scored) and read_response(asked):
+            whole = {**read_response(scored), "output": read_response(asked).get("output")}
+            scored = with_response(scored, whole)
         return orjson.dumps(scored)
 
 

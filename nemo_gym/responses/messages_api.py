@@ -9,12 +9,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.names import RESERVED_PREFIX, STOP_SEQUENCE_KEY
 from nemo_gym.responses._answer_fields import malformed
 from nemo_gym.responses._sse import sse_event
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.responses.messages_request import BETWEEN_TEXTS, input_of
-from nemo_gym.responses.responses_answer import STOP_SEQUENCE_KEY
 
 _Json: TypeAlias = dict[str, Any]
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from nemo_gym.failures import error_of
+from nemo_gym.names import STOP_SEQUENCE_KEY
 from nemo_gym.responses._answer_fields import (
     malformed,
     read_object,
@@ -57,8 +58,6 @@ _ECHOED: Mapping[str, None] = dict.fromkeys(
 
 _MESSAGE = "choices[0].message."
 _DEFAULT_TEXT: Mapping[str, Any] = {"format": {"type": "text"}}
-STOP_SEQUENCE_KEY = "_ng_stop_sequence"
-"""The field of a response with the stop string that ended it, which the Responses API cannot express."""
 _OPTIONAL_TOOL_FIELDS: Mapping[str, None] = {"parameters": None, "strict": None}
 """Fields of a function tool that are optional in a request and required in an answer."""
 

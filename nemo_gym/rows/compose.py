@@ -77,6 +77,11 @@ def number_row(row: AnyRow, identity: RolloutId) -> dict[str, Any]:
     return {**members, **row, **members}
 
 
+def number_task(row: AnyRow, task: int) -> TaskRow:
+    """Return a task row with the task's index, which comes first."""
+    return TaskRow({TASK_INDEX_KEY: task, **row})
+
+
 def compose_task_row(
     prompt: str | list[dict[str, Any]],
     *,

@@ -53,6 +53,11 @@ class RolloutId(NamedTuple):
         return f"task {self.task}, repeat {self.repeat}"
 
 
+def attempt_member(attempt: int) -> bytes:
+    """Return the member of a row's JSON with the number of its attempt."""
+    return b'"%b":%d,' % (ATTEMPT_INDEX_KEY.encode(), attempt)
+
+
 def identity_at(text: bytes, place: str = "a stored row") -> RolloutId | None:
     """Return the identity at the start of a row's JSON, or None if the row does not start with it.
 

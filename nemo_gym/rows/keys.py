@@ -15,7 +15,6 @@ AGENT_REF_KEY: Final = "agent_ref"
 TASK_SOURCE_KEY: Final = "task_source"
 SKILLS_REF_KEY: Final = "skills_ref"
 METADATA_KEY: Final = "verifier_metadata"
-TASK_DATA_KEY: Final = "task_data"
 
 RESPONSE_KEY: Final = "response"
 REWARD_KEY: Final = "reward"

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from nemo_gym.failures import InputError
 from nemo_gym.json_objects import finite_number, member
 from nemo_gym.names import RESERVED_PREFIX
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     AGENT_REF_KEY,
+    FAILURE_REASON_KEY,
     PARAMS_KEY,
     RESPONSE_KEY,
+    REVERIFIED_KEY,
     SKILLS_REF_KEY,
     TASK_SOURCE_KEY,
     TIMING_KEY,
@@ -52,6 +55,19 @@ def read_agent(row: AnyRow) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
+def require_agent(row: AnyRow) -> str:
+    """Return the name of the agent that a row names. Raises `InputError` for a row that names none."""
+    agent = read_agent(row)
+    if agent is None:
+        raise InputError(
+            f"the row has no `{AGENT_REF_KEY}` with the `name` of an agent",
+            code="no_agent",
+            param=AGENT_REF_KEY,
+            remedy="Name the agent that attempts the row.",
+        )
+    return agent
+
+
 def read_agent_or_unknown(row: AnyRow) -> str:
     """Return the name under which the row's agent is counted, `unknown` for a row that names none."""
     return read_agent(row) or "unknown"
@@ -60,6 +76,18 @@ def read_agent_or_unknown(row: AnyRow) -> str:
 def read_task_source(row: AnyRow) -> str:
     """Return the server that declares the dataset of a task row; empty without one."""
     return str(row.get(TASK_SOURCE_KEY) or "")
+
+
+def read_failure_reason(row: AnyRow) -> str | None:
+    """Return the verifier's reason for its verdict, in words; None without one."""
+    reason = row.get(FAILURE_REASON_KEY)
+    return None if reason is None else str(reason)
+
+
+def read_reverification(row: AnyRow) -> Mapping[str, Any] | None:
+    """Return the mark of a row that was verified again, with `reward_before`; None for other rows."""
+    mark = row.get(REVERIFIED_KEY)
+    return mark if isinstance(mark, Mapping) else None
 
 
 def read_seconds(row: AnyRow) -> float | None:

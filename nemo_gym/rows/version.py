@@ -27,11 +27,15 @@ def is_readable(version: object) -> bool:
     return major.isascii() and major.isdigit() and int(major) <= _MAJOR
 
 
+def is_row_readable(row: AnyRow) -> bool:
+    """Return whether this gym can read a row: it has a known version, or none."""
+    return is_readable(row.get(VERSION_KEY))
+
+
 def require_readable(row: AnyRow, place: str | Path = "the row") -> None:
     """Raise `ConfigError` for a row whose version this gym cannot read. `place` is its file and line."""
-    version = row.get(VERSION_KEY)
-    if not is_readable(version):
-        raise unreadable_version(version, place)
+    if not is_row_readable(row):
+        raise unreadable_version(row[VERSION_KEY], place)
 
 
 def unreadable_version(version: object, place: str | Path) -> ConfigError:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from nemo_gym.rows.forms import AnyRow
-from nemo_gym.rows.keys import FAILURE_KEY
-from nemo_gym.rows.verdict import read_failed_at
+from nemo_gym.rows.verdict import read_failed_at, read_failure
 
 _BEFORE_S: Final = 60.0
 _AFTER_S: Final = 2.0
@@ -38,11 +37,10 @@ def log_of(row: AnyRow, logs: Path | None) -> list[dict[str, Any]]:
     The lines are those of the minute before the failure, at most 20. None are known for a row without a time, and for
     a server without a log, such as an engine; then they are those of the next server on the way of the failure.
     """
-    failure, moment = row.get(FAILURE_KEY), read_failed_at(row)
-    if logs is None or moment is None or not isinstance(failure, Mapping):
+    failure, moment = read_failure(row), read_failed_at(row)
+    if logs is None or moment is None or failure is None:
         return []
-    hops = failure.get("hops")
-    servers = [failure.get("peer"), *(hops if isinstance(hops, list) else ()), _INLINE]
+    servers = [failure.peer, *failure.hops, _INLINE]
     found = next((files for server in servers if (files := _logs_of(logs, str(server)))), [])
     parts = ({"file": path.name, "lines": list(lines_around(path, moment))} for path in found)
     return [part for part in parts if part["lines"]]

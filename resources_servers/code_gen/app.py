@@ -20,6 +20,7 @@ from nemo_gym.isolation.execution import IsolationKind, SandboxLimits
 from nemo_gym.metrics import key_metrics
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_failure_reason
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import PYTHON_LANGUAGES, complete_programs, final_code
@@ -161,8 +162,8 @@ def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics."""
     return {
         "accuracy": read_reward(row),
-        "no_code": float(row.get("failure_reason") == NO_CODE),
-        "timed_out": float(row.get("failure_reason") == "timed_out"),
+        "no_code": float(read_failure_reason(row) == NO_CODE),
+        "timed_out": float(read_failure_reason(row) == "timed_out"),
     }
 
 

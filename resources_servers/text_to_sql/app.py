@@ -21,6 +21,7 @@ from nemo_gym.metrics import key_metrics
 from nemo_gym.prompt import PromptConfig
 from nemo_gym.reward_profile import compute_pass_majority_metrics, compute_subset_metrics
 from nemo_gym.rows.forms import AnyRow
+from nemo_gym.rows.parts import read_failure_reason
 from nemo_gym.rows.verdict import read_reward
 from nemo_gym.verify.answers import final_text
 from nemo_gym.verify.code_blocks import code_blocks, final_code
@@ -196,7 +197,7 @@ class TextToSqlResourcesServer(SimpleResourcesServer):
 
 def scores_of(row: AnyRow) -> dict[str, float | None]:
     """Return the scores for the metrics."""
-    return {"accuracy": read_reward(row), "no_sql": float(row.get("failure_reason") == NO_SQL)}
+    return {"accuracy": read_reward(row), "no_sql": float(read_failure_reason(row) == NO_SQL)}
 
 
 def dialect_of(row: TextToSqlRunRequest) -> str:

@@ -13,6 +13,7 @@ from nemo_gym.agents.policy import calls_in, without_tokens
 from nemo_gym.agents.tools import tool_error
 from nemo_gym.episodes.driver import close_quietly, require_ok
 from nemo_gym.failures import VerifierError
+from nemo_gym.names import STEP_REQUEST_KEY
 from nemo_gym.resources.gymnasium import EnvResetResponse, EnvStepResponse
 from nemo_gym.transport.server_client import ServerClient
 
@@ -37,7 +38,7 @@ class StepEnvironment:
         """Send the model's answer. A step is retried only if the environment supports idempotent steps."""
         response = {**answer, "output": [without_tokens(item) for item in answer["output"]]}
         repeatable = self._offers.get("supports_step_idempotency") is True
-        tag = {"_ng_step_request_id": uuid.uuid4().hex} if repeatable else {}
+        tag = {STEP_REQUEST_KEY: uuid.uuid4().hex} if repeatable else {}
         return await self._post(
             "/step", {**self._row, **tag, "response": response}, EnvStepResponse, repeatable=repeatable
         )

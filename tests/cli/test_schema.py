@@ -8,6 +8,7 @@ import pytest
 
 from nemo_gym.authoring.scaffold import scaffold
 from nemo_gym.cli import schema
+from nemo_gym.rows.fields import Form, build_row_schema
 
 TASK_DATA = "from pydantic import BaseModel\nclass TaskData(BaseModel):\n    question: str\n"
 
@@ -46,3 +47,19 @@ def test_an_environment_without_a_model_is_an_error(
     code, _, err = printed(capsys)
     assert code == 2
     assert reason in err
+
+
+@pytest.mark.parametrize("form", Form)
+def test_the_schema_of_the_gyms_rows(form: Form, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        schema.main([f"+row={form}"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out) == build_row_schema(form)
+
+
+@pytest.mark.parametrize("line", [[], ["+row=task", "+entrypoint=resources_servers/mcqa"]])
+def test_one_of_the_two_is_chosen(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        schema.main(line)
+    assert ended.value.code == 2
+    assert "+row=<task, scored, failure>" in capsys.readouterr().err

@@ -295,11 +295,11 @@ ENV = {
     ),
     "schema": Verb(
         command="schema",
-        summary="Print the JSON Schema of an environment's task rows.",
+        summary="Print the JSON Schema of an environment's task rows, or of the gym's rows.",
         example="gym env schema mcqa",
-        arguments="NAME",
+        arguments="[NAME]",
         translate=names_as("entrypoint", "resources_servers/{}"),
-        flags=(SERVER, SEARCH_DIR),
+        flags=(SERVER, Flag("--row", "FORM", "task, scored or failure: the gym's rows."), SEARCH_DIR),
     ),
     "packages": Verb(
         command="pip_list",

@@ -43,9 +43,8 @@ from nemo_gym.rollouts.run.required_servers import required_servers
 from nemo_gym.rollouts.run.stopping import Stop
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.keys import REVERIFIED_KEY
 from nemo_gym.rows.models import ReverifyMode
-from nemo_gym.rows.parts import read_agent_or_unknown
+from nemo_gym.rows.parts import read_agent_or_unknown, read_reverification
 from nemo_gym.rows.verdict import describe_failure, is_judge_failure, read_failure_class
 from nemo_gym.transport import Caller
 
@@ -77,7 +76,7 @@ class Changes:
     after: float = 0.0
 
     def note(self, scored: Scored) -> None:
-        mark = scored.row.get(REVERIFIED_KEY)
+        mark = read_reverification(scored.row)
         if mark is None:
             return
         if mark["reward_before"] is None:

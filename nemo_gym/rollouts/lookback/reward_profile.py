@@ -26,10 +26,10 @@ from nemo_gym.metrics import mean, read_record, sample_standard_deviation
 from nemo_gym.rollouts.lookback.stored import StoredRun
 from nemo_gym.rollouts.output.atomic import replacing
 from nemo_gym.rollouts.output.inputs import refuse_inputs
-from nemo_gym.rows.compose import drop_reserved, select_request
+from nemo_gym.rows.compose import drop_reserved, number_task, select_request
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId
-from nemo_gym.rows.keys import REWARD_KEY, TASK_INDEX_KEY
+from nemo_gym.rows.verdict import read_reward
 
 _TOKENS = "output_tokens"
 
@@ -111,11 +111,11 @@ def profile_tasks(run: StoredRun) -> dict[int, TaskProfile]:
     for identity in run.scored:
         row = run.scored.row(identity)
         profile = profiles.setdefault(identity.task, TaskProfile(identity))
-        record = read_record(row)
-        if not record.is_scored:
+        reward, record = read_reward(row), read_record(row)
+        if reward is None:
             profile.failed += 1
             continue
-        profile.rewards.append(record.measurements[REWARD_KEY])
+        profile.rewards.append(reward)
         if _TOKENS in record.measurements:
             profile.output_tokens.append(record.measurements[_TOKENS])
     for identity in run.failed():
@@ -148,6 +148,6 @@ def _task_row(run: StoredRun, identity: RolloutId) -> AnyRow:
     """Return the task row as sent, without rollout fields; if it is missing, the fields that every row keeps."""
     if identity in run.tasks:
         row = run.tasks.row(identity)
-        return {TASK_INDEX_KEY: identity.task, **drop_reserved(row)}
+        return number_task(drop_reserved(row), identity.task)
     row = (run.scored if identity in run.scored else run.failures).row(identity)
-    return {TASK_INDEX_KEY: identity.task, **select_request(row)}
+    return number_task(select_request(row), identity.task)

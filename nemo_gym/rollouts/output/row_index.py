@@ -33,7 +33,7 @@ from nemo_gym.json_objects import finite_number, object_in
 from nemo_gym.metrics.records import read_measurements
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import read_attempt, read_repeat, read_task_index
-from nemo_gym.rows.keys import REWARD_KEY, VERSION_KEY
+from nemo_gym.rows.keys import REWARD_KEY
 from nemo_gym.rows.parts import read_agent, read_response, read_seconds
 from nemo_gym.rows.verdict import (
     is_masked,
@@ -43,7 +43,7 @@ from nemo_gym.rows.verdict import (
     read_failure_class,
     read_outcome,
 )
-from nemo_gym.rows.version import is_readable
+from nemo_gym.rows.version import is_row_readable
 from nemo_gym.tokens.records import RECORD_FIELD
 
 BLOCK_ROWS = 4096
@@ -75,7 +75,7 @@ _UNREADABLE = RowEntry({}, {"outcome": "unreadable"})
 
 def entry_of(row: AnyRow) -> RowEntry:
     """Return the columns of a row. A row without a score has no `reward`, and one of a newer version no columns."""
-    if not is_readable(row.get(VERSION_KEY)):
+    if not is_row_readable(row):
         return _UNREADABLE
     numbers = read_measurements(row)
     if not is_scored(row):

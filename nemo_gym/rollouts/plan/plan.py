@@ -15,8 +15,7 @@ from nemo_gym.config.prompts import load_prompt_config
 from nemo_gym.rollouts.plan.dataset import DatasetFile, locate, read_lines
 from nemo_gym.rollouts.plan.routing import Routing
 from nemo_gym.rollouts.plan.task_rows import FaultyRowError, RepeatedTask, TaskShaper
-from nemo_gym.rows.identity import FinishedRollouts, RolloutId
-from nemo_gym.rows.keys import ATTEMPT_INDEX_KEY
+from nemo_gym.rows.identity import FinishedRollouts, RolloutId, attempt_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class PlannedAttempt:
     def body(self) -> bytes:
         """Return the body of `POST /run`: the row, with the attempt index after its identity."""
         head = self.identity.head()
-        return b'%b"%b":%d,%b' % (head, ATTEMPT_INDEX_KEY.encode(), self.attempt_index, self.row[len(head) :])
+        return head + attempt_member(self.attempt_index) + self.row[len(head) :]
 
     def again(self) -> PlannedAttempt:
         """Return the next attempt at the same rollout."""

@@ -24,7 +24,7 @@ from nemo_gym.rollouts.run.options import CompletenessOptions, RoutingOptions
 from nemo_gym.rollouts.run.settings import CollectSettings
 from nemo_gym.rollouts.run.summary import CollectSummary
 from nemo_gym.rows.calls import as_trainers_read
-from nemo_gym.rows.keys import AGENT_REF_KEY
+from nemo_gym.rows.parts import require_agent
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.moving_directory import NODE_LOST
 from nemo_gym.transport.server_client import (
@@ -129,7 +129,7 @@ class RolloutCollectionHelper:
         """Return the answer of the row's agent. Raises `TransportError` if it cannot be reached."""
         for attempts_left in reversed(range(_ATTEMPTS)):
             try:
-                reply = await client.post(server_name=row[AGENT_REF_KEY]["name"], url_path="/run", json=row)
+                reply = await client.post(server_name=require_agent(row), url_path="/run", json=row)
                 failure = None if reply.ok else failure_of_reply(reply)
                 if not attempts_left or failure is None or failure.code != NODE_LOST:
                     return reply

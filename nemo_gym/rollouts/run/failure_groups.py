@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nemo_gym.failures import Boundary, Failure
+from nemo_gym.failures import Boundary, ConfigError, Failure
 from nemo_gym.json_objects import object_in
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.identity import RolloutId, identity_in
-from nemo_gym.rows.keys import VERSION_KEY
 from nemo_gym.rows.verdict import describe_failure, read_failure_class
-from nemo_gym.rows.version import is_readable, unreadable_version
+from nemo_gym.rows.version import require_readable
 
 _MOST_GROUPS = 100
 """Further groups are counted in one of their class."""
@@ -92,10 +91,10 @@ class FailureGroups:
 
     def note_row(self, identity: RolloutId, row: AnyRow, place: RowPlace | None = None) -> None:
         """Add a stored failure row."""
-        version = row.get(VERSION_KEY)
-        if not is_readable(version):
-            failure = unreadable_version(version, f"the row of {identity}").failure
-            self.note(identity, failure.kind, failure, place)
+        try:
+            require_readable(row, f"the row of {identity}")
+        except ConfigError as error:
+            self.note(identity, error.failure.kind, error.failure, place)
             return
         self.note(identity, str(read_failure_class(row)), describe_failure(row), place)
 

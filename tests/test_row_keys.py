@@ -1,0 +1,126 @@
+"""The keys of a row are spelled in few places: `nemo_gym/rows/` names them, and its functions read them for others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from nemo_gym.names import RESERVED_PREFIX
+from nemo_gym.rows import keys
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (
+    "nemo_gym",
+    "resources_servers",
+    "responses_api_agents",
+    "responses_api_models",
+    "environment_servers",
+)
+NAMES = {name: value for name, value in vars(keys).items() if name.endswith(("_KEY", "_PREFIX"))}
+"""The constants of the keys."""
+KEYS = frozenset(NAMES.values())
+MOST_FILES = 45
+OTHER_OBJECTS = {
+    "nemo_gym/agents/agent.py": "a parameter of `responses`",
+    "nemo_gym/cli/compare.py": "a column of a comparison",
+    "nemo_gym/datasets/hub.py": "an attribute of an HTTP error",
+    "nemo_gym/engines/capture.py": "a record of a call",
+    "nemo_gym/engines/gateway/calls.py": "a record of a call",
+    "nemo_gym/engines/gateway/index.py": "a record of a call",
+    "nemo_gym/engines/gateway/reading.py": "a record of a call",
+    "nemo_gym/engines/gateway/trace.py": "a record of a call, the type of a Responses object",
+    "nemo_gym/engines/model_calls.py": "a record of a call",
+    "nemo_gym/episodes/single_agent_turn.py": "a member of an environment server's failure",
+    "nemo_gym/export/grpo.py": "a column of an export",
+    "nemo_gym/export/prime_rl.py": "a column of an export",
+    "nemo_gym/export/report.py": "names of reasons",
+    "nemo_gym/mock_engine/_responses.py": "the type of a Responses object",
+    "nemo_gym/resources/judge_failsafe.py": "an attribute of a request",
+    "nemo_gym/resources/mcp.py": "a path in the body of a request",
+    "nemo_gym/responses/_responses_stream.py": "a member of a stream event",
+    "nemo_gym/responses/responses_answer.py": "the type of a Responses object",
+    "nemo_gym/responses/schemas.py": "the type of a Responses object",
+    "nemo_gym/rollouts/run/closing.py": "a column of the closing table",
+    "nemo_gym/rollouts/tracking/tracker.py": "a column of a tracker",
+    "nemo_gym/testing/evaluation.py": "a column of a table",
+    "resources_servers/code_gen/selftest.py": "the type of a Responses object",
+    "responses_api_agents/external_agent/app.py": "the type of a Responses object",
+    "responses_api_agents/external_agent/record.py": "a record of a rollout's calls",
+    "responses_api_agents/gymnasium_agent/environment.py": "a member of a step",
+    "responses_api_models/litellm_model/app.py": "the type of a Responses object",
+}
+"""Files in which these words are no keys of rows."""
+WORDS = frozenset({"response", "reward", "tamperable", "failure_reason", "failure_kind"})
+
+
+def source_files() -> Iterator[Path]:
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not {"tests", "template"} & set(path.relative_to(ROOT).parts):
+                yield path
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """Every text in the code, docstrings aside."""
+    documented = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in documented:
+            if isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node.value, bytes):
+                yield node.value.decode(errors="replace")
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == keys.__name__:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "keys":
+            yield node.attr
+
+
+def find_keys(path: Path) -> set[str]:
+    """The keys that a file spells, as text or by a constant."""
+    tree = parse(path)
+    own = {text for text in texts(tree) if text in KEYS}
+    if str(path.relative_to(ROOT)) in OTHER_OBJECTS:
+        own -= WORDS
+    return own | {NAMES[name] for name in names(tree) if name in NAMES}
+
+
+def test_few_files_spell_a_key() -> None:
+    files = {str(path.relative_to(ROOT)): found for path in source_files() if (found := find_keys(path))}
+    assert len(files) <= MOST_FILES, "\n".join(f"{path}: {sorted(found)}" for path, found in files.items())
+
+
+def test_every_exception_is_needed() -> None:
+    for path in OTHER_OBJECTS:
+        assert WORDS & set(texts(parse(ROOT / path))), path
+
+
+def test_reserved_names_have_a_home() -> None:
+    """Those of rows are in `rows/keys.py`, all others in `names.py`, or with the files that they mark."""
+    homes = {ROOT / "nemo_gym" / name for name in ("rows/keys.py", "names.py", "discovery_files.py")}
+    found = {
+        str(path.relative_to(ROOT)): [text for text in spelled if text.startswith(RESERVED_PREFIX)]
+        for path in source_files()
+        if path not in homes and (spelled := list(texts(parse(path))))
+    }
+    assert {path: reserved for path, reserved in found.items() if reserved} == {}
+
+
+def test_every_key_is_described() -> None:
+    from nemo_gym.rows.fields import FIELDS
+
+    described = [field.key for field in FIELDS]
+    assert len(described) == len(set(described))
+    assert set(described) == KEYS - {keys.FAILURE_PREFIX, RESERVED_PREFIX} | {keys.FAILURE_KEY}
