@@ -11,16 +11,15 @@ from fastapi import Body, FastAPI
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
-from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.compaction import COMPACT_PATH, compactions
 from nemo_gym.engines.derived_routes import messages
 from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.access import RolloutKeys
-from nemo_gym.engines.gateway.calls import RolloutCalls
+from nemo_gym.engines.gateway.calls import RolloutCalls, install_model_call_capture
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
-from nemo_gym.engines.gateway.record import RecordWriter
-from nemo_gym.engines.model_calls import capture_folder
+from nemo_gym.engines.record.files import RecordWriter
+from nemo_gym.engines.record.store import capture_folder
 from nemo_gym.failures import Boundary
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
@@ -59,8 +58,8 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         app = super().new_app()
         # Tests of authors pass a mock of the client, which has no configuration.
         configuration = getattr(self.server_client, "global_config_dict", None)
-        install_model_call_capture(app, configuration, self.config.name)
         self._install_gateway(app, configuration)
+        install_model_call_capture(app, configuration, self.config.name)
         app.layers[:0] = EventStreams(), compactions
         return app
 

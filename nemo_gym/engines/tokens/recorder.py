@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from nemo_gym.engines.gateway.noting import noted_call
+from nemo_gym.engines.record.call import current_call
 from nemo_gym.engines.tokens.ledgers import Ledgers
 from nemo_gym.engines.tokens.probe import LogprobsMode
 from nemo_gym.engines.tokens.training_requests import distortions, sampling_of
@@ -85,20 +85,22 @@ class CallRecorder:
         self.ledgers.turns_of(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
-        noted = noted_call()
+        kept = current_call()
+        if kept is not None and not kept.keeps_tokens:
+            kept = None
         if capture.masked is not None:
             number = self.ledgers.add_masked(session)
             record = CallRecord(call=number, masked=capture.masked, **call.about)
-            if noted is not None:
-                noted.tokens = record
+            if kept is not None:
+                kept.tokens = record
             else:
                 last[RECORD_FIELD] = record.to_wire(self._form)
             return record
         link = self.ledgers.add(session, capture, self._history(call), ends_turn=call.ends_turn)
         link = await self._with_exact_reason(link, call)
-        if noted is not None:  # the record of the rollout has the ids; its agent has no use for them
-            noted.tokens = CallRecord.linked(capture, link.for_record, **call.about)
-            return noted.tokens
+        if kept is not None:
+            kept.tokens = CallRecord.linked(capture, link.for_record, **call.about)
+            return kept.tokens
         record = CallRecord.linked(capture, link, **call.about)
         if self._form is TokenForm.CONTRACT and link.continues_first:
             whole = (capture.prompt_ids, capture.generated_ids, capture.logprobs)
