@@ -255,7 +255,7 @@ class VLLMModel(EngineModel):
         if self._calls is not None:
             body = self._calls.with_sampled_turns(training_request(body))
         if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
-            completion = self._completions.empty(body, "content_filter", self._policy.version)
+            completion = self._completions.build_empty(body, "content_filter", self._policy.version)
         else:
             completion = await self._completions.answer(body)
         rejoin_continued_text(completion.body, completion.chat)

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
 from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
-from nemo_gym.engines.record.call import DIALECTS, ModelCall, answering, parsed_body
+from nemo_gym.engines.record.call import DIALECTS, ModelCall, make_current, parse_body
 from nemo_gym.engines.record.deltas import RequestParts
 from nemo_gym.engines.record.files import RecordWriter
 from nemo_gym.engines.record.index import RolloutIndices
@@ -103,8 +103,8 @@ class RolloutCalls:
         if scope["path"] not in DIALECTS or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
         elif opening is not None:
-            await send_reply(send, await self._reply_in(opening, handler, scope, receive))
-        elif self._observability is not None and (session := _session_of(scope)) is not None:
+            await send_reply(send, await self._answer_opened(opening, handler, scope, receive))
+        elif self._observability is not None and (session := _find_session(scope)) is not None:
             call = ModelCall(self._server, DIALECTS[scope["path"]])
             observe = partial(self._observe, session, receive)
             await send_reply(send, await answer_recorded(handler, scope, receive, call, observe))
@@ -113,12 +113,14 @@ class RolloutCalls:
 
     # --- Opened rollouts ----------------------------------------------------------------------------------------
 
-    async def _reply_in(self, opening: Opening, handler: ASGIApp, scope: Scope, receive: WholeBody) -> Reply:
+    async def _answer_opened(
+        self, opening: Opening, handler: ASGIApp, scope: Scope, receive: WholeBody
+    ) -> Reply:
         """Return the reply of a call of an opened rollout."""
         flight: _Flight | None = None
         refused = ModelCall(self._server, DIALECTS[scope["path"]]) if self._observability else None
         try:
-            request = _pinned_request(scope, receive, opening)
+            request = _build_request(scope, receive, opening)
             _refuse_sealed(opening)
             parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(request.value or {}))
             flight = self.flights.get(opening.rollout_id, {}).get(parts.digest)
@@ -187,7 +189,7 @@ class RolloutCalls:
         elif not isinstance(outcome, GymError):
             return
         delta = self._indices.of(opening.folder).requests.delta_of(parts)
-        self._writer.append(opening.folder, call.line({"request": delta}, outcome))
+        self._writer.append(opening.folder, call.build_line({"request": delta}, outcome))
         call.is_recorded = True
 
     # --- Observability ------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ class RolloutCalls:
         """Append the line of a call that is in no record of an opened rollout."""
         assert self._observability is not None
         store, model_ref = self._observability
-        line = call.line(parsed_body("request", request.body), outcome)
+        line = call.build_line(parse_body("request", request.body), outcome)
         line |= {"model_ref": model_ref, "latency_ms": 1e3 * (line["completed_at"] - line["started_at"])}
         if isinstance(outcome, Reply):
             line["latency_ttft_ms"] = line["latency_ms"]  # answers are whole
@@ -216,7 +218,7 @@ async def answer_recorded(
     Every call of a rollout passes here, of any API and streamed or not: events are made of the reply.
     """
     try:
-        with answering(call):
+        with make_current(call):
             reply = await reply_of(handler, scope, request)
     except BaseException as error:
         await record(call, error)
@@ -236,7 +238,7 @@ def install_model_call_capture(app: GymApp, global_config_dict: Any, model_serve
             layer.observe(CaptureStore(capture_folder(global_config_dict)), model_server_name)
 
 
-def _pinned_request(scope: Scope, receive: WholeBody, opening: Opening) -> WholeBody:
+def _build_request(scope: Scope, receive: WholeBody, opening: Opening) -> WholeBody:
     """Return the request with the pinned fields of its rollout."""
     asked = receive.value if receive.value is not None else parse_object(receive.body)
     body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
@@ -244,7 +246,7 @@ def _pinned_request(scope: Scope, receive: WholeBody, opening: Opening) -> Whole
     return WholeBody(data, until_cancelled, body)
 
 
-def _session_of(scope: Scope) -> str | None:
+def _find_session(scope: Scope) -> str | None:
     """Return the session that a request names; None without one."""
     context = current_context.get()
     is_named = context is not None and any(name == _SESSION for name, _ in scope["headers"])

@@ -60,7 +60,7 @@ class ModelCall:
         name = note if isinstance(note, str) else f"{note.code} {_INDEX.sub('[]', note.field)}"
         self.notes[name] += 1
 
-    def line(self, request: Mapping[str, Any], outcome: Reply | BaseException) -> dict[str, Any]:
+    def build_line(self, request: Mapping[str, Any], outcome: Reply | BaseException) -> dict[str, Any]:
         """Return the line of the call. `request` are the fields that hold the request, whole or as a delta."""
         line: dict[str, Any] = {
             "model_call_id": self.model_call_id,
@@ -70,14 +70,14 @@ class ModelCall:
         if self.digest is not None:
             line["digest"] = self.digest
         line |= {"started_at": self.started_at, "completed_at": clock.wall_clock(), **request}
-        line |= {**self.execution, **self._end(outcome)}
+        line |= {**self.execution, **self._describe_end(outcome)}
         if self.tokens is not None:
             line["tokens"] = self.tokens.to_wire(TokenForm.PACKED)
         if self.notes:
             line["notes"] = dict(self.notes)
         return line
 
-    def _end(self, outcome: Reply | BaseException) -> dict[str, Any]:
+    def _describe_end(self, outcome: Reply | BaseException) -> dict[str, Any]:
         if isinstance(outcome, GymError):
             failure = outcome.failure
             return {
@@ -95,7 +95,7 @@ class ModelCall:
                 "sampled_tokens": sampled_tokens(answer),
             }
         category = {"error_category": f"http_{outcome.status}"} if outcome.status >= 400 else {}
-        return {"status_code": outcome.status, **category, **parsed_body("response", outcome.body)}
+        return {"status_code": outcome.status, **category, **parse_body("response", outcome.body)}
 
 
 _current: ContextVar[ModelCall | None] = ContextVar("nemo_gym_model_call", default=None)
@@ -107,7 +107,7 @@ def current_call() -> ModelCall | None:
 
 
 @contextmanager
-def answering(call: ModelCall) -> Iterator[None]:
+def make_current(call: ModelCall) -> Iterator[None]:
     """The code within the block answers `call`."""
     token = _current.set(call)
     try:
@@ -140,7 +140,7 @@ def sampled_tokens(answer: Mapping[str, Any]) -> int:
     return int(usage.get("output_tokens") or usage.get("completion_tokens") or 0)
 
 
-def parsed_body(name: str, body: bytes) -> dict[str, Any]:
+def parse_body(name: str, body: bytes) -> dict[str, Any]:
     """Return the body as a JSON object under `name`, or else as text under `<name>_raw`."""
     value = object_in(body)
     return {name: value} if value is not None else {f"{name}_raw": body.decode(errors="replace")}

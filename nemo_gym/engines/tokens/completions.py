@@ -84,12 +84,14 @@ class ChatCompletions:
             if refused.overflow is None or not self._hides_overflow:
                 raise
             self._take_notes(["hidden_overflow"])
-            return self.empty(body, "length", began_with)
+            return self.build_empty(body, "length", began_with)
         return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
 
-    def empty(self, body: dict[str, Any], finish_reason: str, began_with: PolicyVersion | None) -> Completion:
+    def build_empty(
+        self, body: dict[str, Any], finish_reason: str, began_with: PolicyVersion | None
+    ) -> Completion:
         """Return a completion without text, for a request that the engine does not answer."""
-        chat = _empty_chat(finish_reason, self._model)
+        chat = _build_empty_chat(finish_reason, self._model)
         return Completion(chat, self._engine.urls[0], self._limit_of(body, chat), body, began_with)
 
     async def record(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
@@ -135,7 +137,7 @@ class ChatCompletions:
         return left if asked is None else min(asked, left)
 
 
-def _empty_chat(finish_reason: str, model: str) -> dict[str, Any]:
+def _build_empty_chat(finish_reason: str, model: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": ""}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     return {

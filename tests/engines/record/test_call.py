@@ -8,8 +8,8 @@ from starlette.requests import Request
 
 from nemo_gym.engines.record.call import (
     ModelCall,
-    answering,
     current_call,
+    make_current,
     sampled_tokens,
     start_model_execution,
 )
@@ -24,7 +24,7 @@ ANSWER = {"id": "resp_1", "usage": {"output_tokens": 3}}
 
 
 def line_of(call: ModelCall, outcome: Reply | BaseException | None = None) -> dict[str, Any]:
-    line = call.line(REQUEST, outcome or Reply(200, [], orjson.dumps(ANSWER)))
+    line = call.build_line(REQUEST, outcome or Reply(200, [], orjson.dumps(ANSWER)))
     assert line.pop("completed_at") >= line.pop("started_at")
     line.pop("model_call_id")
     return line
@@ -33,7 +33,7 @@ def line_of(call: ModelCall, outcome: Reply | BaseException | None = None) -> di
 def test_a_call_is_current_within_its_block_only() -> None:
     call = ModelCall("policy_model", "responses")
     assert current_call() is None
-    with answering(call):
+    with make_current(call):
         assert current_call() is call
     assert current_call() is None
 
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_object_is_kept_as_text() -> None:
 
 def test_the_source_of_an_answer_is_a_part_of_the_line() -> None:
     call, request = ModelCall("m", "chat"), Request({"type": "http"})
-    with answering(call):
+    with make_current(call):
         start_model_execution(request, upstream_attempted=True)["response_source"] = "local"
     assert (line_of(call)["upstream_attempted"], line_of(call)["response_source"]) == (True, "local")
     assert start_model_execution(request, upstream_attempted=False)["upstream_attempted"] is False
