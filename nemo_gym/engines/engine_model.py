@@ -111,7 +111,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
     def take_notes(self, notes: Iterable[Note | str]) -> None:
         """Count changes and oddities of a call for `GET /_ng/notes`; log the first of each kind."""
-        call = current_call()
+        call = current_call.get()
         for note in notes:
             code, told = (
                 (note, "") if isinstance(note, str) else (note.code, f": {note.field} {note.message}")

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
 from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
-from nemo_gym.engines.record.call import DIALECTS, ModelCall, make_current, parse_body
+from nemo_gym.engines.record.call import DIALECTS, ModelCall, current_call, parse_body
 from nemo_gym.engines.record.deltas import RequestParts
 from nemo_gym.engines.record.files import RecordWriter
 from nemo_gym.engines.record.index import RolloutIndices
@@ -123,14 +123,15 @@ class RolloutCalls:
             request = _build_request(scope, receive, opening)
             _refuse_sealed(opening)
             parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(request.value or {}))
-            flight = self.flights.get(opening.rollout_id, {}).get(parts.digest)
+            digest = parts.digest
+            flight = self.flights.get(opening.rollout_id, {}).get(digest)
             # A call that all its clients have left may still be ending.
             if flight is None or flight.task.cancelling():
                 flight = None
-                known = self._indices.of(opening.folder).answer_to(parts.digest) if _is_retry(scope) else None
+                known = self._indices.of(opening.folder).answer_to(digest) if _is_retry(scope) else None
                 if known is not None:
                     return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
-                flight = self._begin(opening, handler, scope, request, parts)
+                flight = self._begin(opening, handler, scope, request, parts, digest)
             return await self._result_of(flight, opening)
         except BaseException as error:
             if refused is not None and (flight is None or not flight.call.is_recorded):
@@ -138,11 +139,17 @@ class RolloutCalls:
             raise
 
     def _begin(
-        self, opening: Opening, handler: ASGIApp, scope: Scope, request: WholeBody, parts: RequestParts
+        self,
+        opening: Opening,
+        handler: ASGIApp,
+        scope: Scope,
+        request: WholeBody,
+        parts: RequestParts,
+        digest: str,
     ) -> _Flight:
         """Ask the engine. Raises `RolloutRefusal` if a budget is exhausted."""
         index, flights = self._indices.of(opening.folder), self.flights.get(opening.rollout_id, {})
-        body, digest = request.value or {}, parts.digest
+        body = request.value or {}
         limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
         if limits:
             body, parts = {**body, **limits}, parts.with_fields(limits)
@@ -217,12 +224,14 @@ async def answer_recorded(
 
     Every call of a rollout passes here, of any API and streamed or not: events are made of the reply.
     """
+    token = current_call.set(call)
     try:
-        with make_current(call):
-            reply = await reply_of(handler, scope, request)
+        reply = await reply_of(handler, scope, request)
     except BaseException as error:
         await record(call, error)
         raise
+    finally:
+        current_call.reset(token)
     await record(call, reply)
     return reply
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +40,6 @@ class ModelCall:
     dialect: str
     digest: str | None = None
     """The digest of the request, in the record of an opened rollout."""
-    model_call_id: str = field(default_factory=lambda: f"call_{clock.hex_id()}")
     started_at: float = field(default_factory=clock.wall_clock)
     tokens: CallRecord | None = None
     """Its token record, with the ids that it adds to an earlier call of the rollout."""
@@ -63,7 +61,7 @@ class ModelCall:
     def build_line(self, request: Mapping[str, Any], outcome: Reply | BaseException) -> dict[str, Any]:
         """Return the line of the call. `request` are the fields that hold the request, whole or as a delta."""
         line: dict[str, Any] = {
-            "model_call_id": self.model_call_id,
+            "model_call_id": f"call_{clock.hex_id()}",
             "server": self.server,
             "dialect": self.dialect,
         }
@@ -78,6 +76,16 @@ class ModelCall:
         return line
 
     def _describe_end(self, outcome: Reply | BaseException) -> dict[str, Any]:
+        if isinstance(outcome, Reply):
+            if self.digest is not None:
+                answer = orjson.loads(outcome.body)
+                return {
+                    "status_code": outcome.status,
+                    "response": answer,
+                    "sampled_tokens": sampled_tokens(answer),
+                }
+            category = {"error_category": f"http_{outcome.status}"} if outcome.status >= 400 else {}
+            return {"status_code": outcome.status, **category, **parse_body("response", outcome.body)}
         if isinstance(outcome, GymError):
             failure = outcome.failure
             return {
@@ -85,35 +93,11 @@ class ModelCall:
                 "error_category": failure.code,
                 "error": failure.message,
             }
-        if not isinstance(outcome, Reply):
-            return {"error_category": type(outcome).__name__}
-        if self.keeps_tokens:
-            answer = orjson.loads(outcome.body)
-            return {
-                "status_code": outcome.status,
-                "response": answer,
-                "sampled_tokens": sampled_tokens(answer),
-            }
-        category = {"error_category": f"http_{outcome.status}"} if outcome.status >= 400 else {}
-        return {"status_code": outcome.status, **category, **parse_body("response", outcome.body)}
+        return {"error_category": type(outcome).__name__}
 
 
-_current: ContextVar[ModelCall | None] = ContextVar("nemo_gym_model_call", default=None)
-
-
-def current_call() -> ModelCall | None:
-    """Return the call that this code answers, or None for one that is not recorded."""
-    return _current.get()
-
-
-@contextmanager
-def make_current(call: ModelCall) -> Iterator[None]:
-    """The code within the block answers `call`."""
-    token = _current.set(call)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+current_call: ContextVar[ModelCall | None] = ContextVar("nemo_gym_model_call", default=None)
+"""The call that this code answers; None for one that is not recorded."""
 
 
 def start_model_execution(request: Request, *, upstream_attempted: bool) -> dict[str, Any]:
@@ -128,7 +112,7 @@ def start_model_execution(request: Request, *, upstream_attempted: bool) -> dict
         "upstream_status_code": None,
         "local_response_reason": None,
     }
-    call = current_call()
+    call = current_call.get()
     if call is not None:
         call.execution = execution
     return execution

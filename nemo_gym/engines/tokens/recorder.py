@@ -85,7 +85,7 @@ class CallRecorder:
         self.ledgers.turns_of(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
-        kept = current_call()
+        kept = current_call.get()
         if kept is not None and not kept.keeps_tokens:
             kept = None
         if capture.masked is not None:

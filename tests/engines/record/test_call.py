@@ -9,7 +9,6 @@ from starlette.requests import Request
 from nemo_gym.engines.record.call import (
     ModelCall,
     current_call,
-    make_current,
     sampled_tokens,
     start_model_execution,
 )
@@ -28,14 +27,6 @@ def line_of(call: ModelCall, outcome: Reply | BaseException | None = None) -> di
     assert line.pop("completed_at") >= line.pop("started_at")
     line.pop("model_call_id")
     return line
-
-
-def test_a_call_is_current_within_its_block_only() -> None:
-    call = ModelCall("policy_model", "responses")
-    assert current_call() is None
-    with make_current(call):
-        assert current_call() is call
-    assert current_call() is None
 
 
 def test_the_line_of_an_opened_rollout_s_call_has_its_tokens_and_its_budget() -> None:
@@ -77,8 +68,11 @@ def test_an_answer_that_is_no_object_is_kept_as_text() -> None:
 
 def test_the_source_of_an_answer_is_a_part_of_the_line() -> None:
     call, request = ModelCall("m", "chat"), Request({"type": "http"})
-    with make_current(call):
+    token = current_call.set(call)
+    try:
         start_model_execution(request, upstream_attempted=True)["response_source"] = "local"
+    finally:
+        current_call.reset(token)
     assert (line_of(call)["upstream_attempted"], line_of(call)["response_source"]) == (True, "local")
     assert start_model_execution(request, upstream_attempted=False)["upstream_attempted"] is False
 
