@@ -4,6 +4,10 @@ A model server answers the Responses API, Chat Completions and Messages. The cli
 reports engine errors without secrets. The room builds on `serving`, `transport` and `responses`.
 
 - `engine`: the client for an engine with one or several replicas
+- `record`: the calls that rollouts made, each recorded once
+- `gateway`: opened rollouts, and the layer through which all calls pass
+- `policy`: the version of the policy that an engine serves
+- `tokens`: exact prompts and token records of an engine's calls
 - `engine_model`: a model server on plain JSON, with streaming and recording
 - `model`: the typed base class that environments subclass
 - `openai_client`: the client for environments that call an OpenAI-compatible API themselves

@@ -1,4 +1,9 @@
-"""Recordings of a model server's calls, in the format of `replay_model`."""
+"""Recordings of a model server's answers (`record_to`), the input of `replay_model`.
+
+A recording is a data set and not a record of rollouts: its lines name no rollout, no time and no failure, calls outside
+of rollouts are in it, and Messages are in it as the Responses requests that they were converted to. `engines.record`
+has what rollouts asked.
+"""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict
 from nemo_gym import WORKING_DIR, clock
 from nemo_gym.engines._recorder import Recorder
 from nemo_gym.engines.compaction import COMPACT_PATH
-from nemo_gym.engines.gateway.noting import noted_call
 from nemo_gym.engines.harness_routes import add_harness_routes
 from nemo_gym.engines.model import BaseResponsesAPIModelConfig, SimpleResponsesAPIModel
+from nemo_gym.engines.record.call import current_call
 from nemo_gym.failures import InputError
 from nemo_gym.responses import Note
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
@@ -111,7 +111,7 @@ class EngineModel(SimpleResponsesAPIModel):
 
     def take_notes(self, notes: Iterable[Note | str]) -> None:
         """Count changes and oddities of a call for `GET /_ng/notes`; log the first of each kind."""
-        call = noted_call()
+        call = current_call.get()
         for note in notes:
             code, told = (
                 (note, "") if isinstance(note, str) else (note.code, f": {note.field} {note.message}")

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym.engines.capture import DIALECTS
+from nemo_gym.engines.record.call import DIALECTS
 from nemo_gym.failures import EngineError, GymError, error_of
 from nemo_gym.responses import sse_of_chat, sse_of_response
 from nemo_gym.responses.messages_api import sse_of_message

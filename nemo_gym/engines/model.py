@@ -7,26 +7,32 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fastapi import Body, FastAPI
+import orjson
+from fastapi import Body, FastAPI, Request
+from fastapi import Response as HttpResponse
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.types import BaseRunServerInstanceConfig
-from nemo_gym.engines.capture import install_model_call_capture
 from nemo_gym.engines.compaction import COMPACT_PATH, compactions
-from nemo_gym.engines.derived_routes import messages
 from nemo_gym.engines.event_streams import EventStreams
 from nemo_gym.engines.gateway.access import RolloutKeys
-from nemo_gym.engines.gateway.calls import RolloutCalls
+from nemo_gym.engines.gateway.calls import RolloutCalls, install_model_call_capture
 from nemo_gym.engines.gateway.control import RolloutControl
 from nemo_gym.engines.gateway.openings import Openings
-from nemo_gym.engines.gateway.record import RecordWriter
-from nemo_gym.engines.model_calls import capture_folder
+from nemo_gym.engines.record.files import RecordWriter
+from nemo_gym.engines.record.store import capture_folder
 from nemo_gym.failures import Boundary
 from nemo_gym.names import CALL_ROUTES
 from nemo_gym.responses.chat_schemas import ChatCompletion, ChatCompletionCreateParams
+from nemo_gym.responses.messages_api import message_of_response
+from nemo_gym.responses.messages_request import responses_params_of_message
 from nemo_gym.responses.schemas import Response, ResponseCreateParams
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.base import BaseServer, SimpleServer
+from nemo_gym.serving.json_response import JsonResponse
+from nemo_gym.serving.routes import request_object
+from nemo_gym.transport.memory import reply_of
+from nemo_gym.transport.request_body import WholeBody
 
 
 class BaseResponsesAPIModelConfig(BaseRunServerInstanceConfig):
@@ -52,15 +58,15 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
         app.post("/v1/responses")(self.responses)
         app.post("/v1/chat/completions")(self.chat_completions)
         app.post(COMPACT_PATH, include_in_schema=False)(self.responses)
-        app.post("/v1/messages")(messages)
+        app.post("/v1/messages", name="messages")(answer_message)
         return app
 
     def new_app(self) -> GymApp:
         app = super().new_app()
         # Tests of authors pass a mock of the client, which has no configuration.
         configuration = getattr(self.server_client, "global_config_dict", None)
-        install_model_call_capture(app, configuration, self.config.name)
         self._install_gateway(app, configuration)
+        install_model_call_capture(app, configuration, self.config.name)
         app.layers[:0] = EventStreams(), compactions
         return app
 
@@ -83,3 +89,14 @@ class SimpleResponsesAPIModel(BaseResponsesAPIModel, SimpleServer):
 
     @abstractmethod
     async def chat_completions(self, body: ChatCompletionCreateParams = Body()) -> ChatCompletion: ...
+
+
+async def answer_message(request: Request) -> HttpResponse:
+    """Answer `POST /v1/messages` by a call of the app's `/v1/responses`."""
+    params = responses_params_of_message(await request_object(request))
+    scope = {**request.scope, "path": "/v1/responses", "raw_path": b"/v1/responses"}
+    app: GymApp = request.app
+    reply = await reply_of(app.handler_of(scope), scope, WholeBody(orjson.dumps(params), request.receive))
+    if reply.status != 200:
+        return HttpResponse(reply.body, reply.status, dict(reply.headers))
+    return JsonResponse(orjson.dumps(message_of_response(orjson.loads(reply.body))))

@@ -1,107 +1,20 @@
-"""Requests and answers of model servers, kept by rollout for observability (`observability_enabled`).
+"""The calls of rollouts in a form that all dialects share, for observability and evaluation.
 
-A `CaptureStore` is a folder with one JSONL file per rollout. A line is an exchange: `model_call_id`, `dialect`
-(`responses`, `chat` or `messages`), `request`, `response`, times and status. A rollout without a file is read from its
-record, if the gateway has one in this folder. Training reads token records instead, which are exact and do not depend
-on this store.
+Training reads token records instead, which are exact.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
-from nemo_gym import RESULTS_DIR, WORKING_DIR
-from nemo_gym.config.current import OBSERVABILITY_ENABLED_KEY_NAME
 from nemo_gym.config.types import ModelServerRef
-from nemo_gym.engines.gateway.reading import exchanges_in
-from nemo_gym.failures import InputError
+from nemo_gym.engines.record.store import CaptureStore
 from nemo_gym.responses.messages_request import input_of
 
-CAPTURE_DIR_KEY = "model_call_capture_dir"
 _SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "tokens_total", "cached_tokens", "latency_total_ms")
-
-
-class ModelCallCaptureConfig(BaseModel):
-    """The keys of the global configuration that enable the capture."""
-
-    observability_enabled: bool = False
-    model_call_capture_dir: Path | None = None
-
-    @model_validator(mode="after")
-    def _has_folder(self) -> ModelCallCaptureConfig:
-        if self.observability_enabled and self.model_call_capture_dir is None:
-            raise ValueError(
-                f"{OBSERVABILITY_ENABLED_KEY_NAME} needs {CAPTURE_DIR_KEY}, the folder of the captured calls"
-            )
-        return self
-
-
-def make_capture_store(config: ModelCallCaptureConfig) -> CaptureStore | None:
-    """Return the store, or None if the capture is not enabled."""
-    folder = config.model_call_capture_dir
-    return CaptureStore(folder) if config.observability_enabled and folder is not None else None
-
-
-def observability_enabled_from_config(global_config_dict: Mapping[str, Any]) -> bool:
-    """Return whether the configuration enables the capture."""
-    return bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
-
-
-def capture_folder(global_config_dict: Mapping[str, Any]) -> Path:
-    """Return the folder of the captured calls and of the records of rollouts."""
-    return WORKING_DIR / (global_config_dict.get(CAPTURE_DIR_KEY) or RESULTS_DIR / "model_calls")
-
-
-class CaptureStore:
-    """A folder of captured exchanges."""
-
-    def __init__(self, root: str | Path) -> None:
-        self.root = Path(root)
-
-    def path_for(self, rollout_id: str) -> Path:
-        """Return the file of a rollout. Raises `InputError` for an id that is no file name."""
-        if not rollout_id or rollout_id.startswith(".") or "/" in rollout_id or "\0" in rollout_id:
-            raise InputError(
-                f"the rollout id {rollout_id!r} cannot be a file name", code="invalid_rollout_id"
-            )
-        return self.root / f"{rollout_id}.jsonl"
-
-    def record(self, rollout_id: str, exchange: Mapping[str, Any]) -> None:
-        """Append one exchange and flush it to the disk. Processes and threads may append to one file."""
-        path = self.path_for(rollout_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(orjson.dumps(exchange, default=str) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def read(self, rollout_id: str) -> list[dict[str, Any]]:
-        """Return the exchanges of a rollout, in order. Raises `ValueError` for a damaged line."""
-        found, damaged = self.read_available(rollout_id)
-        if damaged:
-            raise ValueError(f"{damaged} lines of {self.root / rollout_id} are damaged")
-        return [exchange for _, exchange in found]
-
-    def read_available(self, rollout_id: str) -> tuple[list[tuple[int, dict[str, Any]]], int]:
-        """Return the valid exchanges with their line numbers from 0, and the number of damaged lines."""
-        path, found, damaged = self.path_for(rollout_id), [], 0
-        if not path.is_file():
-            record = exchanges_in(self.root / rollout_id)
-            return list(enumerate(record.lines)), record.damaged
-        for number, line in enumerate(path.read_bytes().splitlines()):
-            try:
-                found.append((number, orjson.loads(line)))
-            except orjson.JSONDecodeError:
-                damaged += 1
-        return found, damaged
 
 
 class ModelCallRecord(BaseModel):

@@ -9,10 +9,10 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import Field
 
+from nemo_gym.engines.policy import reload_weights
 from responses_api_models.local_vllm_model.engine_process import LocalEngine, flags_of
 from responses_api_models.vllm_model.app import VLLMModel
 from responses_api_models.vllm_model.config import VLLMModelConfig
-from responses_api_models.vllm_model.policy import reload_weights
 
 _SERVE = "vllm serve {model} --host {host} --port {port} {flags}"
 

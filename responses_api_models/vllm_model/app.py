@@ -18,12 +18,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import Body, FastAPI
 
 from nemo_gym import WORKING_DIR
-from nemo_gym.engines.engine import AttributedTo, EngineAnswer, EngineRefused, UpstreamEngine
+from nemo_gym.engines.engine import AttributedTo, UpstreamEngine
 from nemo_gym.engines.engine_model import (
     EngineModel,
     model_entry,
@@ -31,11 +31,24 @@ from nemo_gym.engines.engine_model import (
     new_id,
     now,
 )
+from nemo_gym.engines.policy import (
+    PolicyMember,
+    PolicyUpdate,
+    ServedPolicy,
+    change_everywhere,
+    reload_weights,
+)
 from nemo_gym.engines.responses_upstream import (
     finished_response,
     responses_request_of,
     without_our_fields,
 )
+from nemo_gym.engines.tokens.completions import LIMITS, ChatCompletions, Completion
+from nemo_gym.engines.tokens.exact_prompts import TokenFeeder, TokenInput
+from nemo_gym.engines.tokens.probe import PROBE_S, EngineProbe, check_trainable
+from nemo_gym.engines.tokens.recorder import CallRecorder
+from nemo_gym.engines.tokens.texts import texts_of
+from nemo_gym.engines.tokens.training_requests import strip_token_data, training_request
 from nemo_gym.failures import EngineError, InputError
 from nemo_gym.responses import (
     VLLM,
@@ -43,46 +56,26 @@ from nemo_gym.responses import (
     Finish,
     FinishKind,
     InlineThinking,
-    OverflowKind,
     ReasoningHistory,
     chat_request_of,
     response_of_chat,
     tidy_chat_request,
 )
 from nemo_gym.responses.dialects import REASONING_FIELDS
-from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
+from nemo_gym.tokens.records import RECORD_FIELD, CallRecord, TokenForm
 from nemo_gym.transport import Transport
 from nemo_gym.transport.context import current_context
 from nemo_gym.transport.control import TOKEN_TEXTS
 from responses_api_models.vllm_model.config import VLLMModelConfig
 from responses_api_models.vllm_model.endpoint_file import EndpointFile
-from responses_api_models.vllm_model.engine_probe import PROBE_S, EngineProbe, check_trainable
-from responses_api_models.vllm_model.policy import (
-    PolicyMember,
-    PolicyUpdate,
-    ServedPolicy,
-    change_everywhere,
-    reload_weights,
-)
 from responses_api_models.vllm_model.request import (
-    empty_answer,
     ends_in_empty_answer,
     prepared,
     rejoin_continued_text,
 )
-from responses_api_models.vllm_model.token_input import TokenFeeder, TokenInput
-from responses_api_models.vllm_model.token_texts import texts_of
-from responses_api_models.vllm_model.training import (
-    CallRecorder,
-    EngineCall,
-    notes_on,
-    strip_token_data,
-    training_request,
-)
 
 log = logging.getLogger(__name__)
 
-_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _TEMPLATE = "chat_template_kwargs"
 _DETOKENIZE_S = 5.0
 _TEXTS_S = 20.0
@@ -91,20 +84,6 @@ _REASONING_FIELDS: Mapping[str | None, tuple[str, ...]] = {
     "both": REASONING_FIELDS,
     **{name: (name,) for name in REASONING_FIELDS},
 }
-
-
-class Completion(NamedTuple):
-    """An engine's chat completion."""
-
-    chat: dict[str, Any]
-    url: str
-    """The base URL of the replica."""
-    max_tokens: int | None
-    """The effective token limit of the answer, if known."""
-    body: dict[str, Any]
-    """The request that was sent to the engine."""
-    began_with: PolicyVersion | None
-    """The policy's version at the time of the request."""
 
 
 class VLLMModel(EngineModel):
@@ -123,21 +102,32 @@ class VLLMModel(EngineModel):
             max_concurrent=config.max_concurrent_requests,
         )
         self._dialect = self.new_dialect()
-        self._context_length: int | None = None
         self._policy = ServedPolicy()
-        way = TokenInput(config.exact_prompts) if isinstance(config.exact_prompts, str) else None
-        self._feeder = TokenFeeder(self._engine, way)
         limit_field = self._dialect.max_tokens_field
         self._probe = EngineProbe(self._engine, limit_field, self._merged({}, limit_field))
-        self._calls: CallRecorder | None = None
-        if config.return_token_id_information:
-            self._calls = CallRecorder(
-                TokenForm(config.token_fields),
-                self._dialect,
-                room_mb=config.linkage_room_mb,
-                text_of=self._text_of,
-                logprobs_mode=lambda: self._probe.logprobs_mode,
-            )
+        self._calls = self._new_recorder() if config.return_token_id_information else None
+        way = TokenInput(config.exact_prompts) if isinstance(config.exact_prompts, str) else None
+        self._feeder = TokenFeeder(self._engine, way) if config.exact_prompts else None
+        self._completions = ChatCompletions(
+            self._engine,
+            self._policy,
+            model=config.model,
+            limit_field=limit_field,
+            min_new_tokens=config.min_new_tokens,
+            hides_overflow=not config.propagate_context_overflow_errors,
+            recorder=self._calls,
+            feeder=self._feeder,
+            take_notes=self.take_notes,
+        )
+
+    def _new_recorder(self) -> CallRecorder:
+        return CallRecorder(
+            TokenForm(self.config.token_fields),
+            self._dialect,
+            room_mb=self.config.linkage_room_mb,
+            text_of=self._text_of,
+            logprobs_mode=lambda: self._probe.logprobs_mode,
+        )
 
     def setup_webserver(self) -> FastAPI:
         app = super().setup_webserver()
@@ -187,7 +177,7 @@ class VLLMModel(EngineModel):
             params = {**params, "input": without_our_fields(params["input"])}
         body, notes = chat_request_of(params, self._dialect)
         self.take_notes(notes)
-        completion = await self._complete(body, needs_ids=self._calls is not None)
+        completion = await self._complete(body)
         with AttributedTo(completion.url):
             response, finish = response_of_chat(
                 completion.chat,
@@ -198,7 +188,7 @@ class VLLMModel(EngineModel):
                 max_tokens=completion.max_tokens,
             )
         self.take_notes(finish.warnings)
-        await self._record_call(completion, finish, response["output"][-1])
+        await self._completions.record(completion, finish, response["output"][-1])
         return response
 
     async def complete(self, chat: dict[str, Any]) -> dict[str, Any]:
@@ -209,13 +199,13 @@ class VLLMModel(EngineModel):
             self.take_notes(["dropped_template_arguments"])
         body, notes = tidy_chat_request(chat, self._dialect)
         self.take_notes(notes)
-        completion = await self._complete(body, needs_ids=True)
+        completion = await self._complete(body)
         finish = self._finish_of(completion, body)
         answer = completion.chat
         choice = answer["choices"][0]
         if finish.kind is FinishKind.TRUNCATED:
             choice["finish_reason"] = "length"  # some engines report another reason
-        await self._record_call(completion, finish, choice["message"])
+        await self._completions.record(completion, finish, choice["message"])
         if self._calls is not None:
             strip_token_data(answer, body)
         return answer
@@ -260,39 +250,22 @@ class VLLMModel(EngineModel):
 
     # --- The engine's request -----------------------------------------------------------------------------------
 
-    async def _complete(self, chat: dict[str, Any], *, needs_ids: bool) -> Completion:
+    async def _complete(self, chat: dict[str, Any]) -> Completion:
         body = self._merged(await self.prepare_chat(chat), self._dialect.max_tokens_field)
         if self._calls is not None:
             body = self._calls.with_sampled_turns(training_request(body))
-        began_with = self._policy.version
         if not self.config.sequential_reasoning_allowed and ends_in_empty_answer(body):
-            answer = EngineAnswer(empty_answer("content_filter", self.config.model), self._engine.urls[0])
+            completion = self._completions.build_empty(body, "content_filter", self._policy.version)
         else:
-            answer, body = await self._ask_within_context(body, needs_ids)
-        rejoin_continued_text(body, answer.body)
-        self._note_reasoning_field(answer.body)
-        return Completion(answer.body, answer.url, self._limit_of(body, answer.body), body, began_with)
+            completion = await self._completions.answer(body)
+        rejoin_continued_text(completion.body, completion.chat)
+        self._note_reasoning_field(completion.chat)
+        return completion
 
     async def prepare_chat(self, chat: dict[str, Any]) -> dict[str, Any]:
         """Return the chat request with the changes that keys of the configuration ask for."""
         context = current_context.get()
         return await prepared(chat, self.config, context.session if context is not None else None)
-
-    async def _ask_within_context(
-        self, body: dict[str, Any], needs_ids: bool
-    ) -> tuple[EngineAnswer, dict[str, Any]]:
-        """Return the engine's answer and the request, whose limit is lowered if it exceeds the context."""
-        try:
-            try:
-                return await self._policy.work(self._ask(body, needs_ids)), body
-            except EngineRefused as refused:
-                body = self._shortened(body, refused)
-            return await self._policy.work(self._ask(body, needs_ids)), body
-        except EngineRefused as refused:
-            if refused.overflow is None or self.config.propagate_context_overflow_errors:
-                raise
-            self.take_notes(["hidden_overflow"])
-            return EngineAnswer(empty_answer("length", self.config.model), self._engine.urls[0]), body
 
     def _note_reasoning_field(self, chat: Mapping[str, Any]) -> None:
         """Learn the engine's field for reasoning from an answer, and use only this field from then on."""
@@ -308,22 +281,13 @@ class VLLMModel(EngineModel):
         if len(named) == 1:
             self._dialect = replace(self._dialect, reasoning_fields=named)
 
-    async def _ask(self, body: dict[str, Any], needs_ids: bool) -> EngineAnswer:
-        """Return the engine's chat completion, for exact token ids if the engine accepts them."""
-        if self._calls is not None and self.config.exact_prompts and await self._feeder.is_possible():
-            seen = self._calls.seen_before(body)
-            answer = await self._feeder.answer(body, seen) if seen is not None else None
-            if answer is not None:
-                return answer
-        return await self._engine.post("/chat/completions", body)
-
     def _merged(self, body: Mapping[str, Any], limit_field: str) -> dict[str, Any]:
         """Merge the configuration into `body`, in the order of the module docstring."""
         config = self.config
         merged = dict(body)
         for layer in (config.extra_body, config.sampling_overrides):
             for name, value in layer.items():
-                merged[limit_field if name in _LIMITS else name] = value
+                merged[limit_field if name in LIMITS else name] = value
         template = {
             **(config.chat_template_kwargs or {}),
             **(body.get(_TEMPLATE) or {}),
@@ -334,40 +298,7 @@ class VLLMModel(EngineModel):
         merged["model"] = config.model
         return merged
 
-    def _shortened(self, body: dict[str, Any], refused: EngineRefused) -> dict[str, Any]:
-        """Lower the token limit of `body` to the rest of the context. Raises `refused` if that cannot help."""
-        overflow = refused.overflow
-        if overflow is None:
-            raise refused
-        self._context_length = overflow.limit or self._context_length
-        too_little = overflow.room is not None and overflow.room < self.config.min_new_tokens
-        if overflow.kind is not OverflowKind.BUDGET or overflow.limit is None or too_little:
-            raise refused
-        self.take_notes(["shortened_budget"])
-        shortened = {name: value for name, value in body.items() if name not in _LIMITS}
-        if overflow.room is not None:
-            shortened[self._dialect.max_tokens_field] = overflow.room
-        return shortened  # without a limit, the engine uses the rest of the context
-
-    def _limit_of(self, body: Mapping[str, Any], answer: Mapping[str, Any]) -> int | None:
-        asked: int | None = body.get(self._dialect.max_tokens_field)
-        usage = answer.get("usage")
-        prompt = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-        if self._context_length is None or type(prompt) is not int:
-            return asked
-        left = self._context_length - prompt
-        return left if asked is None else min(asked, left)
-
-    # --- Records ------------------------------------------------------------------------------------------------
-
-    async def _record_call(self, completion: Completion, finish: Finish, last: dict[str, Any]) -> None:
-        """Attach the call's record to `last`, its last output item or its message."""
-        chat, _, _, body, began_with = completion
-        call = EngineCall(body, chat, finish, began_with, self._policy.version)
-        if self._calls is not None:
-            self.take_notes(notes_on(await self._calls.record(call, last)))
-        elif call.ended_with is not None:
-            last[RECORD_FIELD] = CallRecord(**call.about).to_wire(TokenForm.PACKED)
+    # --- Tokens and the policy ----------------------------------------------------------------------------------
 
     async def _text_of(self, ids: Sequence[int]) -> str | None:
         request = {"model": self.config.model, "tokens": list(ids)}
@@ -423,21 +354,21 @@ class VLLMModel(EngineModel):
         lengths = [entry.get("max_model_len") for entry in listed if entry.get("id") == self.config.model]
         known = [length for length in lengths if type(length) is int]
         if known:
-            self._context_length = min(known)
+            self._completions.context_length = min(known)
         if self._calls is None:
             return {"ok": True}
         return {"ok": True, "training": await self._about_training()}
 
     async def _about_training(self) -> dict[str, Any]:
         """Return the findings about the engine's tokens. Raises `EngineError` if they are unusable for training."""
-        detecting = self._feeder.detect(PROBE_S) if self.config.exact_prompts else _no_token_input()
+        detecting = self._feeder.detect(PROBE_S) if self._feeder is not None else _no_token_input()
         findings, way = await asyncio.gather(self._probe.findings(), detecting)
         if findings is None:
             return {"probed": False}
         pinned = {**self.config.extra_body, **self.config.sampling_overrides}
         check_trainable(findings, pinned, self._engine.urls[0])
         about = {"probed": True, **findings.to_json(), "token_input": way}
-        return {**about, "context_length": self._context_length}
+        return {**about, "context_length": self._completions.context_length}
 
 
 async def _no_token_input() -> TokenInput:

@@ -37,20 +37,6 @@ def _last(chat: Mapping[str, Any]) -> Mapping[str, Any]:
     return messages[-1] if isinstance(messages, list) and messages else {}
 
 
-def empty_answer(finish_reason: str, model: str) -> dict[str, Any]:
-    """Return a chat completion without text."""
-    message = {"role": "assistant", "content": ""}
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-    return {
-        "id": "chatcmpl-empty",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [choice],
-        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
-    }
-
-
 def rejoin_continued_text(body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
     """Move the reasoning of a continued message back to its text: engines parse a continuation as reasoning."""
     if not body.get("continue_final_message"):

@@ -6,16 +6,12 @@ from typing import Any
 import pytest
 
 from nemo_gym.engines.model_calls import (
-    CaptureStore,
-    ModelCallCaptureConfig,
     aggregate_model_call_metrics,
     build_model_call_record,
     extract_token_stats,
-    make_capture_store,
-    read_available_model_call_records,
     read_model_call_records,
 )
-from nemo_gym.failures import InputError
+from nemo_gym.engines.record.store import CaptureStore
 
 RESPONSE = {
     "id": "resp_1",
@@ -83,15 +79,6 @@ def test_exchanges_are_kept_by_rollout_in_order(tmp_path: Path) -> None:
     assert read_model_call_records(store, "9-9") == []
 
 
-def test_a_damaged_line_hides_no_other(tmp_path: Path) -> None:
-    store = CaptureStore(tmp_path)
-    store.path_for("0-0").write_text('{"model_call_id": "a"}\n{"torn\n{"model_call_id": "b"}\n')
-    records, damaged = read_available_model_call_records(store, "0-0")
-    assert ([each.call_index for each in records], damaged) == ([0, 2], 1)
-    with pytest.raises(ValueError):
-        store.read("0-0")
-
-
 def test_counts_are_summed_over_the_calls_that_have_them(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
     store.record("0-0", {"response": CHAT, "latency_ms": 10.0})
@@ -99,20 +86,3 @@ def test_counts_are_summed_over_the_calls_that_have_them(tmp_path: Path) -> None
     metrics = aggregate_model_call_metrics(store, "0-0")
     assert (metrics["num_calls"], metrics["tokens_total"], metrics["latency_total_ms"]) == (2, 7, 15.0)
     assert metrics["cached_tokens"] is None
-
-
-@pytest.mark.parametrize("name", ["", "../up", ".hidden", "a/b", "a\0b"])
-def test_an_id_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="file name"):
-        CaptureStore(tmp_path).path_for(name)
-
-
-def test_the_capture_needs_a_folder(tmp_path: Path) -> None:
-    assert make_capture_store(ModelCallCaptureConfig()) is None
-    with pytest.raises(ValueError, match="model_call_capture_dir"):
-        ModelCallCaptureConfig(observability_enabled=True)
-    store = make_capture_store(
-        ModelCallCaptureConfig(observability_enabled=True, model_call_capture_dir=tmp_path)
-    )
-    assert store is not None
-    assert store.root == tmp_path

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import orjson
 
+from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.transport import InMemoryTransport, Transport
 from responses_api_models.openai_model.app import OpenAIModel
 from responses_api_models.vllm_model.app import VLLMModel
@@ -184,3 +185,22 @@ def openai_over(app: App, **options: Any) -> OpenAIModel:
     server = Server.standalone(**{**given, **options})
     assert isinstance(server, OpenAIModel)
     return server
+
+
+def engine_of(**options: Any) -> RecordingUpstream:
+    """The engine stub, whose requests are remembered."""
+    app: Any = MockEngine(EngineOptions(**options)).app
+    return RecordingUpstream(app)
+
+
+def completion(message: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A chat completion with `message`; the field `choice` changes its choice."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "mock",
+        "choices": [choice | fields.pop("choice", {})],
+        **fields,
+    }

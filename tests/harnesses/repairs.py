@@ -10,8 +10,8 @@ import yaml
 
 from nemo_gym import PARENT_DIR
 from nemo_gym.engines.gateway.reading import RecordedRollout
-from nemo_gym.engines.gateway.record import read_record
-from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
+from nemo_gym.engines.record.files import read_record
+from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.testing.environment import read_rows
 from nemo_gym.testing.in_process import InProcessGym

@@ -16,7 +16,7 @@ from nemo_gym import clock
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
 from nemo_gym.engines.gateway.reading import RecordedRollout
-from nemo_gym.engines.gateway.record import read_record
+from nemo_gym.engines.record.files import read_record
 from nemo_gym.failures import TransportError
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.app import EngineApp

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.engines.policy import PolicyUpdate
 from nemo_gym.engines.responses_upstream import without_our_fields
 from nemo_gym.rows.calls import as_trainers_read, calls_of
 from nemo_gym.tokens.records import CallRecord
@@ -21,7 +22,6 @@ from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.transport.context import RequestContext, current_context
 from nemo_gym.transport.pools import process_transport
 from responses_api_models.vllm_model.app import VLLMModel
-from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.tokens.checks import read_as_nemo_rl
 from tests.vllm.conftest import CONTEXT, MODEL, VENV
 from tests.vllm.test_vllm import TOOL

@@ -4,7 +4,8 @@ A rollout is opened with a control route, which returns a key. The key opens the
 else. Every call is appended to the rollout's record before its answer is sent.
 
     openings, access     opened rollouts and their keys; the rollout that a request belongs to
-    record               the append-only files of a rollout
-    calls                the layer of a model server around the calls of opened rollouts
+    requests             pinned fields and limits of a request
+    calls                the layer of a model server that records the calls of rollouts
+    reading, trace       the tree of a record, and its main conversation as one Responses object
     control              the control routes
 """

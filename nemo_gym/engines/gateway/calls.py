@@ -1,43 +1,54 @@
-"""The layer of a model server that answers the calls of opened rollouts.
+"""The layer of a model server that records the calls of rollouts, in all APIs, before their answers are sent.
 
-A call is checked against the seal and the budgets of its rollout, gets the pinned fields, and is recorded before its
-answer is sent. An identical call in flight is joined, and a repeated one whose answer was lost gets the same answer
-again. A sealed rollout's calls are cancelled, at this server at once and at others within `TICK_S`.
+A call of an opened rollout is checked against the seal and the budgets of its rollout, and gets the pinned fields. An
+identical call in flight is joined, and a repeated one whose answer was lost gets the same answer again. A sealed
+rollout's calls are cancelled, at this server at once and at others within `TICK_S`.
+
+With observability, calls of other rollouts are recorded, too. A failure to write those is logged, and the answer is
+sent all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nemo_gym import clock
-from nemo_gym.engines.capture import DIALECTS
-from nemo_gym.engines.gateway.deltas import RequestParts
-from nemo_gym.engines.gateway.index import RolloutIndices, sampled_tokens
-from nemo_gym.engines.gateway.noting import NotedCall, noting
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal
-from nemo_gym.engines.gateway.record import RecordWriter
 from nemo_gym.engines.gateway.requests import limits_of, pinned, without_markers
+from nemo_gym.engines.record.call import DIALECTS, ModelCall, current_call, parse_body
+from nemo_gym.engines.record.deltas import RequestParts
+from nemo_gym.engines.record.files import RecordWriter
+from nemo_gym.engines.record.index import RolloutIndices
+from nemo_gym.engines.record.store import CaptureStore, capture_folder, observability_enabled_from_config
 from nemo_gym.failures import GymError
+from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.routes import parse_object
-from nemo_gym.tokens.records import TokenForm
 from nemo_gym.transport.calls import Reply
+from nemo_gym.transport.context import SESSION_HEADER, current_context
 from nemo_gym.transport.memory import reply_of, until_cancelled
 from nemo_gym.transport.request_body import WholeBody
 from nemo_gym.transport.whole_response import RawHeaders, send_reply
+
+log = logging.getLogger(__name__)
 
 TICK_S = 2.0
 """Seconds between two looks at a call in flight: whether another model server has sealed its rollout."""
 RETRY_HEADER = b"x-stainless-retry-count"
 """The header in which the clients of OpenAI and Anthropic count the attempts at a call."""
 
+RecordCall: TypeAlias = Callable[[ModelCall, Reply | BaseException], Awaitable[None]]
+"""Records a call with its reply or its error."""
+
+_SESSION = SESSION_HEADER.encode()
 _JSON: RawHeaders = [(b"content-type", b"application/json")]
 
 
@@ -45,9 +56,15 @@ _JSON: RawHeaders = [(b"content-type", b"application/json")]
 class _Flight:
     """A call that the engine is answering."""
 
+    call: ModelCall
     task: asyncio.Task[Reply]
     waiting: int = 0
     """The number of identical requests that wait for it."""
+
+
+class _Observability(NamedTuple):
+    store: CaptureStore
+    model_ref: Mapping[str, str] | None
 
 
 class RolloutCalls:
@@ -59,8 +76,14 @@ class RolloutCalls:
         self._server = server
         self.tick_s = TICK_S
         self._indices = RolloutIndices()
+        self._observability: _Observability | None = None
         self.flights: dict[str, dict[str, _Flight]] = {}
         """Rollout → digest of the request → its call in flight."""
+
+    def observe(self, store: CaptureStore, server: str | None) -> None:
+        """Record the calls of rollouts that are not open, too. `server` is the name of the model server."""
+        named = {"type": "responses_api_models", "name": server} if server else None
+        self._observability = _Observability(store, named)
 
     def cancel(self, opening: Opening) -> int:
         """Cancel the calls of a rollout in this process. Returns their number."""
@@ -71,42 +94,72 @@ class RolloutCalls:
         return len(flights)
 
     async def __call__(self, handler: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        if "path_params" not in scope and self._observability is None:
+            await handler(scope, receive, send)
+            return
         # The middleware has named the rollout if it is open.
         rollout = scope.get("path_params", {}).get("rollout_id")
         opening = self._openings.find(rollout) if rollout is not None else None
-        if opening is None or scope["path"] not in DIALECTS or not isinstance(receive, WholeBody):
+        if scope["path"] not in DIALECTS or not isinstance(receive, WholeBody):
             await handler(scope, receive, send)
-            return
-        asked = receive.value if receive.value is not None else parse_object(receive.body)
-        body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
-        data = receive.body if body is asked else orjson.dumps(body)
-        await send_reply(
-            send, await self._reply_to(handler, scope, WholeBody(data, until_cancelled, body), opening)
-        )
+        elif opening is not None:
+            await send_reply(send, await self._answer_opened(opening, handler, scope, receive))
+        elif self._observability is not None and (session := _find_session(scope)) is not None:
+            call = ModelCall(self._server, DIALECTS[scope["path"]])
+            observe = partial(self._observe, session, receive)
+            await send_reply(send, await answer_recorded(handler, scope, receive, call, observe))
+        else:
+            await handler(scope, receive, send)
 
-    async def _reply_to(self, handler: ASGIApp, scope: Scope, request: WholeBody, opening: Opening) -> Reply:
-        _refuse_sealed(opening)
+    # --- Opened rollouts ----------------------------------------------------------------------------------------
+
+    async def _answer_opened(
+        self, opening: Opening, handler: ASGIApp, scope: Scope, receive: WholeBody
+    ) -> Reply:
+        """Return the reply of a call of an opened rollout."""
+        flight: _Flight | None = None
+        refused = ModelCall(self._server, DIALECTS[scope["path"]]) if self._observability else None
+        try:
+            request = _build_request(scope, receive, opening)
+            _refuse_sealed(opening)
+            parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(request.value or {}))
+            digest = parts.digest
+            flight = self.flights.get(opening.rollout_id, {}).get(digest)
+            # A call that all its clients have left may still be ending.
+            if flight is None or flight.task.cancelling():
+                flight = None
+                known = self._indices.of(opening.folder).answer_to(digest) if _is_retry(scope) else None
+                if known is not None:
+                    return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
+                flight = self._begin(opening, handler, scope, request, parts, digest)
+            return await self._result_of(flight, opening)
+        except BaseException as error:
+            if refused is not None and (flight is None or not flight.call.is_recorded):
+                await self._observe(opening.rollout_id, receive, refused, error)
+            raise
+
+    def _begin(
+        self,
+        opening: Opening,
+        handler: ASGIApp,
+        scope: Scope,
+        request: WholeBody,
+        parts: RequestParts,
+        digest: str,
+    ) -> _Flight:
+        """Ask the engine. Raises `RolloutRefusal` if a budget is exhausted."""
+        index, flights = self._indices.of(opening.folder), self.flights.get(opening.rollout_id, {})
         body = request.value or {}
-        parts = RequestParts.of(DIALECTS[scope["path"]], without_markers(body))
-        digest = parts.digest
-        flights = self.flights.get(opening.rollout_id, {})
-        flight = flights.get(digest)
-        if (
-            flight is None or flight.task.cancelling()
-        ):  # a call that all its clients have left may still be ending
-            index = self._indices.of(opening.folder)
-            known = index.answer_to(digest) if _is_retry(scope) else None
-            if known is not None:
-                return Reply(HTTPStatus.OK, _JSON, orjson.dumps(known))
-            limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
-            if limits:
-                body, parts = {**body, **limits}, parts.with_fields(limits)
-                request = WholeBody(orjson.dumps(body), until_cancelled, body)
-            answering = self._answer(handler, scope, request, parts, opening, digest)
-            flight = flights[digest] = _Flight(asyncio.create_task(answering))
-            self.flights[opening.rollout_id] = flights
-            flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
-        return await self._result_of(flight, opening)
+        limits = limits_of(body, opening, index.calls + len(flights), index.sampled_tokens)
+        if limits:
+            body, parts = {**body, **limits}, parts.with_fields(limits)
+            request = WholeBody(orjson.dumps(body), until_cancelled, body)
+        call = ModelCall(self._server, DIALECTS[scope["path"]], digest)
+        answer = answer_recorded(handler, scope, request, call, partial(self._record, opening, parts))
+        flight = flights[digest] = _Flight(call, asyncio.create_task(answer))
+        self.flights[opening.rollout_id] = flights
+        flight.task.add_done_callback(partial(self._land, opening.rollout_id, digest))
+        return flight
 
     def _land(self, rollout_id: str, digest: str, task: asyncio.Task[Reply]) -> None:
         if not task.cancelled():
@@ -131,64 +184,82 @@ class RolloutCalls:
             raise _sealed(opening)
         return flight.task.result()
 
-    async def _answer(
-        self,
-        handler: ASGIApp,
-        scope: Scope,
-        request: WholeBody,
-        parts: RequestParts,
-        opening: Opening,
-        digest: str,
-    ) -> Reply:
-        """Return the engine's answer to one call, after it was recorded."""
-        about = {
-            "model_call_id": f"call_{clock.hex_id()}",
-            "server": self._server,
-            "dialect": DIALECTS[scope["path"]],
-            "digest": digest,
-            "started_at": clock.wall_clock(),
-        }
-        with noting() as noted:
-            try:
-                reply = await reply_of(handler, scope, request)
-            except GymError as error:
-                self._record(opening, about, parts, noted, error)
-                raise
-        _refuse_sealed(opening)
-        self._record(opening, about, parts, noted, reply)
-        return reply
-
-    def _record(
-        self,
-        opening: Opening,
-        about: dict[str, Any],
-        parts: RequestParts,
-        noted: NotedCall,
-        outcome: Reply | GymError,
+    async def _record(
+        self, opening: Opening, parts: RequestParts, call: ModelCall, outcome: Reply | BaseException
     ) -> None:
-        """Append the line of a call. Raises `EngineError` if it cannot be written."""
-        index = self._indices.of(opening.folder)
-        request = index.requests.delta_of(parts)
-        line: dict[str, Any] = {**about, "completed_at": clock.wall_clock(), "request": request}
-        if isinstance(outcome, GymError):
-            failure = outcome.failure
-            line |= {
-                "status_code": failure.http_status,
-                "error_category": failure.code,
-                "error": failure.message,
-            }
-        else:
-            answer = orjson.loads(outcome.body)
-            line |= {
-                "status_code": outcome.status,
-                "response": answer,
-                "sampled_tokens": sampled_tokens(answer),
-            }
-        if noted.tokens is not None:
-            line["tokens"] = noted.tokens.to_wire(TokenForm.PACKED)
-        if noted.notes:
-            line["notes"] = dict(noted.notes)
-        self._writer.append(opening.folder, line)
+        """Append the line of a call to the record of its rollout, unless it was cancelled.
+
+        Raises `EngineError` if it cannot be written, and `RolloutRefusal` for an answer after the seal.
+        """
+        if isinstance(outcome, Reply):
+            _refuse_sealed(opening)
+        elif not isinstance(outcome, GymError):
+            return
+        delta = self._indices.of(opening.folder).requests.delta_of(parts)
+        self._writer.append(opening.folder, call.build_line({"request": delta}, outcome))
+        call.is_recorded = True
+
+    # --- Observability ------------------------------------------------------------------------------------------
+
+    async def _observe(
+        self, rollout: str, request: WholeBody, call: ModelCall, outcome: Reply | BaseException
+    ) -> None:
+        """Append the line of a call that is in no record of an opened rollout."""
+        assert self._observability is not None
+        store, model_ref = self._observability
+        line = call.build_line(parse_body("request", request.body), outcome)
+        line |= {"model_ref": model_ref, "latency_ms": 1e3 * (line["completed_at"] - line["started_at"])}
+        if isinstance(outcome, Reply):
+            line["latency_ttft_ms"] = line["latency_ms"]  # answers are whole
+        try:
+            await asyncio.to_thread(store.record, rollout, line)
+        except (OSError, TypeError, GymError):
+            log.exception("a model call of rollout %s could not be written to %s", rollout, store.root)
+
+
+async def answer_recorded(
+    handler: ASGIApp, scope: Scope, request: WholeBody, call: ModelCall, record: RecordCall
+) -> Reply:
+    """Return the reply of a handler to a call, after the call was recorded.
+
+    Every call of a rollout passes here, of any API and streamed or not: events are made of the reply.
+    """
+    token = current_call.set(call)
+    try:
+        reply = await reply_of(handler, scope, request)
+    except BaseException as error:
+        await record(call, error)
+        raise
+    finally:
+        current_call.reset(token)
+    await record(call, reply)
+    return reply
+
+
+def install_model_call_capture(app: GymApp, global_config_dict: Any, model_server_name: str | None) -> None:
+    """Record the calls of all rollouts of a model server, if the global configuration enables observability."""
+    if not isinstance(global_config_dict, Mapping) or not observability_enabled_from_config(
+        global_config_dict
+    ):
+        return
+    for layer in app.layers:
+        if isinstance(layer, RolloutCalls):
+            layer.observe(CaptureStore(capture_folder(global_config_dict)), model_server_name)
+
+
+def _build_request(scope: Scope, receive: WholeBody, opening: Opening) -> WholeBody:
+    """Return the request with the pinned fields of its rollout."""
+    asked = receive.value if receive.value is not None else parse_object(receive.body)
+    body = pinned(asked, opening.terms, DIALECTS[scope["path"]])
+    data = receive.body if body is asked else orjson.dumps(body)
+    return WholeBody(data, until_cancelled, body)
+
+
+def _find_session(scope: Scope) -> str | None:
+    """Return the session that a request names; None without one."""
+    context = current_context.get()
+    is_named = context is not None and any(name == _SESSION for name, _ in scope["headers"])
+    return context.session if context is not None and is_named else None
 
 
 def _is_retry(scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from nemo_gym.engines.gateway.calls import RolloutCalls
 from nemo_gym.engines.gateway.openings import Opening, Openings, RolloutRefusal, RolloutTerms
 from nemo_gym.engines.gateway.reading import RecordedRollout
-from nemo_gym.engines.gateway.record import read_record
+from nemo_gym.engines.record.files import read_record
 from nemo_gym.serving.app import GymApp
 from nemo_gym.serving.rollout_paths import rollout_path_prefix
 from nemo_gym.tokens.tree import TrainedPaths

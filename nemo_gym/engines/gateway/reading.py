@@ -6,31 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from nemo_gym.engines.gateway.deltas import with_delta
-from nemo_gym.engines.gateway.record import RecordLines, read_record
 from nemo_gym.engines.gateway.trace import trace_of
+from nemo_gym.engines.record.deltas import with_delta
 from nemo_gym.responses.turns import ITEMS_OF_API, Turn, text_of_items, turns_of_answer, turns_of_item
 from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.reasons import UntrainedReason
 from nemo_gym.tokens.records import RECORD_FIELD, CallRecord
 from nemo_gym.tokens.segments import Segment, segments_of
 from nemo_gym.tokens.tree import CallTree, TrainedPaths, led_to, main_root, root_of, untrained_calls
-
-
-def exchanges_in(folder: Path) -> RecordLines:
-    """Return the calls of a record with their whole requests, in the form of a `CaptureStore`."""
-    record, exchanges = read_record(folder), []
-    requests: dict[str | None, tuple[list[Any], dict[str, Any]]] = {}
-    for line in record.lines:
-        delta = line["request"]
-        items, fields = requests[line["model_call_id"]] = with_delta(requests.get(delta["base"]), delta)
-        latency_ms = 1e3 * (line["completed_at"] - line["started_at"])
-        request = {ITEMS_OF_API[line["dialect"]]: items, **fields}
-        exchanges.append({**line, "request": request, "latency_ms": latency_ms})
-    return RecordLines(exchanges, record.damaged)
 
 
 @dataclass(slots=True)

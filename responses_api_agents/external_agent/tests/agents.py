@@ -13,7 +13,7 @@ from nemo_gym.base_resources_server import (
     BaseVerifyResponse,
     SimpleResourcesServer,
 )
-from nemo_gym.engines.model_calls import CAPTURE_DIR_KEY
+from nemo_gym.engines.record.store import CAPTURE_DIR_KEY
 from nemo_gym.isolation.python_installation import PythonInstallation
 from nemo_gym.testing.in_process import InProcessGym
 from responses_api_agents.external_agent.app import ExternalAgent

@@ -14,6 +14,7 @@ import pytest
 from multidict import CIMultiDict
 from pydantic import Field
 
+from nemo_gym.engines.policy import PolicyUpdate
 from nemo_gym.failures import ConfigError, EngineError
 from nemo_gym.processes.process_tree import tree_of
 from nemo_gym.transport import Reply
@@ -21,7 +22,6 @@ from nemo_gym.transport.control import CONTROL_ROUTES
 from nemo_gym.transport.server_client import ServerClient, ServerReply
 from responses_api_models.local_vllm_model.app import LocalVLLMModel
 from responses_api_models.local_vllm_model.engine_process import flags_of
-from responses_api_models.vllm_model.policy import PolicyUpdate
 from tests.waiting import until
 
 STUB = (

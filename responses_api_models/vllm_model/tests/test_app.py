@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import pytest
 
 from nemo_gym.failures import EngineError, InputError
-from nemo_gym.mock_engine import EngineOptions, MockEngine
-from nemo_gym.tokens.records import RECORD_FIELD
-from responses_api_models.vllm_model.app import VLLMModel
-from tests.engines.upstreams import Canned, RecordingUpstream, vllm_over
+from tests.engines.upstreams import Canned, completion, engine_of, vllm_over
 
-TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 HELLO = {"input": "hello"}
 MESSAGES = {"messages": [{"role": "user", "content": "hello"}]}
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {}}}
 CHAT_TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
-
-
-def engine_of(**options: Any) -> RecordingUpstream:
-    app: Any = MockEngine(EngineOptions(**options)).app
-    return RecordingUpstream(app)
-
-
-def completion(message: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "mock",
-        "choices": [choice | fields.pop("choice", {})],
-        **fields,
-    }
 
 
 # --- What the engine is sent ------------------------------------------------------------------------------------
@@ -124,73 +102,6 @@ async def test_headers_and_key_are_sent() -> None:
     assert engine.last.headers["authorization"] == "Bearer key"
 
 
-# --- A context that is too short --------------------------------------------------------------------------------
-
-
-async def test_a_budget_that_does_not_fit_is_cut_to_what_is_left() -> None:
-    engine = engine_of(max_model_len=200)
-    server = vllm_over(engine)
-    response = await server.respond({"input": "x" * 40, "max_output_tokens": 5_000})
-    assert response["status"] == "completed"
-    assert [request.body["max_completion_tokens"] for request in engine.sent] == [5_000, 200 - 24]
-
-
-async def test_too_little_left_is_a_context_overflow() -> None:
-    with pytest.raises(EngineError) as raised:
-        await vllm_over(engine_of(max_model_len=40)).respond({"input": "x" * 60, "max_output_tokens": 100})
-    assert (raised.value.failure.code, raised.value.failure.http_status) == ("context_overflow", 400)
-    server = vllm_over(engine_of(max_model_len=40), min_new_tokens=5)
-    response = await server.respond({"input": "x" * 60, "max_output_tokens": 100})
-    assert response["status"] == "incomplete"
-
-
-def overflowing(text: int, **rule: Any) -> RecordingUpstream:
-    return engine_of(faults=[{"do": f"overflow_{text}", **rule}], max_model_len=1_000)
-
-
-@pytest.mark.parametrize("text", [3, 5])
-async def test_a_budget_overflow_is_asked_again_once(text: int) -> None:
-    engine = overflowing(text, times=1)
-    response = await vllm_over(engine).respond({"input": "hello", "max_output_tokens": 990})
-    assert response["status"] == "completed"
-    assert len(engine.sent) == 2
-
-
-@pytest.mark.parametrize("text", [1, 2, 4, 6, 7])
-async def test_a_prompt_overflow_is_not_asked_again(text: int) -> None:
-    engine = overflowing(text)
-    with pytest.raises(EngineError) as raised:
-        await vllm_over(engine).respond({"input": "hello", "max_output_tokens": 990})
-    assert raised.value.failure.code == "context_overflow"
-    assert len(engine.sent) == 1
-
-
-async def test_an_overflow_that_comes_back_is_the_answer() -> None:
-    engine = engine_of(faults=[{"do": "overflow_3"}])
-    with pytest.raises(EngineError, match="too large"):
-        await vllm_over(engine).respond({"input": "hello", "max_output_tokens": 500})
-    assert len(engine.sent) == 2
-
-
-async def test_a_length_that_is_called_a_tool_call_is_seen_through_by_the_context_s_own_length() -> None:
-    """Without a limit of the request, only the engine's list of models has the maximum length of an answer."""
-    listing = {"data": [{"id": "mock", "max_model_len": 100}]}
-    call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": '}}
-    cut = completion(
-        {"content": None, "tool_calls": [call]},
-        choice={"finish_reason": "tool_calls"},
-        usage={"prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100},
-    )
-    chat_tools = {**MESSAGES, "tools": [CHAT_TOOL]}
-    server = vllm_over(Canned().add(200, listing).add(200, cut))
-    await server.preflight()
-    response = await server.respond({"input": "x", "tools": [TOOL]})
-    assert (response["status"], response["output"][-1]["status"]) == ("incomplete", "incomplete")
-    assert (await server.complete(chat_tools))["choices"][0]["finish_reason"] == "length"
-    unaware = vllm_over(Canned().add(200, cut))
-    assert (await unaware.complete(chat_tools))["choices"][0]["finish_reason"] == "tool_calls"
-
-
 # --- Answers ----------------------------------------------------------------------------------------------------
 
 
@@ -235,132 +146,6 @@ async def test_an_answer_that_is_none_is_the_engine_s_failure(fault: str, api: s
     with pytest.raises(EngineError) as raised:
         await (server.respond(HELLO) if api == "respond" else server.complete(dict(MESSAGES)))
     assert raised.value.failure.peer == "http://engine/v1"
-
-
-# --- Token ids --------------------------------------------------------------------------------------------------
-
-
-def trained(engine: Any, **options: Any) -> VLLMModel:
-    return vllm_over(engine, return_token_id_information=True, **options)
-
-
-async def test_ids_are_on_the_last_output_item_and_nowhere_else() -> None:
-    response = await trained(engine_of(think=True)).respond({"input": "add", "tools": [TOOL]})
-    *others, last = response["output"]
-    assert [item["type"] for item in response["output"]] == ["reasoning", "function_call"]
-    assert len(last["generation_token_ids"]) == len(last["generation_log_probs"]) > 0
-    assert last["prompt_token_ids"]
-    assert "masked" not in last[RECORD_FIELD]
-    assert not any(field in item for item in others for field in TOKEN_FIELDS)
-
-
-async def test_ids_are_on_the_message_of_a_chat_completion_and_nowhere_else() -> None:
-    answer = await trained(engine_of()).complete(dict(MESSAGES))
-    choice = answer["choices"][0]
-    assert (
-        len(choice["message"]["generation_token_ids"]) == len(choice["message"]["generation_log_probs"]) > 0
-    )
-    assert choice["message"]["prompt_token_ids"]
-    assert "prompt_token_ids" not in answer
-    assert "token_ids" not in choice
-    assert choice["logprobs"] is None
-
-
-async def test_a_turn_s_prompt_begins_with_all_that_was_seen_before() -> None:
-    server = trained(engine_of(think=True))
-    params: dict[str, Any] = {"input": [{"role": "user", "content": "add"}], "tools": [TOOL]}
-    seen: list[int] = []
-    for _ in range(2):
-        last = (response := await server.respond(params))["output"][-1]
-        assert last["prompt_token_ids"][: len(seen)] == seen
-        seen = last["prompt_token_ids"] + last["generation_token_ids"]
-        params["input"] = [*params["input"], *response["output"]]
-        if last["type"] == "function_call":
-            output = {"type": "function_call_output", "call_id": last["call_id"], "output": "3"}
-            params["input"].append(output)
-
-
-async def test_ids_of_the_history_do_not_travel_to_the_engine() -> None:
-    engine = engine_of()
-    server = trained(engine)
-    first = await server.respond(HELLO)
-    masked = {
-        "type": "message",
-        "role": "assistant",
-        "content": [],
-        RECORD_FIELD: {"masked": "missing_token_ids"},
-    }
-    await server.respond({"input": [{"role": "user", "content": "x"}, *first["output"], masked]})
-    chat = await server.complete(dict(MESSAGES))
-    message = chat["choices"][0]["message"] | {RECORD_FIELD: {"masked": "missing_token_ids"}}
-    await server.complete({"messages": [*MESSAGES["messages"], message, *MESSAGES["messages"]]})
-    histories = [each.body["messages"] for each in engine.sent if each.body and "messages" in each.body]
-    assert len(histories) >= 4
-    for message in chain.from_iterable(histories):
-        assert not {*TOKEN_FIELDS, RECORD_FIELD} & message.keys()
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("tokens_missing", "missing_token_ids"),
-        ("logprobs_short_by_one", "short_logprobs"),
-        ("logprob_nan", "invalid_logprobs"),
-        ("logprob_missing", "invalid_logprobs"),
-        ("ids_conflict", "conflicting_token_ids"),
-    ],
-)
-async def test_a_call_whose_ids_cannot_be_trusted_is_masked_and_says_why(fault: str, reason: str) -> None:
-    server = trained(engine_of(faults=[{"do": fault}]))
-    last = (await server.respond(HELLO))["output"][-1]
-    assert last[RECORD_FIELD]["masked"] == reason
-    assert not any(field in last for field in TOKEN_FIELDS)
-    message = (await server.complete(dict(MESSAGES)))["choices"][0]["message"]
-    assert message[RECORD_FIELD]["masked"] == reason
-    assert server._noted[f"masked_{reason}"] == 2
-
-
-@pytest.mark.parametrize("fault", ["prompt_ids_on_choice", "tokens_on_message"])
-async def test_ids_are_found_where_other_engines_put_them(fault: str) -> None:
-    server = trained(engine_of(faults=[{"do": fault}]))
-    last = (await server.respond(HELLO))["output"][-1]
-    assert all(last[field] for field in TOKEN_FIELDS)
-
-
-async def test_logprobs_that_the_caller_reads_have_the_tokens_texts() -> None:
-    server = trained(engine_of())
-    params = {**HELLO, "include": ["message.output_text.logprobs"], "top_logprobs": 2}
-    last = (await server.respond(params))["output"][-1]
-    logprobs = last["content"][0]["logprobs"]
-    assert "".join(entry["token"] for entry in logprobs) == last["content"][0]["text"]
-    assert len(logprobs[0]["top_logprobs"]) == 2
-    assert last["generation_token_ids"]
-    asked = {**MESSAGES, "logprobs": True}
-    choice = (await server.complete(asked))["choices"][0]
-    assert choice["logprobs"]["content"][0]["token"].startswith("N")
-    assert choice["message"]["generation_token_ids"]
-
-
-async def test_experts_are_passed_on() -> None:
-    named = {"token": "token_id:7", "logprob": -0.5}
-    choice = {"token_ids": [7], "logprobs": {"content": [named]}, "routed_experts": "base64"}
-    canned = Canned().add(200, completion({"content": "x"}, choice=choice, prompt_token_ids=[1]))
-    assert (await trained(canned).respond(HELLO))["output"][-1]["routed_experts"] == "base64"
-
-
-@pytest.mark.parametrize(
-    ("extra", "param"),
-    [
-        ('{"include_reasoning": false}', "include_reasoning"),
-        ('{"truncate_prompt_tokens": 9}', "truncate_prompt_tokens"),
-    ],
-)
-async def test_what_would_make_ids_wrong_is_refused(extra: str, param: str) -> None:
-    params = {**HELLO, "metadata": {"extra_body": extra}}
-    with pytest.raises(InputError) as raised:
-        await trained(engine_of()).respond(params)
-    assert raised.value.failure.param == param
-    assert (await vllm_over(engine_of()).respond(params))["status"] == "completed"
 
 
 # --- The engine's own Responses API -----------------------------------------------------------------------------

@@ -22,7 +22,13 @@ HELLO = {"input": "hello"}
 
 
 def gateway(
-    folder: Path, app: App | None = None, *, replica: int = 0, tick_s: float = TICK_S, **options: Any
+    folder: Path,
+    app: App | None = None,
+    *,
+    replica: int = 0,
+    tick_s: float = TICK_S,
+    is_observed: bool = False,
+    **options: Any,
 ) -> TestClient:
     """A client of a model server in a run with the token `TOKEN`, whose records are in `folder`."""
     engine = app or MockEngine(EngineOptions(model="mock", policy="tools")).app
@@ -31,7 +37,10 @@ def gateway(
     bootstrap.set_current(given)
     try:
         server = vllm_over(engine, name="policy_model", **options)
-        server.server_client.global_config_dict = {"model_call_capture_dir": str(folder)}
+        server.server_client.global_config_dict = {
+            "model_call_capture_dir": str(folder),
+            "observability_enabled": is_observed,
+        }
         app = server.setup_webserver()
         assert isinstance(app, GymApp)
         for layer in app.layers:

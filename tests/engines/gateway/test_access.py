@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nemo_gym import clock
-from nemo_gym.engines.capture import DIALECTS
 from nemo_gym.engines.compaction import COMPACT_PATH
 from nemo_gym.engines.gateway.access import SESSION_HEADERS
+from nemo_gym.engines.record.call import DIALECTS
 from nemo_gym.names import CALL_ROUTES
 from tests.engines.gateway.rollouts import HELLO, TOKEN, WITH_TOKEN, bearer, gateway, opened, record_of
 

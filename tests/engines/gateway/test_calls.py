@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from nemo_gym.engines.gateway.calls import RolloutCalls
-from nemo_gym.engines.gateway.deltas import with_delta
 from nemo_gym.engines.gateway.openings import Openings, RolloutTerms
+from nemo_gym.engines.record.deltas import with_delta
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.serving.app import GymApp
 from nemo_gym.transport import Call, InMemoryTransport, Reply

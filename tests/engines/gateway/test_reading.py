@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.model_calls import CaptureStore, read_model_call_records
+from nemo_gym.engines.model_calls import read_model_call_records
+from nemo_gym.engines.record.store import CaptureStore
 from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens._rebuilding import Rebuilding
 from nemo_gym.tokens.records import RECORD_FIELD

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from responses_api_models.vllm_model.sampling import PINNED, distortions, sampling_of
+from nemo_gym.engines.tokens.training_requests import PINNED, distortions, sampling_of
+from nemo_gym.failures import InputError
+from tests.engines.upstreams import engine_of, vllm_over
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,18 @@ def test_a_record_keeps_sampling_and_of_a_grammar_that_there_is_one() -> None:
     assert sampling_of({**plain, "response_format": schema}) == {**PINNED, "seed": 3, "grammar": True}
     assert sampling_of({**plain, "tool_choice": "required"})["grammar"] is True
     assert "grammar" not in sampling_of({**plain, "response_format": {"type": "text"}})
+
+
+@pytest.mark.parametrize(
+    ("extra", "param"),
+    [
+        ('{"include_reasoning": false}', "include_reasoning"),
+        ('{"truncate_prompt_tokens": 9}', "truncate_prompt_tokens"),
+    ],
+)
+async def test_what_would_make_ids_wrong_is_refused(extra: str, param: str) -> None:
+    params = {"input": "hello", "metadata": {"extra_body": extra}}
+    with pytest.raises(InputError) as raised:
+        await vllm_over(engine_of(), return_token_id_information=True).respond(params)
+    assert raised.value.failure.param == param
+    assert (await vllm_over(engine_of()).respond(params))["status"] == "completed"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nemo_gym.engines.gateway.deltas import RequestIndex, RequestParts, with_delta
+from nemo_gym.engines.record.deltas import RequestIndex, RequestParts, with_delta
 
 
 def random_request(rng: Random, earlier: list[dict[str, Any]]) -> dict[str, Any]:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemo_gym.engines.gateway.index import RolloutIndices, sampled_tokens
-from nemo_gym.engines.gateway.record import RecordWriter
+from nemo_gym.engines.record.files import RecordWriter
+from nemo_gym.engines.record.index import RolloutIndices
 
 LINE = {
     "model_call_id": "a",
@@ -28,9 +28,3 @@ def test_the_calls_of_other_servers_count(tmp_path: Path) -> None:
     assert index.answer_to("e") is None  # it failed
     indices.drop(tmp_path)
     assert indices.of(tmp_path).calls == 2
-
-
-def test_sampled_tokens_are_read_from_every_api() -> None:
-    assert sampled_tokens({"usage": {"output_tokens": 3}}) == 3
-    assert sampled_tokens({"usage": {"completion_tokens": 4}}) == 4
-    assert sampled_tokens({"usage": None}) == 0

@@ -1,4 +1,4 @@
-"""The sampling fields of a request, and those that make an engine's raw log-probabilities wrong.
+"""Requests for exact tokens: the fields that ask for them, and the sampling fields that change them.
 
 `raw` log-probabilities are from before temperature, penalties, top-k and top-p. They equal those of the sampled
 distribution only if none of these changes it. A grammar (a forced tool call, a JSON schema) is applied before either
@@ -9,6 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from nemo_gym.failures import InputError
+
+TRAINING_REQUEST: Mapping[str, Any] = {
+    "logprobs": True,
+    "top_logprobs": 0,  # null disables log-probabilities completely
+    "return_token_ids": True,
+    "return_tokens_as_token_ids": True,  # for engines too old for `return_token_ids`
+}
+"""Request fields that enable token ids."""
 
 PINNED: Mapping[str, Any] = {
     "temperature": 1.0,
@@ -50,6 +60,42 @@ _GRAMMARS = (
     "guided_grammar",
 )
 _PLAIN_TEXT = (None, {"type": "text"})
+
+
+def training_request(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the fields for token ids to `body`, and defaults for all sampling fields.
+
+    Raises `InputError` for fields that would make the ids wrong or missing.
+    """
+    if body.get("include_reasoning") is False:
+        raise _untrainable("include_reasoning", "hides generated tokens")
+    if body.get("truncate_prompt_tokens") is not None:
+        raise _untrainable("truncate_prompt_tokens", "changes the prompt in the engine")
+    wanted = {**PINNED, **body, **TRAINING_REQUEST}
+    if body.get("logprobs"):
+        # The caller also reads the log-probabilities and needs the texts of the tokens.
+        wanted["top_logprobs"] = body.get("top_logprobs") or 0
+        del wanted["return_tokens_as_token_ids"]
+    return wanted
+
+
+def _untrainable(field: str, reason: str) -> InputError:
+    return InputError(
+        f"`{field}` {reason}, but return_token_id_information requires exact token ids",
+        code="untrainable_request",
+        param=field,
+        remedy=f"Remove {field}, or set return_token_id_information to false.",
+    )
+
+
+def strip_token_data(answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """Remove the engine's token ids, which the message's record contains, and logprobs that were not requested."""
+    choice = answer["choices"][0]
+    for holder in (answer, choice):
+        for name in ("prompt_token_ids", "token_ids"):
+            holder.pop(name, None)
+    if not asked.get("logprobs"):
+        choice["logprobs"] = None
 
 
 def sampling_of(body: Mapping[str, Any]) -> dict[str, Any]:

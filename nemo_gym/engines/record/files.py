@@ -1,4 +1,4 @@
-"""The record of a rollout: one append-only JSONL file per model server process, merged on reading.
+"""Append-only files of lines, and the record of a rollout: one file per model server process, merged on reading.
 
 A line is one model call, written in one piece before its answer is sent. A process that is killed loses no line whose
 answer was sent; the rest of a torn line is skipped on reading, and counted.
@@ -6,6 +6,8 @@ answer was sent; the rest of a torn line is skipped on reading, and counted.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,19 +39,31 @@ class RecordWriter:
     def append(self, folder: Path, line: Mapping[str, Any]) -> None:
         """Append one call. Raises `EngineError` if it cannot be written."""
         path = folder / self._file
-        data = orjson.dumps(line, default=str) + b"\n"
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                if _is_torn(descriptor):
-                    data = b"\n" + data
-                written = os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
+            append_line(path, line)
         except OSError as error:
             raise _unwritable(path, error.strerror or repr(error)) from error
-        if written < len(data):
-            raise _unwritable(path, "the disk is full")
+
+
+def append_line(path: Path, line: Mapping[str, Any], *, is_shared: bool = False) -> None:
+    """Append a line in one write. Raises `OSError` if it is not written whole.
+
+    A shared file is locked meanwhile and flushed to the disk, so that processes of several machines can append to it.
+    """
+    data = orjson.dumps(line, default=str) + b"\n"
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666 if is_shared else 0o600)
+    try:
+        if is_shared:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_torn(descriptor):
+            data = b"\n" + data
+        if os.write(descriptor, data) < len(data):
+            raise OSError(errno.ENOSPC, "the disk is full")
+        if is_shared:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class RecordReader:

@@ -10,6 +10,7 @@ import pytest
 
 from nemo_gym.config import bootstrap
 from nemo_gym.config.bootstrap import Bootstrap
+from nemo_gym.engines.policy import PolicyMember, PolicyUpdate
 from nemo_gym.failures import EngineError
 from nemo_gym.mock_engine import EngineOptions
 from nemo_gym.mock_engine.app import EngineApp
@@ -22,7 +23,6 @@ from nemo_gym.transport import Call, InMemoryTransport, Reply
 from nemo_gym.transport.control import CONTROL_ROUTES
 from nemo_gym.transport.server_client import ServerClient
 from responses_api_models.vllm_model.app import VLLMModel
-from responses_api_models.vllm_model.policy import PolicyMember, PolicyUpdate
 from tests.tokens.conversations import Conversation, Ground, model_server
 
 

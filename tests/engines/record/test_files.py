@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nemo_gym.engines.gateway.record import RecordWriter, read_record
+from nemo_gym.engines.record.files import RecordWriter, read_record
 from nemo_gym.failures import EngineError
 
 

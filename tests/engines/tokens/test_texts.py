@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nemo_gym.engines.tokens.texts import half_of
 from nemo_gym.mock_engine import EngineOptions, MockEngine
 from nemo_gym.mock_engine.tokenizer import PairTokenizer
-from responses_api_models.vllm_model.token_texts import half_of
 from tests.engines.upstreams import Canned, RecordingUpstream, vllm_over
 
 

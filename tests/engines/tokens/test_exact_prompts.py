@@ -12,13 +12,13 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from nemo_gym.engines.tokens.exact_prompts import TokenInput, message_in
 from nemo_gym.mock_engine._template import MarkTemplate
 from nemo_gym.mock_engine.app import EngineApp
 from nemo_gym.mock_engine.drifting import ForgetfulTemplate, RespacingTemplate
 from nemo_gym.mock_engine.token_input import DERENDER, GENERATE, PREFIX_FIELD, RENDER, TokenInputApp
 from nemo_gym.rows.calls import calls_of
 from nemo_gym.tokens.reasons import SegmentReason
-from responses_api_models.vllm_model.token_input import TokenInput, message_in
 from tests.tokens.checks import check_exact, read_as_nemo_rl
 from tests.tokens.conversations import Conversation, Ground, RandomPolicy, converse
 

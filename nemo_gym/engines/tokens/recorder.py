@@ -1,4 +1,4 @@
-"""Token data for training: requests for exact tokens, and a record of every call.
+"""The token record of every call of an engine.
 
 The recorder keeps the token ids of open conversations, links each call to the earlier calls, and attaches the call's
 record to the last item of its output (or to its message). `docs/tokens.md` describes the format.
@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from nemo_gym.engines.gateway.noting import noted_call
-from nemo_gym.failures import InputError
+from nemo_gym.engines.record.call import current_call
+from nemo_gym.engines.tokens.ledgers import Ledgers
+from nemo_gym.engines.tokens.probe import LogprobsMode
+from nemo_gym.engines.tokens.training_requests import distortions, sampling_of
 from nemo_gym.responses import Dialect, Finish, FinishKind
 from nemo_gym.responses.dialects import TRAINING_FIELDS
 from nemo_gym.tokens.capture import Capture, capture_chat
@@ -21,56 +23,9 @@ from nemo_gym.tokens.linkage import CallLink, exact_reason
 from nemo_gym.tokens.reasons import MaskReason, SegmentReason
 from nemo_gym.tokens.records import CONTRACT_FIELDS, RECORD_FIELD, CallRecord, PolicyVersion, TokenForm
 from nemo_gym.transport.context import current_context
-from responses_api_models.vllm_model.ledgers import Ledgers
-from responses_api_models.vllm_model.probing import LogprobsMode
-from responses_api_models.vllm_model.sampling import PINNED, distortions, sampling_of
-
-TRAINING_REQUEST: Mapping[str, Any] = {
-    "logprobs": True,
-    "top_logprobs": 0,  # null disables log-probabilities completely
-    "return_token_ids": True,
-    "return_tokens_as_token_ids": True,  # for engines too old for `return_token_ids`
-}
-"""Request fields that enable token ids."""
 
 TextOf: TypeAlias = Callable[[Sequence[int]], Awaitable[str | None]]
 """Converts token ids to text; None if the engine cannot."""
-
-
-def training_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fields for token ids to `body`, and defaults for all sampling fields.
-
-    Raises `InputError` for fields that would make the ids wrong or missing.
-    """
-    if body.get("include_reasoning") is False:
-        raise _untrainable("include_reasoning", "hides generated tokens")
-    if body.get("truncate_prompt_tokens") is not None:
-        raise _untrainable("truncate_prompt_tokens", "changes the prompt in the engine")
-    wanted = {**PINNED, **body, **TRAINING_REQUEST}
-    if body.get("logprobs"):
-        # The caller also reads the log-probabilities and needs the texts of the tokens.
-        wanted["top_logprobs"] = body.get("top_logprobs") or 0
-        del wanted["return_tokens_as_token_ids"]
-    return wanted
-
-
-def _untrainable(field: str, reason: str) -> InputError:
-    return InputError(
-        f"`{field}` {reason}, but return_token_id_information requires exact token ids",
-        code="untrainable_request",
-        param=field,
-        remedy=f"Remove {field}, or set return_token_id_information to false.",
-    )
-
-
-def strip_token_data(answer: dict[str, Any], asked: Mapping[str, Any]) -> None:
-    """Remove the engine's token ids, which the message's record contains, and logprobs that were not requested."""
-    choice = answer["choices"][0]
-    for holder in (answer, choice):
-        for name in ("prompt_token_ids", "token_ids"):
-            holder.pop(name, None)
-    if not asked.get("logprobs"):
-        choice["logprobs"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +85,22 @@ class CallRecorder:
         self.ledgers.turns_of(session).add(call.chat["choices"][0]["message"])
         for name in TRAINING_FIELDS:  # the engine's own fields of the same names
             last.pop(name, None)
-        noted = noted_call()
+        kept = current_call.get()
+        if kept is not None and not kept.keeps_tokens:
+            kept = None
         if capture.masked is not None:
             number = self.ledgers.add_masked(session)
             record = CallRecord(call=number, masked=capture.masked, **call.about)
-            if noted is not None:
-                noted.tokens = record
+            if kept is not None:
+                kept.tokens = record
             else:
                 last[RECORD_FIELD] = record.to_wire(self._form)
             return record
         link = self.ledgers.add(session, capture, self._history(call), ends_turn=call.ends_turn)
         link = await self._with_exact_reason(link, call)
-        if noted is not None:  # the record of the rollout has the ids; its agent has no use for them
-            noted.tokens = CallRecord.linked(capture, link.for_record, **call.about)
-            return noted.tokens
+        if kept is not None:
+            kept.tokens = CallRecord.linked(capture, link.for_record, **call.about)
+            return kept.tokens
         record = CallRecord.linked(capture, link, **call.about)
         if self._form is TokenForm.CONTRACT and link.continues_first:
             whole = (capture.prompt_ids, capture.generated_ids, capture.logprobs)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nemo_gym.engines.tokens.ledgers import Ledgers
 from nemo_gym.tokens.reasons import SegmentReason
-from responses_api_models.vllm_model.ledgers import Ledgers
 from tests.tokens.captures import captured, said
 
 

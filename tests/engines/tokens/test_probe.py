@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from nemo_gym.engines.tokens.probe import (
+    Findings,
+    LogprobsMode,
+    check_trainable,
+    findings_of,
+    logprobs_mode,
+)
 from nemo_gym.failures import EngineError
 from nemo_gym.tokens.reasons import MaskReason
-from responses_api_models.vllm_model.engine_probe import check_trainable
-from responses_api_models.vllm_model.probing import Findings, LogprobsMode, findings_of, logprobs_mode
 from tests.tokens.conversations import Ground
 
 WARM = {"a": -0.5, "b": -1.5, "c": -3.5}
@@ -99,7 +104,7 @@ async def test_an_engine_that_lists_no_candidates_is_taken_as_it_is() -> None:
 
 
 async def test_an_engine_that_is_busy_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("responses_api_models.vllm_model.engine_probe.PROBE_S", 0.02)
+    monkeypatch.setattr("nemo_gym.engines.tokens.probe.PROBE_S", 0.02)
     ground = Ground(engine={"latency_s": 5})
     assert (await ground.server.preflight())["training"] == {"probed": False}
 

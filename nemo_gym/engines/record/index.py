@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nemo_gym.engines.gateway.deltas import RequestIndex
-from nemo_gym.engines.gateway.record import RecordReader, read_record
+from nemo_gym.engines.record.deltas import RequestIndex
+from nemo_gym.engines.record.files import RecordReader, read_record
 
 _MOST_ROLLOUTS = 4096
 """Rollouts whose state is kept; that of an older one is read again with its next call."""
@@ -61,9 +60,3 @@ class RolloutIndices:
 
     def drop(self, folder: Path) -> None:
         self._indices.pop(folder, None)
-
-
-def sampled_tokens(answer: Mapping[str, Any]) -> int:
-    """Return the number of tokens that the engine sampled for an answer of any API, by its usage."""
-    usage = answer.get("usage") or {}
-    return int(usage.get("output_tokens") or usage.get("completion_tokens") or 0)
