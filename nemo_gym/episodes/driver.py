@@ -26,10 +26,9 @@ from nemo_gym.failures import (
     error_of,
 )
 from nemo_gym.rows.calls import with_sequence_settled
-from nemo_gym.rows.compose import compose_scored_row, mask, select_score, with_response, zero
+from nemo_gym.rows.compose import compose_scored_row, mask, select_score, zero
 from nemo_gym.rows.forms import ScoredRow, TaskRow
 from nemo_gym.rows.keys import PARAMS_KEY, RESPONSE_KEY, REWARD_KEY
-from nemo_gym.rows.parts import read_params
 from nemo_gym.rows.verdict import EndReason, is_reward, read_failure_class
 from nemo_gym.transport import failure_of_reply
 from nemo_gym.transport.calls import UNDELIVERED_CODES
@@ -202,13 +201,15 @@ def parse_row(body: bytes) -> TaskRow:
         row = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise InputError(f"the task row is not JSON: {error}", code="invalid_row") from error
-    if not isinstance(row, dict) or not isinstance(read_params(row).get("input"), str | list):
+    params = row.get(PARAMS_KEY) if isinstance(row, dict) else None
+    if not isinstance(params, dict) or not isinstance(params.get("input"), str | list):
         raise InputError(
             f"a task row needs `{PARAMS_KEY}` with an `input` that is a string or a list",
             code="invalid_row",
             param=f"{PARAMS_KEY}.input",
         )
-    return TaskRow(row)
+    task: TaskRow = row
+    return task
 
 
 async def _score(
@@ -235,7 +236,7 @@ async def _score(
 async def _verify(agent: EpisodeAgent, episode: Episode, act: Act) -> dict[str, Any]:
     started = clock.monotonic()
     resources = agent.resources_server_name
-    body = orjson.dumps(with_response(episode.row, act.response))
+    body = orjson.dumps({**episode.row, RESPONSE_KEY: act.response})
     reply = await agent.server_client.post(resources, "/verify", data=body, headers=_NO_ECHO)
     require_ok(reply, resources, "verify the attempt")
     episode.timing["verify"] = clock.monotonic() - started

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from nemo_gym.failures import SCORED_OUTCOMES, Boundary, Failure, Outcome
-from nemo_gym.json_objects import describe_kind, finite_number, member
+from nemo_gym.json_objects import LARGEST_FLOAT, describe_kind, finite_number, member
 from nemo_gym.rows.forms import AnyRow
 from nemo_gym.rows.keys import (
     END_REASON_KEY,
@@ -79,7 +79,11 @@ _REASONS = frozenset(EndReason)
 
 def is_reward(value: object) -> TypeGuard[int | float]:
     """Return whether a value can be a reward: a finite number, and no Boolean."""
-    return not isinstance(value, bool) and finite_number(value) is not None
+    return (
+        not isinstance(value, bool)
+        and isinstance(value, (int, float))
+        and -LARGEST_FLOAT <= value <= LARGEST_FLOAT
+    )
 
 
 def is_failed(row: AnyRow) -> bool:
